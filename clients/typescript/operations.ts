@@ -682,7 +682,7 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
-  /** Change a client: names, contact fields, USSD phone and status, external_id and metadata. What is not named stays. Names and registration number are not for credentials bound to one client; the audit keeps what they were. With `If-Match` only the version that has this `ETag` is changed. Scope: clients:write. */
+  /** Update a client: names, contact fields, USSD phone and status, external_id, and metadata. Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number; the audit log records their previous values. With `If-Match`, the client is changed only if it still has this `ETag`. Scope: clients:write. */
   updateClient(input: {
     client_id: string;
     first_name?: string;
@@ -709,11 +709,11 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<Account>;
-  /** Balance by account number. Scope: accounts:read. */
+  /** Get a balance by account number. Scope: accounts:read. */
   getBalanceByNumber(input: { accountNumber: string }, options?: CallOptions): Promise<AccountBalance>;
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
-  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; `account_number` and `migrated` need `accounts:import`. Scope: accounts:write. */
+  /** Open an account for a client. An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`. Scope: accounts:write. */
   openAccount(input: {
     client_id: string;
     account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
@@ -725,24 +725,24 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Account>;
-  /** Activate, deactivate or freeze an account. Scope: accounts:status. */
+  /** Activate, deactivate, or freeze an account. Scope: accounts:status. */
   changeAccountStatus(input: {
     account_id: string;
     status: 'Active' | 'Inactive' | 'Frozen';
     reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
     note?: string | null;
   }, options?: CallOptions): Promise<Account>;
-  /** Status history of an account. Scope: accounts:read. */
+  /** List the status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
-  /** Ledger entries of an account. Scope: transactions:read. */
+  /** List the ledger entries of an account. Scope: transactions:read. */
   listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
-  /** Balance of an account, now or at a moment. With `at`: behind the last entry that was booked before that moment, 0 with sequence 0 before the first one. Scope: accounts:read. */
+  /** Get the balance of an account, now or at a time. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string }, options?: CallOptions): Promise<BalanceAt>;
-  /** Statement of an account for a period. Entries in the order of booking, `from` included, `to` not, a page at a time; balances and totals are those of the whole period, and on every page those of the first. A period holds at most 100,000 entries. `Accept: application/pdf` gets the whole period as a file that can be printed, `limit` or not: of at most 2,000 entries, with the holder for who has `clients:read` too; one is made at a time, another is a 503 to be repeated. Scope: transactions:read. */
+  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. One PDF is made at a time; a concurrent request gets a 503 and can be repeated. Scope: transactions:read. */
   getStatement(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
-  /** Statement of an account for a period, as a PDF file. */
+  /** Get a statement of an account for a period, as a PDF file. */
   getStatementPdf(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>;
-  /** List transactions. No index confines the list without `account_id` or `transfer_id`, by type, currency, amount, actor or the status Completed: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. `actor`: who asked for it, as the audit names them; not for credentials bound to one client. Scope: transactions:read. */
+  /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
     transaction_type?: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
@@ -776,7 +776,7 @@ export interface Calls {
   }, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
   reverseTransaction(input: { transaction_id: string; reason: string; external_id?: string | null; metadata?: Record<string, string> | null }, options?: CallOptions): Promise<Transaction>;
-  /** List transfers. No index confines the list without `account_id` or `external_id`: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
+  /** List transfers. The list has no index without `account_id` or `external_id`. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
     status?: 'Pending' | 'Completed' | 'Failed';
@@ -799,7 +799,7 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Transfer>;
-  /** Holds on an account. Scope: transactions:read. */
+  /** List the holds of an account. Scope: transactions:read. */
   listHolds(input: {
     account_id: string;
     status?: 'Active' | 'Captured' | 'Released' | 'Expired';
@@ -810,7 +810,7 @@ export interface Calls {
   }, options?: CallOptions): Pages<Hold>;
   /** Get a hold. Scope: transactions:read. */
   getHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
-  /** Set money of an account aside. The balance and the books do not change: the `available_balance` does, which is what can be taken from the account. Active accounts only, and not Loans. Scope: holds:write. */
+  /** Place a hold on an account. Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans. Scope: holds:write. */
   placeHold(input: {
     account_id: string;
     amount: number;
@@ -821,7 +821,7 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Hold>;
-  /** Take money that is held: in cash, or to another account. With `to_account_id` a transfer, which needs `transfers:write` besides; without it a withdrawal, which needs `transactions:write`. A hold of which nothing is left is Captured, as it is after a `final` capture. The account must be Active: otherwise the capture is refused, and the hold stays. Scope: holds:write. */
+  /** Capture a hold, in cash or to another account. With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. If the account is not Active, the capture is refused and the hold remains. Scope: holds:write. */
   captureHold(input: {
     hold_id: string;
     amount?: number | null;
@@ -831,9 +831,9 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<CapturedHold>;
-  /** Give held money back. Possible on a not-Active account too. Scope: holds:write. */
+  /** Release a hold. Also possible if the account is not Active. Scope: holds:write. */
   releaseHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
-  /** Book up to 1,000 transactions and transfers by one request. Needs `transactions:write` where an item is a transaction, `transfers:write` where one is a transfer. An item that does not validate refuses the whole batch before anything is sent, by name (`items[3].transfer.amount`). `independent`: each item is decided as if it was sent alone; what has no outcome within 5 s is Pending, and GET of the batch gives it later. `atomic`: at most 500 items, decided in their order in one database transaction; where one is refused nothing is booked (`batch_refused`, naming every refused item). Any authenticated caller. */
+  /** Post up to 1,000 transactions and transfers in one request. Requires `transactions:write` for transactions and `transfers:write` for transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). `independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. `atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item). Any authenticated caller. */
   createBatch(input: {
     mode: 'independent' | 'atomic';
     items: {
@@ -858,31 +858,31 @@ export interface Calls {
       };
     }[];
   }, options?: CallOptions): Promise<Batch>;
-  /** Get what has become of the items of a batch. A batch in atomic mode that was refused is answered as its request was. Scope: transactions:read. */
+  /** Get the results of a batch. A refused atomic batch returns the same error as its request. Scope: transactions:read. */
   getBatch(input: { batch_id: string }, options?: CallOptions): Promise<Batch>;
-  /** Read events, to be asked again from where the last answer ended. The CloudEvents that the bank publishes, those of one account in the order of their publication, the oldest first. `cursor` is where to go on: give it as `after`, as soon as you like, with the same filters. Nothing that is committed later ever stands before it. Without `after` from the oldest event that is kept (EVENTS_RETENTION_DAYS). The Link is there while more events wait. A caller bound to one client sees the events of its own accounts, with their entries alone. Scope: transactions:read. */
+  /** Poll events with a cursor. Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. A caller bound to a client sees only events and entries of its own accounts. Scope: transactions:read. */
   listEvents(input?: { after?: string; types?: string; account_id?: string; limit?: number }, options?: CallOptions): Promise<{ data: CloudEvent[]; cursor: string }>;
-  /** Have events sent to a URL. Standard Webhooks 1.0; docs/webhooks.md. `secret` is shown this once. A caller has at most 20. Addresses of private networks are refused. Scope: webhooks:manage. */
+  /** Create a webhook. Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response. A caller may have at most 20 webhooks. Private network addresses are refused. Scope: webhooks:manage. */
   createWebhook(input: { url: string; event_types: string[]; description?: string | null }, options?: CallOptions): Promise<WebhookWithSecret>;
   /** List webhooks. Scope: webhooks:manage. */
   listWebhooks(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Webhook>;
   /** Get a webhook. Scope: webhooks:manage. */
   getWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
-  /** Change a webhook, pause it or let it go on. Events while it is Paused or Disabled are not sent, a replay brings them. Active lets a Disabled one go on too. Scope: webhooks:manage. */
+  /** Update, pause, or resume a webhook. Events are not sent while the webhook is Paused or Disabled; a replay sends them later. Setting Active also resumes a Disabled webhook. Scope: webhooks:manage. */
   updateWebhook(input: { webhook_id: string; url?: string; event_types?: string[]; description?: string | null; status?: 'Active' | 'Paused' }, options?: CallOptions): Promise<Webhook>;
-  /** Delete a webhook and what it has still to send. Scope: webhooks:manage. */
+  /** Delete a webhook and its pending deliveries. Scope: webhooks:manage. */
   deleteWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
-  /** Give a webhook a new secret, the old one signing too for a while. The secret is shown this once. At most two sign: a rotation within the overlap ends the older one. Scope: webhooks:manage. */
+  /** Rotate the secret of a webhook. During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest. Scope: webhooks:manage. */
   rotateWebhookSecret(input: { webhook_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<WebhookWithSecret>;
   /** Send a test event to a webhook. Scope: webhooks:manage. */
   testWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Delivery>;
-  /** Send a webhook the events of a period again, or for the first time. By the time of the events, `from` included, `to` (default: now) not; as far as they are kept, also from before the webhook was made. Scope: webhooks:manage. */
+  /** Replay the events of a period to a webhook. Sends the stored events from `from` (inclusive) to `to` (exclusive; default: now) by event time, including events from before the webhook was created. Scope: webhooks:manage. */
   replayWebhook(input: { webhook_id: string; from: string; to?: string }, options?: CallOptions): Promise<Webhook>;
-  /** List what was sent to a webhook, with every attempt. Delivered ones are kept for 7 days, Failed ones for 30. Scope: webhooks:manage. */
+  /** List the deliveries of a webhook with their attempts. Delivered deliveries are kept for 7 days, Failed ones for 30 days. Scope: webhooks:manage. */
   listDeliveries(input: { webhook_id: string; status?: 'Pending' | 'Delivered' | 'Failed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Delivery>;
-  /** Send a delivery again. One that is Pending is tried now, or as soon as the earlier events of its account are through. Scope: webhooks:manage. */
+  /** Redeliver a delivery. A Pending delivery is attempted now, or as soon as earlier events of its account are delivered or Failed. Scope: webhooks:manage. */
   redeliver(input: { webhook_id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
-  /** Create an API key. It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank. Scope: keys:manage. */
+  /** Create an API key. The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
     scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage')[];
@@ -894,11 +894,11 @@ export interface Calls {
   listApiKeys(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<ApiKey>;
   /** Get an API key. Scope: keys:manage. */
   getApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
-  /** Replace an API key, the old one staying valid for a while. The new key ends when the old one would have ended, and not after the key that rotates it. Scope: keys:manage. */
+  /** Rotate an API key. The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it. Scope: keys:manage. */
   rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
-  /** Revoke an API key and its family. Every key that it was rotated from or to ends with it; with `descendants` also what these have made or rotated, and what those have. Scope: keys:manage. */
+  /** Revoke an API key and its family. Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. Scope: keys:manage. */
   revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<ApiKey>;
-  /** Erase what is personal of a client. Names, contacts and texts are replaced, in kept replies and audit records too; bound API keys are revoked; nothing of the client can be changed any more. Every account of the client must be Inactive, without money, and last booked on, opened and changed before RETENTION_YEARS; else erasure_refused names each one and why. What topics still hold is listed with the time by which it is gone. Done again, it replaces what has come since. Scope: clients:erase. */
+  /** Erase the personal data of a client. Replaces names, contact data, and texts, also in stored responses and audit records, and revokes bound API keys. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that topics still contain and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
   eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
     client_id: string;
     erased_at: string;
@@ -906,17 +906,17 @@ export interface Calls {
     revoked_keys: number;
     remaining: { place: string; holds: string; gone_at: string | null }[];
   }>;
-  /** Trial balance per currency. Scope: books:read. */
+  /** Get the trial balance per currency. Scope: books:read. */
   getTrialBalance(input?: Record<never, never>, options?: CallOptions): Promise<TrialBalance[]>;
-  /** Teller and Vault per currency. Scope: books:read. */
+  /** Get Teller and Vault per currency. Scope: books:read. */
   getSystemAccounts(input?: Record<never, never>, options?: CallOptions): Promise<SystemAccount[]>;
-  /** Find anything by one text. Finds clients (clients:read) by id, by the beginning of their name or of their last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference or Idempotency-Key, and by the request id where they are among the newest 20,000; audit records (audit:read) by request id. All but names match as a whole. At most 20 of a kind; a kind that the scopes do not allow is left out. Not for credentials bound to one client. What it shows a member of staff of a client is audited. Any authenticated caller. */
+  /** Search clients, accounts, postings, and audit records. Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. Values other than names must match completely. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
-  /** What became of a transaction: request, command, entries, events. The entries are those of the whole operation, with Teller, Vault and the other party. Events are told as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after they were published. Scope: audit:read. */
+  /** Get the timeline of a transaction: request, command, entries, events. Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication. Scope: audit:read. */
   getTimeline(input: { transaction_id: string }, options?: CallOptions): Promise<Timeline>;
-  /** Operations and amounts per minute, hour or day. Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: books:read. */
+  /** Get operations and amounts per minute, hour, or day. `to` defaults to now; `from` defaults to an hour of minutes, a day of hours, or thirty days. At most 1,500 buckets. Counts the newest 200,000 transactions of the period; `complete` says whether these are all. Scope: books:read. */
   getPostingStatistics(input: { currency: string; unit?: 'minute' | 'hour' | 'day'; from?: string; to?: string }, options?: CallOptions): Promise<PostingStatistics>;
-  /** Operations, money in and out per currency. Without `to` up to now, without `from` the day before it. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: books:read. */
+  /** Get operations and money in and out per currency. `to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all. Scope: books:read. */
   getPostingTotals(input?: { from?: string; to?: string }, options?: CallOptions): Promise<{
     from: string;
     to: string;
@@ -924,9 +924,9 @@ export interface Calls {
     counted_from: string;
     totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
   }>;
-  /** Outboxes, consumer lag, dead letters, breakers, the last check of the books. A part that does not answer is null; the answer is 200 all the same. Scope: books:read. */
+  /** Get outboxes, consumer lag, dead letters, breakers, and the last verification. A part that does not respond is null; the status is still 200. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
-  /** Check the books and the audit against every rule, while work goes on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry, in one snapshot, and every audit record; `covers` says whether the audit could be checked too. Where one is running already, that one is answered. Scope: books:read. */
+  /** Verify the books and the audit log. Responds when the verification has started; its result is in `last_verification` of GET /admin/operations. It checks every entry, in one snapshot, and every audit record; `covers` says whether the audit log could be checked. If a verification is already running, returns that one. Scope: books:read. */
   verifyBooks(input?: Record<never, never>, options?: CallOptions): Promise<Verification>;
   /** List audit records. Scope: audit:read. */
   listAudit(input?: {
@@ -953,11 +953,11 @@ export interface Calls {
   }, options?: CallOptions): Pages<DeadLetter>;
   /** Get a dead letter with headers and value. Scope: ops:manage and clients:read. */
   getDeadLetter(input: { dead_letter_id: string }, options?: CallOptions): Promise<DeadLetterContent>;
-  /** Send a dead letter to its topic again, its very bytes. Scope: ops:manage. */
+  /** Redrive a dead letter: publish its original bytes to its topic again. Scope: ops:manage. */
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
-  /** Decide that a dead letter is never executed. Scope: ops:manage. */
+  /** Drop a dead letter, so that it is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
-  /** List what waits for a second person, or did. With `approvals:write` those that the caller has the scope of the action for, and always their own. `requested_by`: only what the caller has asked for (`me`), or what others have (`others`), which is what the caller can decide. Any authenticated caller. */
+  /** List approvals. Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
     action?: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
@@ -966,10 +966,10 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<Approval>;
-  /** Get an approval. For those who may decide about it, and for whoever asked for it. Where it has made an API key, the first GET of whoever asked holds `api_key`: the key itself, shown this once. Any authenticated caller. */
+  /** Get an approval. Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once. Any authenticated caller. */
   getApproval(input: { approval_id: string }, options?: CallOptions): Promise<ApprovalWithKey>;
-  /** Approve what somebody else has asked for. Needs the scope of the action besides. The command runs in the name of whoever asked; its outcome stands in the approval, as soon as there is one. Scope: approvals:write. */
+  /** Approve a request. Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known. Scope: approvals:write. */
   approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
-  /** Reject what somebody else has asked for. Needs the scope of the action besides. Scope: approvals:write. */
+  /** Reject a request. Also requires the scope of the action. Scope: approvals:write. */
   rejectRequest(input: { approval_id: string; reason: string }, options?: CallOptions): Promise<Approval>;
 }

@@ -8,33 +8,34 @@ import { isEventTopic, type TopicDefinition, type TopicName, topics } from './to
 
 /** Builds the AsyncAPI 3 document from the tables of topics, events, and messages. */
 
-const description = `What the bank publishes on Kafka, and how its parts talk to each other.
+const description = `The events that the bank publishes to Kafka, and the messages between its services.
 
-For consumers are the channels tagged \`events\`: CloudEvents 1.0 in binary content mode, at least once, the same
-\`ce_id\` on a repeat, in order per key, never one for what was not posted. Within a type version (\`.v1\`) there are only
-additions: take fields that you do not know. Guarantees, sequences, and the snapshot in \`balances\`: docs/events.md.
+The channels tagged \`events\` are for consumers: CloudEvents 1.0 in binary content mode, delivered at least once, with the
+same \`ce_id\` on every repeat, in order per key, and never published for a transaction that rolled back. Within a type
+version (\`.v1\`) events only gain fields, so accept fields that you do not know. docs/events.md describes guarantees,
+sequences, and the snapshot in \`balances\`.
 
-Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;
+Commands, queries, and replies (tagged \`internal\`) may change in every release. Use REST instead.`;
 
 /** Titles, keys, and rules of topics that cannot be derived from their messages. */
 const about: Partial<Record<TopicName, { title: string; key: string; rule?: string }>> = {
   transactions: { title: 'One event per transaction of a customer', key: 'account_id' },
   transfers: { title: 'One event per transfer', key: 'transfer_id' },
-  holds: { title: 'Money that is set aside for later, and what became of it', key: 'account_id' },
-  accounts: { title: 'Openings and changes of status', key: 'account_id' },
+  holds: { title: 'Changes of holds', key: 'account_id' },
+  accounts: { title: 'Opened accounts and status changes', key: 'account_id' },
   clients: { title: 'Clients, without personal data', key: 'client_id' },
-  approvals: { title: 'What waits for a second person, and what became of it', key: 'approval_id' },
-  webhooks: { title: 'Webhooks that the bank has stopped sending to', key: 'webhook_id' },
+  approvals: { title: 'Requested and decided approvals', key: 'approval_id' },
+  webhooks: { title: 'Disabled webhooks', key: 'webhook_id' },
   balances: {
-    title: 'The latest balance of each account: compacted, read it from the beginning for the present state',
+    title: 'The latest balance of each account (compacted): read it from the beginning for the current state',
     key: 'account_id',
-    rule: 'A state replaces the one you have only if its sequence is higher, or equal with a higher status_version or hold_version: an older one may come late.',
+    rule: 'Replace a state only if the new one has a higher sequence, or the same sequence with a higher status_version or hold_version, because an older state may arrive late.',
   },
   audit: { title: 'Every audit record', key: 'actor' },
-  security: { title: 'What a SIEM is told of, summed up each minute', key: 'actor' },
-  'api-keys': { title: 'Internal: the API keys, for gateways', key: 'key_id' },
+  security: { title: 'Security events for a SIEM, summarized every minute', key: 'actor' },
+  'api-keys': { title: 'Internal: API keys, for gateways', key: 'key_id' },
   replies: {
-    title: 'Internal: answers to commands and queries, each in the partition that its request named',
+    title: 'Internal: replies to commands and queries, each in the partition named by its request',
     key: 'none',
   },
 };
@@ -96,7 +97,7 @@ export function asyncApiDocument(version: string): JsonSchema {
       },
       correlationIds: {
         reply: {
-          description: 'A reply has that of its request',
+          description: 'The correlation id of the request',
           location: `$message.header#/${headerNames.correlation_id}`,
         },
       },

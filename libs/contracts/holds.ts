@@ -56,12 +56,10 @@ export const holdBodies = {
     })
     .check(...amountFits('amount')),
   captureHold: z.strictObject({
-    amount: amount(false)
-      .nullish()
-      .meta({
-        description:
-          'How much to capture, in units of the currency, with at most its decimal places; not given: what is left',
-      }),
+    amount: amount(false).nullish().meta({
+      description:
+        'How much to capture, in units of the currency, with at most its decimal places; not given: what is left',
+    }),
     to_account_id: id.nullish().meta({ description: 'A transfer to this account; a withdrawal where it is not given' }),
     final: z.boolean().default(true).meta({ description: 'false: what is left stays held' }),
     description,

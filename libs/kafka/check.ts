@@ -3,9 +3,9 @@ import type { KafkaClient, KafkaOptions } from './client.ts';
 const timeoutMs = 5_000;
 
 /**
- * Tries once whether the brokers take us, where TLS or a log-in is configured. Rejects, naming the
- * setting, where no repeat would mend it: a certificate that is not to be trusted, a log-in
- * refused. Brokers that are merely away are no error: whoever needs them waits for them.
+ * Connects once to verify TLS and login settings, if any are configured. Rejects, naming the setting, if the
+ * failure is permanent: an untrusted certificate or refused credentials. Unreachable brokers are not an error,
+ * because their users wait for them.
  */
 export async function checkBrokers(
   kafka: KafkaClient,
@@ -20,7 +20,7 @@ export async function checkBrokers(
   }
 }
 
-/** Which setting makes the brokers and us refuse each other, and why; undefined for faults that may pass. */
+/** Returns the setting that causes a connection failure and why, or undefined if the failure may be temporary. */
 function settingAtFault(error: unknown): string | undefined {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const { name, message } = cause;

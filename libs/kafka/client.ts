@@ -17,59 +17,60 @@ import type { Address } from './socket-gate.ts';
 import { SocketGate } from './socket-gate.ts';
 import { withTimeout } from './wait.ts';
 
-/** How to reach the brokers. `sasl` names a mechanism that kafkajs knows: plain, scram-sha-256, scram-sha-512. */
+/** How to reach the brokers. `sasl` names a mechanism of kafkajs: plain, scram-sha-256, scram-sha-512. */
 export interface KafkaOptions {
   brokers: string[];
   client_id: string;
   ssl?: boolean | ConnectionOptions;
   sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string };
-  /** Runs kafkajs without what libs/kafka/patched replaces in it. */
+  /** Runs kafkajs without the replacements in libs/kafka/patched. */
   as_published?: boolean;
-  /** Where to connect instead of the address that a broker goes by: for port forwards and fault tests. */
+  /** Maps the address that a broker advertises to the address to connect to, for port forwards and fault tests. */
   route?(address: Address): Address;
 }
 
-/** A kafkajs object together with its sockets; close() ends it within `graceMs`, whatever state it is in. */
+/** A kafkajs object with its sockets. close() ends it within `graceMs`, whatever its state. */
 export interface Link<T> {
   client: T;
   gate: SocketGate;
   close(graceMs: number): Promise<void>;
 }
 
-/** What the other files of this folder need; nothing outside of it sees kafkajs. */
+/** The interface to kafkajs for the other files of this folder. Nothing outside this folder uses kafkajs. */
 export interface KafkaClient {
   clientId: string;
-  /** Whether kafkajs is used without our patches: its messages have other forms then. */
+  /** True if kafkajs runs without our patches; its messages then have a different form. */
   asPublished: boolean;
-  /** The module, for its constants. */
+  /** The kafkajs module, for its constants. */
   kafkajs: typeof KafkaJs;
   newProducer(): Link<Producer>;
   newConsumer(options: ConsumerConfig): Link<Consumer>;
-  /** Connections without a role, for single fetches. */
+  /** A cluster connection for single fetches, without a producer or consumer. */
   newCluster(): Link<Cluster>;
-  /** Runs one piece of administration on a connection of its own; bounded to `timeoutMs` (default 15 s). */
+  /** Runs one administrative operation on its own connection, for at most `timeoutMs` (default 15 s). */
   withAdmin<T>(run: (admin: Admin) => Promise<T>, timeoutMs?: number): Promise<T>;
 }
 
-/** A broker that is frozen takes connections and says nothing. */
+/** A paused broker accepts connections but does not respond. */
 const connectionTimeoutMs = 1_500;
 const requestTimeoutMs = 10_000;
 const metadataMaxAgeMs = 60_000;
 const adminTimeoutMs = 15_000;
 
-// The defaults (300 ms doubling to 30 s) bring the first message after a broker restart 30 s late.
+// With the defaults (300 ms doubling to 30 s) the first message after a broker restart can be 30 s late.
 const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
 // Producers and consumers must not give up by themselves. A send with an unknown outcome is exact only while it
-// is retried under the same sequence numbers; and a member that comes back under its own id is in its group at
-// once, where a new one waits for the session time-out of the old. The publisher and the supervisor end them
-// through the gate; after errors that are final a consumer is built anew by us, so that there is one way, not two.
+// is retried under the same sequence numbers, and a member that rejoins under its own id is back in the group
+// at once, while a new member waits for the old one's session timeout. The publisher and the supervisor end
+// them through the gate. After a final error we rebuild the consumer, so that there is one way to restart, not
+// two.
 const endlessRetry: RetryOptions = {
   ...boundedRetry,
   retries: Number.MAX_SAFE_INTEGER,
   restartOnFailure: async () => false,
 };
 
-/** A client for one process. It connects nothing by itself. */
+/** Creates the Kafka client of a process. It opens no connection by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
   const kafkajs = loadKafkaJs(options.as_published ?? false);
@@ -91,7 +92,8 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
           idempotent: true,
           allowAutoTopicCreation: false,
           metadataMaxAge: metadataMaxAgeMs,
-          // The publisher has chosen: the size of a partition's record batch is bounded before it is sent.
+          // Record batch sizes are bounded per partition before sending, so the publisher must choose the
+          // partition.
           createPartitioner:
             () =>
             ({ message }) =>
@@ -132,10 +134,7 @@ function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, creat
   return { client, gate, close };
 }
 
-/**
- * kafkajs keeps what makes its connections behind a symbol; that it is there is part of the version
- * that is asserted.
- */
+/** kafkajs stores its cluster factory behind a symbol. The version check guarantees that it exists. */
 function clusterOf(kafka: object): Cluster {
   const symbol = Object.getOwnPropertySymbols(kafka).find(
     ({ description }) => description === 'private:Kafka:createCluster',
@@ -148,8 +147,8 @@ function clusterOf(kafka: object): Cluster {
 }
 
 /**
- * kafkajs begins with the first broker of its list: who replaces a client that got no answer begins
- * with another one.
+ * kafkajs starts with the first broker of its list. A client that replaces an unresponsive one starts with
+ * another broker.
  */
 let turn = 0;
 
@@ -158,7 +157,7 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
   const brokers = [...options.brokers.slice(first), ...options.brokers.slice(0, first)];
   return {
     clientId: options.client_id,
-    // No broker at all is the one answer that kafkajs does not retry: so a closed gate ends its loops too.
+    // kafkajs does not retry if there is no broker at all, so a closed gate also ends its retry loops.
     brokers: () => (gate.closed ? [] : brokers),
     ...(options.ssl ? { ssl: options.ssl } : {}),
     ...(options.sasl ? { sasl: options.sasl as SASLOptions } : {}),
@@ -171,12 +170,12 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
   };
 }
 
-// What kafkajs calls ERROR while it goes on by itself: brokers that start or stop, rebalances, elections.
-// What matters of it for a caller is said by the publisher and the consumer supervisor in their own words.
+// Errors that kafkajs logs at level ERROR but recovers from: starting and stopping brokers, rebalances,
+// elections. The publisher and the consumer supervisor log what matters.
 const transient =
   /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
 
-/** kafkajs' numbers for them. */
+/** The numeric log levels of kafkajs. */
 const [infoLevel, debugLevel] = [4, 5];
 
 function forward(log: Logger, gate: SocketGate, { namespace, level, log: entry }: LogEntry): void {

@@ -1,11 +1,11 @@
 /**
- * A map for short-lived entries, with those of Map's methods that are used here; in no order. V8's
- * Map is no good for it: a table that it outgrows, or shrinks out of, points to the next one and
- * still holds what it held. Once one of them lies in the old generation, where a collection of the
- * young one does not look, all that goes through the map is promoted behind it.
+ * An unordered map for short-lived entries, with the used subset of Map's methods. V8's Map is unsuitable: a
+ * table that it grows or shrinks out of points to its successor and keeps its entries alive. Once such a table
+ * is in the old generation, which a young collection does not scan, everything that passes through the map is
+ * promoted.
  */
 export class ShortLivedMap<K extends string | number, V> {
-  /** Where each key's entry stands: a dictionary, which keeps nothing, but is slow to be gone through. */
+  /** The index of each key's entry: a dictionary object, which retains nothing but is slow to iterate. */
   #places = emptied<K>();
   #entries: ([K, V] | undefined)[] = [];
   #free: number[] = [];

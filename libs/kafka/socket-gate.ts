@@ -6,7 +6,7 @@ export interface Address {
   port: number;
 }
 
-/** What kafkajs passes to a socket factory. */
+/** kafkajs' arguments for a socket factory. */
 interface SocketArguments extends Address {
   ssl?: tls.ConnectionOptions;
   onConnect: () => void;
@@ -16,20 +16,20 @@ const fetchApiKey = 1;
 const keepAliveDelayMs = 30_000;
 
 /**
- * All sockets of one kafkajs producer, consumer or admin. It knows what kafkajs does not say, whether there is a
- * connection, and it is the only sure way to end a kafkajs object: after close() nothing can be written any more, and
- * no retry of it can connect again.
+ * All sockets of one kafkajs producer, consumer, or admin. It knows whether there is a connection, which
+ * kafkajs does not report, and it is the only reliable way to end a kafkajs object: after close() nothing can
+ * be written and no retry can reconnect.
  */
 export class SocketGate {
   /** Called when the last connection has closed. */
   onDisconnected: () => void = () => undefined;
   readonly #sockets = new Set<net.Socket>();
-  /** Those that fetch: kafkajs uses them for nothing else. */
+  /** The sockets used for fetching; kafkajs uses them for nothing else. */
   readonly #fetching = new Set<net.Socket>();
   readonly #route: (address: Address) => Address;
   #closed = false;
 
-  /** `route` gives the address to connect to for the one that kafkajs knows. */
+  /** `route` maps the address that kafkajs knows to the one to connect to. */
   constructor(route: (address: Address) => Address = (address) => address) {
     this.#route = route;
   }
@@ -42,7 +42,7 @@ export class SocketGate {
   readonly createSocket = ({ host, port, ssl, onConnect }: SocketArguments): net.Socket => {
     if (this.#closed) throw new Error('the connection was given up');
     const address = this.#route({ host, port });
-    // The certificate is checked against the broker's own name, wherever the way leads.
+    // The certificate is checked against the broker's advertised name, whatever the route.
     const socket = ssl
       ? tls.connect({ ...address, ...(net.isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
       : net.connect({ ...address }, onConnect);
@@ -62,16 +62,16 @@ export class SocketGate {
     return [...this.#sockets].some((socket) => !socket.connecting && !socket.destroyed);
   }
 
-  /** Cuts every connection at once and refuses new ones. */
+  /** Closes every connection immediately and refuses new ones. */
   close(): void {
     this.#closed = true;
     for (const socket of this.#sockets) {
-      // kafkajs listens to 'error' and 'end' but not to 'close': without an error its requests would hang.
+      // kafkajs handles 'error' and 'end' but not 'close': without an error its requests would hang.
       socket.destroy(new Error('the connection was given up'));
     }
   }
 
-  /** Ends the fetches that wait at the brokers, and nothing else. */
+  /** Ends only the fetches that wait at the brokers. */
   cutFetches(): void {
     for (const socket of this.#fetching) socket.destroy(new Error('the fetch was given up'));
   }

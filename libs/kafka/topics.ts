@@ -13,19 +13,20 @@ export interface TopicSpec {
 }
 
 const createTimeoutMs = 15_000;
-/** A broker that has just started makes two hundred partitions slowly. */
+/** A broker that has just started takes long to create two hundred partitions. */
 const visibleTimeoutMs = 30_000;
 
 /**
- * Creates the topics that are missing and waits until they can be used; leaves existing ones as they are, their
- * partitions and settings included (more partitions would move keys). Several callers at once are safe.
- * Returns the names it created.
+ * Creates missing topics and waits until they are usable. Existing topics keep their partitions and settings,
+ * because more partitions would move keys. Concurrent callers are safe. Returns the names of the created
+ * topics.
  */
 export async function ensureTopics(kafka: KafkaClient, specs: readonly TopicSpec[]): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ name }) => !existing.has(name));
-    // One request per topic: in one for all, a rival's creation of one of them would show as the error of the rest.
+    // One request per topic: in a combined request, a concurrent creation of one topic would appear as the
+    // error of the others.
     await Promise.all(missing.map((spec) => createTopic(admin, spec)));
     await waitUntilUsable(admin, specs);
     return missing.map(({ name }) => name);
@@ -34,7 +35,7 @@ export async function ensureTopics(kafka: KafkaClient, specs: readonly TopicSpec
 
 async function createTopic(admin: Admin, { name, partitions, replication_factor, config }: TopicSpec): Promise<void> {
   try {
-    // Resolves with false when the topic exists.
+    // Resolves with false if the topic exists.
     await admin.createTopics({
       timeout: createTimeoutMs,
       waitForLeaders: false,
@@ -48,7 +49,7 @@ async function createTopic(admin: Admin, { name, partitions, replication_factor,
       ],
     });
   } catch (error) {
-    // A slow broker makes it all the same: whether it is there is seen by waiting for it.
+    // A slow broker still creates the topic, so wait until it appears.
     if ((error as Error).name !== 'KafkaJSRequestTimeoutError') throw error;
   }
 }
@@ -70,9 +71,9 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
 }
 
 /**
- * Gives existing topics these settings, and leaves their others as they are. Returns the names of those that
- * had another value. Nobody else should change them at that moment: kafkajs knows only the request that replaces
- * all settings of a topic.
+ * Changes these settings of existing topics and keeps all others. Returns the names of topics that had other
+ * values. Nobody else should change them at the same time, because kafkajs only supports the request that
+ * replaces all settings of a topic.
  */
 export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Settings>): Promise<string[]> {
   if (wanted.size === 0) return [];
@@ -93,7 +94,7 @@ export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<str
   });
 }
 
-/** The number of partitions of each topic; rejects when one of them does not exist. */
+/** Returns the number of partitions of each topic. Rejects if one does not exist. */
 export async function partitionCounts(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, number>> {
   return kafka.withAdmin(async (admin) => {
     const metadata = await admin.fetchTopicMetadata({ topics: [...topics] });
@@ -101,7 +102,7 @@ export async function partitionCounts(kafka: KafkaClient, topics: readonly strin
   });
 }
 
-/** The offset after the last message of every partition, by topic and partition. */
+/** Returns the offset after the last message of every partition. */
 export async function endOffsets(
   kafka: KafkaClient,
   topics: readonly string[],
@@ -111,7 +112,7 @@ export async function endOffsets(
   return new Map(await Promise.all(topics.map(async (topic) => [topic, await endsOf(topic)] as const)));
 }
 
-/** The first and the end offset of every partition of a topic. */
+/** Returns the first and the end offset of every partition of a topic. */
 export async function topicRanges(
   kafka: KafkaClient,
   topic: string,
@@ -122,13 +123,16 @@ export async function topicRanges(
   });
 }
 
-/** A place in a topic whose name is known. */
+/** An offset in a partition of a known topic. */
 export interface PartitionOffset {
   partition: number;
   offset: bigint;
 }
 
-/** The first message of each partition from that moment on, by the topic's timestamps; where there is none, the end. */
+/**
+ * Returns the offset of the first message of each partition from that time on, by the topic's timestamps; the
+ * end offset if there is none.
+ */
 export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date): Promise<PartitionOffset[]> {
   return kafka.withAdmin(async (admin) => {
     const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, moment.getTime());
@@ -140,13 +144,13 @@ export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date)
 export interface PartitionLag {
   topic: string;
   partition: number;
-  /** Messages after the committed offset, or all that are kept when nothing is committed. */
+  /** The messages after the committed offset, or all messages if nothing is committed. */
   lag: bigint;
 }
 
 /**
- * How many messages each partition has that the group has not committed yet. Rejects after
- * `timeoutMs` (default 15 s).
+ * Returns the number of messages in each partition that the group has not committed. Rejects after `timeoutMs`
+ * (default 15 s).
  */
 export async function groupLag(
   kafka: KafkaClient,
@@ -172,8 +176,8 @@ export async function groupLag(
 }
 
 /**
- * Of each topic, internal ones too, how many replicas are missing from the in-sync sets of its
- * partitions, where there should be `replicas`.
+ * Returns, for each topic including internal ones, how many replicas are missing from the in-sync sets of its
+ * partitions, given the expected number `replicas`.
  */
 export async function replicasInSync(
   kafka: KafkaClient,
@@ -194,9 +198,9 @@ const topicResource = 2;
 const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enable'];
 
 /**
- * Resolves when each of these topics can lose a broker without a loss: three replicas, two of them
- * in sync with every write, and no leader that lacks what was acknowledged. Rejects where one
- * cannot, and names them all. Waits for brokers and topics that come later, at most ten minutes.
+ * Resolves when each of these topics can lose a broker without losing data: three replicas, two of them in sync
+ * for every write, and no unclean leader election. Rejects with the names of all topics that cannot. Waits up
+ * to ten minutes for brokers and topics.
  */
 export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
   const fault = await repeatUntilDone(() => replicationFault(kafka, topics), startTimeoutMs);
@@ -213,7 +217,7 @@ async function replicationFault(kafka: KafkaClient, topics: readonly string[]): 
   return `topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
 }
 
-/** A line for each topic that is less than requireReplication asks for. */
+/** Returns a line for each topic that does not meet requireReplication. */
 async function unreplicated(kafka: KafkaClient, topics: readonly string[]): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
     const { topics: found } = await admin.fetchTopicMetadata({ topics: [...topics] });

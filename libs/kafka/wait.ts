@@ -1,17 +1,14 @@
-/**
- * How long a start waits for brokers that come late, and for topics that are made later: a day, for
- * a new process would not get them sooner.
- */
+/** How long a start waits for brokers and topics: one day, because a new process would not get them sooner. */
 export const startTimeoutMs = 86_400_000;
 
-/** What a bounded wait rejects with when its time is over. */
+/** The error of a bounded wait that timed out. */
 class WaitTimeoutError extends Error {
   override name = 'WaitTimeoutError';
 }
 
 /**
- * The outcome of `promise`, or a WaitTimeoutError after `timeoutMs`. What comes later is dropped silently;
- * the caller must end the work itself where that matters.
+ * Returns the outcome of `promise`, or rejects with a WaitTimeoutError after `timeoutMs`. A later outcome is
+ * ignored; the caller must end the work itself if that matters.
  */
 export function withTimeout<T>(promise: Promise<T>, timeoutMs: number, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -20,7 +17,7 @@ export function withTimeout<T>(promise: Promise<T>, timeoutMs: number, what: str
   });
 }
 
-/** Waits `ms` milliseconds, or until the signal is aborted, whichever comes first; never rejects. */
+/** Waits `ms` milliseconds or until the signal is aborted, whichever comes first. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -34,7 +31,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** A back-off that doubles from `firstMs` to `maxMs`, with 20 % jitter; reset() starts it over. */
+/** A back-off that doubles from `firstMs` to `maxMs`, with 20 % jitter. reset() starts over. */
 export function createBackoff(firstMs: number, maxMs: number): { next(): number; reset(): void } {
   let current = firstMs;
   return {
@@ -50,8 +47,8 @@ export function createBackoff(firstMs: number, maxMs: number): { next(): number;
 }
 
 /**
- * The outcome of the first call that succeeds, or the error of the last one after `timeoutMs`: for
- * a start, which waits for brokers that are away instead of failing.
+ * Calls until a call succeeds, and returns its result; after `timeoutMs` it rejects with the last error. For a
+ * start, which waits for unreachable brokers instead of failing.
  */
 export async function repeatUntilDone<T>(call: () => Promise<T>, timeoutMs: number): Promise<T> {
   const deadline = performance.now() + timeoutMs;

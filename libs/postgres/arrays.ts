@@ -1,18 +1,19 @@
 /**
- * Postgres' binary array format for parameters: pg sends a Buffer parameter in binary, so a statement that casts it
- * (`$1::text[]`, `$2::int8[]`, …) takes thousands of values without an array literal being built, quoted and parsed.
- * Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag, element oid; per dimension its length
- * and lower bound; per element its byte length (-1 = null) and its bytes. Integers are big-endian.
+ * Postgres' binary array format for parameters. pg sends a Buffer parameter in binary, so a statement that
+ * casts it (`$1::text[]`, `$2::int8[]`, …) receives thousands of values without an array literal that must be
+ * built, quoted, and parsed. Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag,
+ * element oid; per dimension its length and lower bound; per element its byte length (-1 = null) and its bytes.
+ * Integers are big-endian.
  */
 const oid = { int8: 20, int4: 23, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
 const headerBytes = 20;
 const epochOf2000Ms = 946_684_800_000;
 
-/** Bytes of a value of these types. */
+/** The sizes of fixed-size types in bytes. */
 const width = { uuid: 16, int8: 8, timestamptz: 8 };
 
-/** How a value is written; each returns its length. */
+/** Writes a value and returns its length. */
 const write = {
   uuid(buffer: Buffer, value: string, at: number): number {
     const hex = value.length === 36 && value.charAt(8) === '-' ? value.replaceAll('-', '') : value.slice(-32);
@@ -33,7 +34,7 @@ const write = {
   },
 };
 
-/** For `$n::text[]`. A lone surrogate becomes U+FFFD; NUL is refused by the server (22021). */
+/** For `$n::text[]`. A lone surrogate becomes U+FFFD; the server refuses NUL (22021). */
 export function textArray(values: readonly (string | null)[]): Buffer {
   let bytes = 0;
   for (const value of values) bytes += value === null ? 0 : roomFor(value);
@@ -47,51 +48,51 @@ export function textArray(values: readonly (string | null)[]): Buffer {
   return buffer.subarray(0, at);
 }
 
-/** Bytes that are enough for a text: short ones are not worth the counting. */
+/** An upper bound of a text's bytes; counting short texts exactly is not worthwhile. */
 function roomFor(text: string): number {
   return text.length < 128 ? text.length * 3 : Buffer.byteLength(text);
 }
 
-/** Bytes that are enough for a value of that type. */
+/** An upper bound of a value's bytes. */
 function bytesOf(type: ColumnType, value: unknown): number {
   if (type === 'text') return roomFor(value as string);
   return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
 }
 
-/** For `$n::int8[]`. RangeError outside of 64 bits. */
+/** For `$n::int8[]`. Throws a RangeError outside 64 bits. */
 export function bigintArray(values: readonly (bigint | null)[]): Buffer {
   return fixedArray(values, oid.int8, width.int8, write.int8);
 }
 
-/** For `$n::int4[]`. RangeError outside of 32 bits. */
+/** For `$n::int4[]`. Throws a RangeError outside 32 bits. */
 export function intArray(values: readonly (number | null)[]): Buffer {
   return fixedArray(values, oid.int4, 4, (buffer, value, at) => buffer.writeInt32BE(value, at));
 }
 
-/**
- * For `$n::uuid[]`: from a uuid, or from an id that ends in 32 hex digits (`acc_…`). RangeError when they are missing.
- */
+/** For `$n::uuid[]`, from uuids or ids that end in 32 hex digits (`acc_…`). Throws a RangeError for other values. */
 export function uuidArray(values: readonly (string | null)[]): Buffer {
   return fixedArray(values, oid.uuid, width.uuid, write.uuid);
 }
 
-/** For `$n::timestamptz[]`: from ISO 8601 text or epoch milliseconds, to the millisecond. RangeError for no moment. */
+/**
+ * For `$n::timestamptz[]`, from ISO 8601 text or ms since 1970, with millisecond precision. Throws a RangeError
+ * for an invalid time.
+ */
 export function timestampArray(values: readonly (string | number | null)[]): Buffer {
   return fixedArray(values, oid.timestamptz, width.timestamptz, write.timestamptz);
 }
 
 type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz';
 
-/** The attributes of a composite type, in its order, by the names of the fields that hold them. */
+/** The attributes of a composite type, in its order, by the names of the fields that contain them. */
 export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[];
 
 /**
- * For `$n::name[]` where `name` is a composite type: its rows as one parameter, whatever the number
- * of its columns. Per element (record_recv, src/backend/utils/adt/rowtypes.c) the number of
- * columns, and for each its type's oid and its bytes as in an array. The server looks at the cast
- * alone for the type, whose oid is another one in each database. Values as in uuidArray, textArray,
- * bigintArray, timestampArray, with the same errors; other columns than the type has are refused by
- * the server (42804).
+ * For `$n::name[]`, where `name` is a composite type: all its rows in one parameter. Each element (record_recv,
+ * src/backend/utils/adt/rowtypes.c) contains the number of columns and, for each, the oid of its type and its
+ * bytes as in an array. The server takes the composite type from the cast, because its oid differs between
+ * databases. Values and errors are those of uuidArray, textArray, bigintArray, and timestampArray; the server
+ * refuses columns that do not match the type (42804).
  */
 export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   let bytes = rows.length * (4 + columns.length * 8);
@@ -135,7 +136,7 @@ function fixedArray<T>(
   return buffer;
 }
 
-/** A buffer with the header written and room for `bytes` of element data. */
+/** Allocates a buffer with the header and room for `bytes` of element data. */
 function arrayBuffer(values: readonly unknown[], elementOid: number, bytes: number): Buffer {
   if (values.length === 0) {
     const empty = Buffer.alloc(12);

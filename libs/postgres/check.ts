@@ -1,9 +1,9 @@
 import { type Pool, PooledSessionError } from './pool.ts';
 
 /**
- * Tries once whether the database takes us. Rejects, naming the setting, where no repeat would mend
- * it: a certificate that is not to be trusted, a log-in refused, no such database. A database that
- * is merely away is no error: whoever needs it waits for it.
+ * Connects once to verify the database settings. Rejects, naming the setting, if the failure is permanent: an
+ * untrusted certificate, refused credentials, or an unknown database. An unreachable database is not an error,
+ * because its users wait for it.
  */
 export async function checkDatabase(pool: Pool): Promise<void> {
   try {
@@ -14,12 +14,12 @@ export async function checkDatabase(pool: Pool): Promise<void> {
   }
 }
 
-/** Why the database and we refuse each other; undefined for faults that may pass. */
+/** Returns why the database refuses the connection, or undefined if the failure may be temporary. */
 function databaseFault(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
   const code = String((error as { code?: unknown }).code ?? '');
-  // PgBouncer takes no settings of a session, unless it is told to ignore them.
+  // PgBouncer refuses session settings unless it is configured to ignore them.
   if (error instanceof PooledSessionError || /unsupported startup parameter/.test(message)) {
     return `it leads to a connection pooler (${message}): it must lead to Postgres itself, or to a proxy that passes connections through`;
   }

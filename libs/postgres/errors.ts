@@ -1,4 +1,4 @@
-/** SQLSTATEs after which the same transaction may simply be run again: serialization_failure, deadlock_detected. */
+/** SQLSTATEs after which the same transaction can simply be repeated: serialization_failure, deadlock_detected. */
 const retryable = new Set(['40001', '40P01']);
 /** Classes: 22 data exception, 23 integrity constraint violation. */
 const dataClass = /^2[23][0-9A-Z]{3}$/;
@@ -9,36 +9,39 @@ function field(error: unknown, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** True where Postgres undid the transaction only because of its rivals (40001, 40P01): run it again. */
+/**
+ * Reports whether Postgres rolled back the transaction only because of concurrent ones (40001, 40P01), so that
+ * it can be repeated.
+ */
 export function isRetryable(error: unknown): boolean {
   return retryable.has(field(error, 'code') ?? '');
 }
 
 /**
- * True where Postgres refused the data of a statement: no repeat with the same data helps. What
- * ends a session (FATAL) is about its settings, never about data.
+ * Reports whether Postgres refused the data of a statement, so that repeating it with the same data is useless.
+ * Errors that end the session (FATAL) concern settings, never data.
  */
 export function isDataError(error: unknown): boolean {
   return dataClass.test(field(error, 'code') ?? '') && field(error, 'severity') !== 'FATAL';
 }
 
 /**
- * True where nothing but the transaction failed, so that its connection may be used again after
- * ROLLBACK. After every other error the state of the connection is in doubt: the server may have
- * become a standby, a prepared statement may be out of date, an answer may still be on its way.
+ * Reports whether only the transaction failed, so that its connection can be reused after ROLLBACK. After any
+ * other error the state of the connection is in doubt: the server may have become a standby, a prepared
+ * statement may be outdated, or a response may be pending.
  */
 export function leavesConnectionSound(error: unknown): boolean {
   return isRetryable(error) || isDataError(error);
 }
 
-/** The name of the unique constraint or index that a statement violated (23505), else undefined. */
+/** Returns the name of the unique constraint or index that a statement violated (23505), otherwise undefined. */
 export function uniqueViolation(error: unknown): string | undefined {
   return field(error, 'code') === '23505' ? field(error, 'constraint') : undefined;
 }
 
 /**
- * True where a statement was given up for its time-out, the server's (57014) or the driver's: a
- * smaller one may get through.
+ * Reports whether a statement exceeded a timeout, of the server (57014) or of the driver. A smaller statement
+ * may succeed.
  */
 export function tookTooLong(error: unknown): boolean {
   return field(error, 'code') === '57014' || field(error, 'message') === 'Query read timeout';

@@ -1,9 +1,9 @@
 import type { Queries } from './pool.ts';
 
-/** A rule that does not hold. */
+/** A violated rule. */
 export interface Finding {
   rule: string;
-  /** The first rows that break it. */
+  /** The first rows that violate it. */
   rows: Record<string, unknown>[];
 }
 
@@ -11,17 +11,16 @@ const shownRows = 20;
 const query_timeout = 3_600_000;
 
 /**
- * The rules that do not hold. Each is a query for the rows that break it, by the rule in words: no
- * rows, no finding. Takes as long as it takes, so it belongs into a transaction, whose
- * statement_timeout it switches off.
+ * Returns the violated rules. Each rule is a query for the rows that violate it, keyed by its description. It
+ * may take long, so it must run in a transaction, whose statement_timeout it disables.
  */
 export async function findBroken(client: Queries, rules: Record<string, string>): Promise<Finding[]> {
   await client.query('set local statement_timeout = 0');
   const findings: Finding[] = [];
   for (const [rule, query] of Object.entries(rules)) {
-    // Materialized: for the limit alone Postgres takes the plan that gives its first rows soonest,
-    // and where none breaks the rule that one is quadratic (two minutes and more in the place of
-    // one second, for 46,000 transactions).
+    // Materialized because, given only the limit, Postgres chooses the plan that returns the first rows
+    // soonest, which is quadratic if no row violates the rule (over two minutes instead of one second for
+    // 46,000 transactions).
     const text = `with broken as materialized (${query}) select * from broken limit ${shownRows}`;
     const { rows } = await client.query<Record<string, unknown>>({ text, query_timeout });
     if (rows.length > 0) findings.push({ rule, rows });

@@ -3,31 +3,31 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { Pool } from './pool.ts';
 
-/** Lists are read by pages: each a range of an index, so that page 10,000 costs what page 1 costs. */
+/** Reads lists by page. Each page is a range of an index, so page 10,000 costs as much as page 1. */
 
 /** Collects the conditions of a statement and their parameters. */
 export class Where {
   readonly conditions: string[];
   readonly values: unknown[] = [];
 
-  /** Begins with conditions without parameters. */
+  /** Starts with conditions that have no parameters. */
   constructor(...conditions: string[]) {
     this.conditions = conditions;
   }
 
-  /** `condition` with `?` for the parameter. */
+  /** Adds a condition with `?` for its parameter. */
   add(condition: string, value: unknown): this {
     this.conditions.push(condition.replaceAll('?', this.parameter(value)));
     return this;
   }
 
-  /** Column = value; undefined ones are left out. */
+  /** Adds column = value for each defined value. */
   equal(values: Record<string, unknown>): this {
     for (const [column, value] of Object.entries(values)) if (value !== undefined) this.add(`${column} = ?`, value);
     return this;
   }
 
-  /** From (inclusive), to (exclusive), where they are given. */
+  /** Adds from (inclusive) and to (exclusive) for those that are defined. */
   between(column: string, from: string | undefined, to: string | undefined): this {
     if (from !== undefined) this.add(`${column} >= ?`, from);
     if (to !== undefined) this.add(`${column} < ?`, to);
@@ -49,29 +49,29 @@ export interface PageRequest {
   after?: Position | undefined;
 }
 
-/** `next` is the position after which the following page goes on; absent on the last page. */
+/** `next` is the position after which the next page starts; absent on the last page. */
 export interface Page<Item> {
   items: Item[];
   next?: Position;
 }
 
-/** What a page shows of its rows. */
+/** How a page shows its rows. */
 export interface View<Row, Item> {
   item(row: Row): Item;
   position(row: Row): Position;
-  /** Bytes that the gateway adds to each item. */
+  /** The bytes that the gateway adds to each item. */
   extraBytes?: number;
 }
 
-/** A list, ordered by columns that have an index together and no two equal rows. */
+/** A list ordered by columns that have a common index and are unique together. */
 export interface List<Row, Item> extends View<Row, Item> {
   order: string[];
-  /** The values of a position for these columns; undefined where the position is none of this list. */
+  /** Returns the values of a position for these columns, or undefined if the position does not belong to this list. */
   values(after: Position): unknown[] | undefined;
   select(where: Where, order: string, limit: string): string;
 }
 
-/** One page. Undefined for a position of another list. */
+/** Reads one page. Returns undefined for a position of another list. */
 export async function readPage<Row extends object, Item>(
   pool: Pool,
   where: Where,
@@ -90,12 +90,12 @@ export async function readPage<Row extends object, Item>(
 }
 
 /**
- * A page ends at its limit or at 1 MiB of JSON, whichever is first (contract: Lists); 4 KiB are
- * left for what surrounds the items.
+ * A page ends at its limit or at 1 MiB of JSON, whichever comes first (contract: Lists). 4 KiB are reserved for
+ * what surrounds the items.
  */
 export const pageBytes = 1024 * 1024 - 4096;
 
-/** Cuts a page out of rows that were read with one more than the limit. It holds at least one item. */
+/** Cuts a page from rows that were read with one more than the limit. It contains at least one item. */
 export function cutPage<Row, Item>(
   rows: Row[],
   limit: number,
@@ -118,14 +118,14 @@ export const invalidCursor: ReplyBody = {
   refusal: refusal('invalid_cursor', 'the cursor is not one of this list'),
 };
 
-/** The reply to a list. */
+/** Returns the reply to a list query. */
 export function listed(page: Page<unknown> | undefined): ReplyBody {
   return page ? { ok: true, data: page } : invalidCursor;
 }
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** True for the time of a position. */
+/** Reports whether the text is a position's time. */
 export function isTime(at: string): boolean {
   return isoTime.test(at) && !Number.isNaN(Date.parse(at));
 }

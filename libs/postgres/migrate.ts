@@ -6,23 +6,23 @@ import type { Logger } from 'pino';
 import { scramVerifier } from './scram.ts';
 
 export interface MigrateOptions {
-  /** URL of a role that may create roles and schemas in that database. It will own the schema. */
+  /** The URL of a role that may create roles and schemas in that database. It will own the schema. */
   owner_url: string;
   schema: string;
-  /** The service's log-in role; made when missing. Roles are global per server: its name should hold the database's. */
-  role: string;
-  /** Printable ASCII. Set where the role cannot log in with it. */
-  role_password: string;
   /**
-   * Folder with the migrations: numbered .sql files (0001-name.sql), each run once, in order, in
-   * one transaction each.
+   * The service's login role, created if missing. Roles are global per server, so its name should contain the
+   * database's name.
    */
+  role: string;
+  /** Printable ASCII. It is set if the role cannot log in with it. */
+  role_password: string;
+  /** The folder of migrations: numbered .sql files (0001-name.sql), each run once, in order, in its own transaction. */
   dir: string;
-  /** Statements run after the migrations, each time; gets the role's name quoted as an identifier. */
+  /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
 }
 
-/** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
+/** Returns the name of the newest migration in a folder, as recorded in the schema's table of migrations. */
 export function lastMigration(dir: string): string {
   const last = readdirSync(dir)
     .filter((name) => name.endsWith('.sql'))
@@ -32,17 +32,20 @@ export function lastMigration(dir: string): string {
   return last.slice(0, -'.sql'.length);
 }
 
-/** One lock for all schemas of a database: migrations of two services run one after the other. */
+/** One lock per database: migrations of two services run one after the other. */
 const lockKey = 7_241_865_001;
 const turnTimeoutMs = 120_000;
-/** A migration that waits for a table lock makes every query behind it wait too: it had better fail and be repeated. */
+/**
+ * A migration that waits for a table lock blocks every later query on that table, so it should fail and be
+ * repeated instead.
+ */
 const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
 
 /**
- * Brings role, schema, tables and grants to what the files say. Safe to repeat and to run several
- * at once (they queue, two minutes at most); rejects at the first migration that fails, with that
- * migration rolled back and those before it kept.
+ * Brings role, schema, tables, and grants to the state described by the files. It can be repeated and run
+ * concurrently (concurrent runs wait, for at most two minutes). Rejects at the first migration that fails; that
+ * migration is rolled back, and the ones before it remain.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -88,7 +91,7 @@ async function runFiles(client: Client, options: MigrateOptions, logger: Logger)
   logger.info({ schema: options.schema, migrations: done.map((migration) => migration.name) }, 'schema is up to date');
 }
 
-/** What the service's role may do with the tables of outbox.sql: messages are never changed. */
+/** Returns the grants of the service's role on the tables of outbox.sql. Messages can never be changed. */
 export function outboxGrants(role: string): string[] {
   return [
     `grant select, insert, delete on outbox to ${role}`,
@@ -103,7 +106,7 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   await client.query('begin');
   await client.query(`set local search_path to ${schema}`);
   await client.query(`grant usage on schema ${schema} to ${role}`);
-  // What was once granted and is no longer: rights are what the statements below say.
+  // Removes earlier grants, so that only the statements below apply.
   await client.query(`revoke all on all tables in schema ${schema} from ${role}`);
   await client.query(`grant select on ${migrationsTable} to ${role}`);
   for (const statement of options.grants(role)) await client.query(statement);
@@ -120,14 +123,18 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
   const database = await client.query<{ name: string }>('select current_database() as name');
   const name = pg.escapeIdentifier(database.rows[0]?.name ?? '');
   await client.query(`grant connect on database ${name} to ${role}`);
-  // Temporary tables stand before all others in a search path, and everybody may make some unless that is taken away.
+  // Temporary tables precede all other tables in a search path, and every role may create them unless that
+  // right is revoked.
   await client.query(`revoke temporary on database ${name} from public, ${role}`);
   if (await canLogIn(options)) return;
   await client.query(`alter role ${role} login password ${pg.escapeLiteral(scramVerifier(options.role_password))}`);
   logger.info({ role: options.role }, 'password of the role set');
 }
 
-/** The lock is per database, roles are per server: another database's migration may win the race for the same name. */
+/**
+ * The lock is per database, but roles are per server: a migration of another database may create the same role
+ * first.
+ */
 async function createRole(client: Client, role: string, password: string): Promise<void> {
   try {
     await client.query(`create role ${role} login password ${pg.escapeLiteral(scramVerifier(password))}`);
@@ -137,7 +144,7 @@ async function createRole(client: Client, role: string, password: string): Promi
   }
 }
 
-/** A real log-in, since only a superuser may read the stored password. */
+/** Tries to log in, because only a superuser can read the stored password. */
 async function canLogIn(options: MigrateOptions): Promise<boolean> {
   const url = new URL(options.owner_url);
   url.username = encodeURIComponent(options.role);

@@ -4,39 +4,43 @@ import type { Logger } from 'pino';
 
 export type { ClientBase, Pool, PoolClient } from 'pg';
 
-/** A statement and its parameters; `query_timeout` in ms, where the pool's own bound for an answer is not enough. */
+/** A statement and its parameters. `query_timeout` (ms) overrides the pool's response timeout. */
 export type Query = QueryConfig & { query_timeout?: number };
 
-/** Whatever queries can be made of: a pool, one of its connections, a transaction. One statement each. */
+/** Anything that runs queries: a pool, a connection, a transaction. Each call runs one statement. */
 export interface Queries {
   // biome-ignore lint/suspicious/noExplicitAny: the default of pg's own types.
   query<R extends QueryResultRow = any>(query: string | Query, values?: unknown[]): Promise<QueryResult<R>>;
 }
 
 export interface PoolOptions {
-  /** postgres:// URL of the service's role; sslmode and sslrootcert in it switch TLS on. */
+  /** The postgres:// URL of the service's role. sslmode and sslrootcert in it enable TLS. */
   url: string;
   application_name: string;
-  /** The only schema on search_path (pg_catalog is always there). */
+  /** The only schema on search_path (besides pg_catalog). */
   schema: string;
-  /** The newest migration that the code knows (lastMigration in migrate.ts); a schema without it is not used. */
+  /** The newest migration that the code knows (lastMigration in migrate.ts). A schema without it is not used. */
   migration?: string;
-  /** Connections of this process at most; default 10. */
+  /** The maximum number of connections of this process; default 10. */
   max?: number;
   statement_timeout_ms?: number;
   lock_timeout_ms?: number;
   idle_in_transaction_session_timeout_ms?: number;
-  /** Bound for a new connection and for the wait for a free one. */
+  /** The timeout for a new connection and for waiting for a free one. */
   connection_timeout_ms?: number;
-  /** Rejects where a new connection must not be used. */
+  /** Rejects if a new connection must not be used. */
   verify?: (client: ClientBase) => Promise<void>;
-  /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
+  /**
+   * Additional session settings, for example {plan_cache_mode: 'force_custom_plan'}. Names must be plain
+   * setting names.
+   */
   options?: Record<string, string>;
 }
 
 /**
- * `options` of a pool whose statements all look rows up by index, keys in arrays: each is planned once, by index and loop alone. A
- * plan made while the tables were empty is then the one for full ones, and nothing is planned again for each call.
+ * `options` for a pool whose statements all look up rows by index with keys in arrays. Each statement is
+ * planned once, with index scans and nested loops only. A plan made for empty tables is then also right for
+ * full ones, and nothing is planned per call.
  */
 export const lookupPlans = {
   plan_cache_mode: 'force_generic_plan',
@@ -44,7 +48,7 @@ export const lookupPlans = {
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
 };
-/** So that connections which outlive a failover, or lead through a proxy to another server, do not stay. */
+/** So that connections that survive a failover, or lead to another server through a proxy, do not stay open. */
 const maxLifetimeSeconds = 600;
 
 const int8 = 20;
@@ -53,28 +57,30 @@ const int8Array = 1016;
 const timestamptzArray = 1185;
 
 /**
- * A pool whose sessions all behave alike, whatever the server's defaults are:
- * - int8 comes as bigint, timestamptz as ISO 8601 UTC text with three decimals (micros cut off), numeric as text;
- * - search_path is the one schema, TimeZone UTC, jit off (it costs more than it saves on short statements);
- * - queries of one connection are sent without waiting for the answers to those before them (pg's pipeline mode);
- * - a commit waits for the synchronous standby where the server has one (synchronous_commit on);
- * - each leads to a primary whose schema the code knows (verifyConnection), and lives ten minutes at most;
- * - nothing waits without a bound: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and an
- *   answer of a server that went silent (statement time-out + 2 s; the connection is then given up).
- * Errors of idle or checked-out connections are logged and never unhandled: whoever holds such a connection sees its
- * next query fail.
+ * Creates a pool whose sessions behave the same regardless of the server's defaults:
+ * - int8 is returned as bigint, timestamptz as ISO 8601 UTC text with three decimals (truncated), numeric as
+ *   text;
+ * - search_path is the one schema, TimeZone is UTC, and jit is off (it costs more than it saves on short
+ *   statements);
+ * - queries on one connection are sent without waiting for earlier responses (pg's pipeline mode);
+ * - a commit waits for the synchronous standby if the server has one (synchronous_commit on);
+ * - each connection leads to a primary whose schema the code knows (verifyConnection) and lives at most ten
+ *   minutes;
+ * - every wait is bounded: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and
+ *   the response of a silent server (statement timeout + 2 s, after which the connection is closed). Errors of
+ *   idle or checked-out connections are logged and never unhandled; the next query on such a connection fails.
  */
 export function createPool(options: PoolOptions, logger: Logger): Pool {
   const pool = new pg.Pool(poolConfig(options));
   pool.on('connect', (client) => {
     client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
   });
-  // pg-pool reports the same error a second time through the pool; a listener must be there, or Node would end.
+  // pg-pool reports the same error again on the pool; without a listener, Node would exit.
   pool.on('error', () => undefined);
   return pool;
 }
 
-/** The settings of createPool, for a connection outside the pool (LISTEN). */
+/** The settings of createPool for a connection outside the pool (LISTEN). */
 function poolConfig(options: PoolOptions): PoolConfig {
   const statementTimeoutMs = options.statement_timeout_ms ?? 5000;
   const settings = {
@@ -108,16 +114,16 @@ function poolConfig(options: PoolOptions): PoolConfig {
   };
 }
 
-/** Thrown where sessions are shared: LISTEN, settings of a session and prepared statements do not work there. */
+/** Thrown if sessions are shared by a pooler: LISTEN, session settings, and prepared statements do not work there. */
 export class PooledSessionError extends Error {
   override name = 'PooledSessionError';
 }
 
 /**
- * Rejects where a new connection is not one to work with: a pooler stands between (the process that
- * answers is not the one that the connection was promised), the server is a standby or otherwise
- * read-only, or its schema is older than the code. A newer schema is fine: migrations keep what the
- * version before needs. Costs round trips when connecting, nothing at checkout.
+ * Rejects a new connection that cannot be used: it leads through a pooler (the responding process is not the
+ * one assigned at connect), the server is a standby or read-only, or its schema is older than the code. A newer
+ * schema is fine, because migrations keep what the previous version needs. It costs round trips when
+ * connecting, but none at checkout.
  */
 async function verifyConnection(
   client: ClientBase,
@@ -149,7 +155,7 @@ const parsers: Record<number, (text: string) => unknown> = {
   [timestamptzArray]: (text) => elements(text).map((item) => (item === null ? null : isoTimestamp(item))),
 };
 
-/** The elements of a one-dimensional array of numbers or timestamps: none of them holds a comma or a quote. */
+/** Returns the elements of a one-dimensional array of numbers or timestamps, which contain no commas or quotes. */
 function elements(text: string): (string | null)[] {
   if (text === '{}') return [];
   return text
@@ -163,7 +169,10 @@ const types: CustomTypesConfig = {
     (format === 'binary' ? undefined : parsers[oid]) ?? pg.types.getTypeParser(oid, format),
 };
 
-/** '2026-01-02 03:04:05.678901+00' → '2026-01-02T03:04:05.678Z'; what is no plain UTC moment (infinity, BC) stays. */
+/**
+ * Converts '2026-01-02 03:04:05.678901+00' to '2026-01-02T03:04:05.678Z'. Other values (infinity, BC) are
+ * returned unchanged.
+ */
 export function isoTimestamp(text: string): string {
   if (!text.endsWith('+00') || text.charAt(10) !== ' ') return text;
   const fraction = text.charAt(19) === '.' ? text.slice(20, -3) : '';

@@ -3,9 +3,9 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 const iterations = 4096;
 
 /**
- * What CREATE ROLE … PASSWORD stores for a password (RFC 5803): given instead of the password
- * itself, it keeps it out of the server's log and of pg_stat_statements. RangeError unless it is
- * printable ASCII, which SASLprep leaves alone.
+ * Returns the verifier that CREATE ROLE … PASSWORD stores for a password (RFC 5803). Passing it instead of the
+ * password keeps the password out of the server's log and pg_stat_statements. Throws a RangeError unless the
+ * password is printable ASCII, which SASLprep leaves unchanged.
  */
 export function scramVerifier(password: string): string {
   if (!/^[\x20-\x7e]+$/.test(password)) throw new RangeError('a database password must be printable ASCII');

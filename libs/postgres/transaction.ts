@@ -13,18 +13,17 @@ const beginStatement: Record<TransactionMode, string> = {
 };
 
 /**
- * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
- * - When fn throws, everything is rolled back and its error passed on.
- * - On 40001 and 40P01 fn itself is run again, up to 5 times after a random pause of 5 to 200 ms:
- *   fn must have no effect
- *   outside the transaction.
- * - Unless the error leaves the connection sound (see errors.ts), it is destroyed and never given back to the pool.
- * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with
- *   ROLLBACK then, and this throws.
- * - Queries that fn makes without waiting for each other's results run in the order of the calls;
- *   where one fails, those
- *   behind it fail too.
- * When COMMIT itself is lost, the work may or may not have been done: callers rely on their command id.
+ * Runs fn between BEGIN and COMMIT on one connection. Returns the result of fn after COMMIT was confirmed.
+ * - If fn throws, the transaction is rolled back, and the error is passed on.
+ * - After 40001 and 40P01, fn is run again, up to 5 times after a random pause of 5 to 200 ms, so fn must have
+ *   no effect outside the transaction.
+ * - Unless the error leaves the connection sound (see errors.ts), the connection is destroyed, not returned to
+ *   the pool.
+ * - An error swallowed inside fn does not cause a silent loss: Postgres then answers COMMIT with ROLLBACK, and
+ *   this throws.
+ * - Queries that fn starts without waiting for earlier results run in call order; if one fails, the later ones
+ *   fail too. If the response to COMMIT is lost, the work may or may not be committed; callers rely on their
+ *   command id.
  */
 export async function transaction<T>(
   pool: Pool,
@@ -63,7 +62,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
   }
 }
 
-/** False where the connection did not answer to ROLLBACK. Harmless when nothing is open. */
+/** Returns false if the connection did not respond to ROLLBACK. Harmless if no transaction is open. */
 async function rolledBack(client: Queries): Promise<boolean> {
   try {
     await client.query('ROLLBACK');

@@ -2,13 +2,13 @@ import { type LookupAddress, lookup as resolve } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 /**
- * Where a service may connect to at the word of a caller: to no address of a private network,
- * unless it is named (contract: Webhooks).
+ * Which addresses a service may connect to on behalf of a caller: none in private networks, unless configured
+ * (contract: Webhooks).
  */
 
 /**
- * What is not reachable for everybody (IANA's special-purpose registries), and what clouds answer
- * their machines with.
+ * Addresses that are not globally reachable (IANA special-purpose registries), and the metadata addresses of
+ * clouds.
  */
 const privateV4 = [
   '0.0.0.0/8',
@@ -28,7 +28,7 @@ const privateV4 = [
   '240.0.0.0/4',
   '168.63.129.16/32',
 ];
-/** Of IPv6, all but global unicast; within it what is reserved, and what holds another address. */
+/** IPv6: everything except global unicast, and within it reserved ranges and ranges that embed other addresses. */
 const privateV6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 const loopback = listOf(['127.0.0.0/8', '::1/128']);
 const refused = listOf([...privateV4, ...privateV6]);
@@ -44,7 +44,7 @@ export function isNetwork(text: string): boolean {
   );
 }
 
-/** Of each family its own: a list takes IPv4 for a part of IPv6. */
+/** One list per family, because a BlockList treats IPv4 as part of IPv6. */
 type Networks = Record<'ipv4' | 'ipv6', BlockList>;
 
 function listOf(networks: readonly string[]): Networks {
@@ -61,7 +61,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 4 ? 'ipv4' : 'ipv6';
 }
 
-/** IPv4 within IPv6 is what it holds. */
+/** Converts an IPv4 address embedded in IPv6 to IPv4. */
 function plain(address: string): string {
   const { hostname } = isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*$/, '')}]`) : { hostname: address };
   const [, high, low] = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname) ?? [];
@@ -74,18 +74,18 @@ const isIn = (networks: Networks, address: string): boolean =>
   networks[familyOf(address)].check(address, familyOf(address));
 
 export interface AllowedAddresses {
-  /** Whether requests may be sent to this address. */
+  /** Reports whether requests may be sent to this address. */
   allows(address: string): boolean;
-  /** What is wrong with the URL, as far as the URL itself shows it; undefined: nothing. */
+  /** Returns what is wrong with the URL as far as the URL itself shows, or undefined. */
   wrongWith(url: string): string | undefined;
   /**
-   * Resolves names to allowed addresses alone: given to whatever connects, it decides by the very
-   * address that is connected to.
+   * Resolves names to allowed addresses only. Passed to the HTTP client, it checks the very address that is
+   * connected to.
    */
   lookup: LookupFunction;
 }
 
-/** `names`: how names are resolved, for tests. */
+/** `names` resolves host names; tests replace it. */
 export function allowedAddresses(networks: readonly string[], names: typeof resolve = resolve): AllowedAddresses {
   const allowed = listOf(networks);
   const allows = (given: string): boolean => {

@@ -2,41 +2,41 @@ import type { Logger } from 'pino';
 import type { CheckResult } from './health.ts';
 
 export interface ClockOptions {
-  /** The database's clock at some moment between the call and its answer, in ms since 1970. */
+  /** Returns the database's time at some moment during the call, in ms since 1970. */
   read(): Promise<number>;
   logger: Logger;
-  /** This host's clock, and one that never jumps; both in ms. */
+  /** This host's clock and a monotonic clock, both in ms. */
   own?: () => number;
   monotonic?: () => number;
 }
 
 /**
- * The time by which the bank books: the database's. Each process follows it between two looks by a
- * clock that never jumps, so that what its host believes decides nothing; a host that is wrong is
- * noticed at once, also between two looks.
+ * The time that determines postings: the database's. Each process follows it, between comparisons with a
+ * monotonic clock, so that the host's clock decides nothing. A host clock that is wrong is detected at once,
+ * also between comparisons.
  */
 export interface Clock {
   /**
-   * Now, in ms since 1970, by the database's clock; by this host's until it was compared for the
-   * first time. Never goes back by what a comparison may be wrong by, a second at most.
+   * Returns the current time in ms since 1970, by the database's clock; before the first comparison, by this
+   * host's. It does not go backwards by the error of a comparison, which is at most one second.
    */
   now(): number;
-  /** Ok while this host's clock has been compared, and differs from the database's by no more than 5 s. */
+  /** Ok if this host's clock has been compared and differs from the database's by at most 5 s. */
   check(): CheckResult;
-  /** This host's clock less the database's; undefined before the first comparison. */
+  /** This host's clock minus the database's, in ms; undefined before the first comparison. */
   skewMs(): number | undefined;
-  /** Compares at once, then every 5 s (each second until it has succeeded); resolves after the first attempt. */
+  /** Compares immediately, then every 5 s (every second until the first success). Resolves after the first attempt. */
   start(): Promise<void>;
   stop(): void;
 }
 
-/** From here on a host's clock counts as wrong. */
+/** A host clock with a larger difference is considered wrong. */
 const maxSkewMs = 5_000;
 const everyMs = 5_000;
 const retryMs = 1_000;
-/** Two clocks may part by so much from one look to the next: 200 ppm. */
+/** Two clocks may drift this far between comparisons: 200 ppm. */
 const driftMs = 1;
-/** An answer that was longer on its way says too little about now. */
+/** A slower response says too little about the current time. */
 const slowestMs = 1_000;
 
 export function createClock({
@@ -45,7 +45,7 @@ export function createClock({
   own = Date.now,
   monotonic = () => performance.now(),
 }: ClockOptions): Clock {
-  /** `ahead`: the database's clock less the monotonic one; known to `precisionMs`. */
+  /** `ahead`: the database's clock minus the monotonic clock, accurate to `precisionMs`. */
   let known: { ahead: number; precisionMs: number } | undefined;
   let wasRight = true;
   let timer: NodeJS.Timeout | undefined;
@@ -55,7 +55,8 @@ export function createClock({
 
   function now(): number {
     const time = known === undefined ? own() : known.ahead + monotonic();
-    // What a look was wrong by must not let the time go back: it stands still until it is caught up with.
+    // Correcting an earlier comparison must not move the time backwards: it stands still until the clock has
+    // caught up.
     if (time >= latest || latest - time > slowestMs) latest = time;
     return latest;
   }
@@ -80,7 +81,8 @@ export function createClock({
     const precisionMs = (answered - asked) / 2;
     const seen = { ahead: time - (asked + precisionMs), precisionMs };
     const kept = known && { ahead: known.ahead, precisionMs: known.precisionMs + driftMs };
-    // A slow answer that agrees with a quicker one before it says nothing new (the clock filter of RFC 5905, 10).
+    // A slow response that agrees with an earlier, faster one adds nothing (the clock filter of RFC 5905,
+    // section 10).
     known = kept && kept.precisionMs < precisionMs && Math.abs(kept.ahead - seen.ahead) <= precisionMs ? kept : seen;
     const { ok, reason } = check();
     if (ok !== wasRight) logger[ok ? 'info' : 'error'](ok ? "this host's clock is right again" : (reason ?? ''));

@@ -7,7 +7,7 @@ import { inParallel } from './in-parallel.ts';
 import { isDefect, isPoison } from './poison.ts';
 import type { Answer, Replies, Unreadable } from './replies.ts';
 
-/** A message and what it says. */
+/** A message and its decoded content. */
 export interface Item<T> {
   message: ReceivedMessage;
   content: T;
@@ -16,16 +16,15 @@ export interface Item<T> {
 export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }> {
   decode(message: ReceivedMessage): T | Unreadable;
   /**
-   * Takes groups that may be executed side by side off the lanes, each of which is one partition's
-   * items in order; called until the lanes are empty. By default everything is one group, in order.
+   * Removes groups that may be executed concurrently from the lanes (each lane contains one partition's items
+   * in order). It is called until the lanes are empty. By default all items form one group, in order.
    */
   nextGroups?(lanes: Item<T>[][]): Item<T>[][];
-  /** Groups under way at the same time. Default 1. */
+  /** The number of concurrently executed groups. Default 1. */
   concurrency?: number;
   /**
-   * Executes a group in one transaction; what the answers say is committed. Throws with nothing
-   * done. `afterwards` is called once the answers are on their way: nothing waits until they have
-   * been sent.
+   * Executes a group in one transaction. The returned answers are committed. If it throws, nothing was done.
+   * `afterwards` is called once the answers are being sent, without waiting for that.
    */
   execute(group: Item<T>[]): Promise<{ answers: Answer[]; afterwards(): void }>;
   replies: Replies;
@@ -33,23 +32,23 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
 }
 
 export interface CommandConsumer {
-  /** What libs/kafka's consume calls with the messages that wait. */
+  /** The handler for libs/kafka's consume. */
   handle(messages: ReceivedMessage[]): Promise<void>;
-  /** Not ok while every attempt fails for a reason that no message is to blame for. */
+  /** Not ok while every attempt fails for a reason that is not a message's fault. */
   health(): CheckResult;
 }
 
-/** Partitions may have been taken away since the last attempt, and then nobody tries again here. */
+/** If partitions were revoked since the last attempt, nothing is retried here. */
 const recentMs = 30_000;
 
 /**
- * Executes commands, and decides what becomes of one that fails (decision 28):
- * - Poison: a group is halved down to the command which is to blame; that one is dead-lettered, its
- *   neighbours are executed.
- *   Where our own code fails, the command is to blame only if this process has executed another one: code does not change
- *   while it runs. Otherwise it is a fault.
+ * Executes commands and decides what happens to one that fails (decision 28):
+ * - Poison: a group is halved until the failing command is found. That command is dead-lettered, and the others
+ *   are executed. If our own code fails, the command is at fault only if this process has executed another one,
+ *   because code does not change at run time. Otherwise it is a fault.
  * - A group that took too long is halved too; a single command that did is a fault.
- * - A fault is thrown, and the same messages come again, until it is over. Of these, what is done is not done twice.
+ * - A fault is thrown, and the same messages are delivered again until it is over. Messages that are done are
+ *   not executed again.
  */
 export function createCommandConsumer<T extends { kind: string; address?: ReplyAddress | undefined }>(
   options: CommandConsumerOptions<T>,
@@ -78,7 +77,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   async function deadLetter({ message, content }: Item<T>, error: unknown): Promise<void> {
     if (isDefect(error) && !hasExecuted) throw error;
     logger.error({ err: error, ...idsOf(message.headers) }, 'a command cannot be executed');
-    // Messages of errors may hold what the command says.
+    // Error messages may contain data of the command.
     const reason = isDefect(error) ? 'the service failed on it' : 'the database refused its data';
     await replies.deadLetter(message, {
       code: 'internal_error',
@@ -130,7 +129,7 @@ function allAtOnce<T>(lanes: Item<T>[][]): Item<T>[][] {
   return all.length > 0 ? [all] : [];
 }
 
-/** The SQLSTATE, or the kind of an error of ours. */
+/** Returns the SQLSTATE or the name of our error. */
 function kindOf(error: unknown): string {
   return error instanceof Error ? String(Reflect.get(error, 'code') ?? error.name) : 'unknown';
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { eventsRetentionDays } from '#libs/contracts/topics.ts';
 import { isProduction, productionProblems } from './production.ts';
 
-/** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
+/** The configuration is invalid. The message lists every invalid variable, one per line, and never a value. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
@@ -12,11 +12,10 @@ export class ConfigError extends Error {
 export type Environment = Record<string, string | undefined>;
 
 /**
- * Reads the variables that the schema names from the environment (the only place where process.env
- * is read). Every variable NAME may be given as NAME_FILE instead: the path of a file that holds
- * the value, for secrets. An empty variable counts as absent. Unless NODE_ENV is development or
- * test, what is not safe is wrong too (production.ts). Throws one ConfigError for all that is
- * wrong.
+ * Reads the schema's variables from the environment (the only place that reads process.env). Every variable
+ * NAME may be given as NAME_FILE, the path of a file that contains the value, for secrets. An empty variable
+ * counts as unset. Unless NODE_ENV is development or test, insecure values are errors too (production.ts).
+ * Throws one ConfigError for all problems.
  */
 export function loadConfig<Schema extends z.ZodObject>(
   schema: Schema,
@@ -55,8 +54,8 @@ export function loadConfig<Schema extends z.ZodObject>(
 }
 
 /**
- * For a tool that a person runs against servers that they name: unless NODE_ENV says otherwise (the
- * image does), it takes them as they are.
+ * Reads the configuration of a tool that a person runs against servers of their choice. It accepts insecure
+ * settings unless NODE_ENV is set to production, as in the image.
  */
 export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.output<Schema> {
   return loadConfig(schema, { NODE_ENV: 'development', ...process.env });
@@ -90,7 +89,7 @@ export const port = wholeNumber(0, 65_535).meta({ title: 'port' });
 /** true or false (also 1/0, yes/no, on/off). */
 export const flag = z.stringbool().meta({ title: 'true or false' });
 
-/** Comma-separated, without blanks and empty parts. */
+/** A comma-separated list; spaces and empty parts are ignored. */
 export const list = z
   .string()
   .transform((text) =>
@@ -101,7 +100,7 @@ export const list = z
   )
   .meta({ title: 'list, separated by commas' });
 
-/** A URL with one of these schemes. The message never shows it: it may hold a password. */
+/** A URL with one of these schemes. The error message never contains it, because it may contain a password. */
 export function url(...schemes: string[]) {
   return z
     .string()
@@ -112,7 +111,7 @@ export function url(...schemes: string[]) {
     .meta({ title: `URL, ${schemes.join(' or ')}` });
 }
 
-/** What every process needs besides its own variables: `z.object({...processConfig, ...kafkaConfig, …})`. */
+/** Variables of every process: `z.object({...processConfig, ...kafkaConfig, …})`. */
 export const processConfig = {
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
@@ -187,8 +186,8 @@ export const databaseConfig = {
 };
 
 /**
- * Of whoever makes the topics; of accounts, which says until when they hold what of a client; and
- * of webhooks, which has events for as long, 35 days at least.
+ * Used by whatever creates topics; by accounts, which reports how long topics keep a client's data; and by
+ * webhooks, which stores events for as long, but at least 35 days.
  */
 export const eventsRetentionConfig = {
   EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
@@ -199,7 +198,7 @@ export const eventsRetentionConfig = {
     ),
 };
 
-/** Of the services that have an outbox. */
+/** Variables of services with an outbox. */
 export const outboxConfig = {
   OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760)
     .prefault('24')
@@ -210,14 +209,14 @@ export const outboxConfig = {
 
 const hourMs = 60 * 60 * 1000;
 
-/** Of what libs/postgres' createRelay takes, what follows from outboxConfig. */
+/** Returns the options of libs/postgres' createRelay that follow from outboxConfig. */
 export function relayOptions({ OUTBOX_RETENTION_HOURS }: z.output<z.ZodObject<typeof outboxConfig>>) {
   return { retainMs: OUTBOX_RETENTION_HOURS * hourMs };
 }
 
 /**
- * What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of
- * what belongs together is given.
+ * Returns the options of libs/kafka's createKafka. Throws a ConfigError if only some of several required
+ * variables are set.
  */
 export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
@@ -245,22 +244,22 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
 
 export interface VariableDescription {
   name: string;
-  /** What a value looks like, in words. */
+  /** The form of a value, in words. */
   type: string;
   required: boolean;
-  /** As text, where there is one. */
+  /** The default as text, if there is one. */
   default: string | undefined;
   description: string;
-  /** Best given as NAME_FILE. */
+  /** Should be given as NAME_FILE. */
   secret: boolean;
 }
 
 const secretNames =
   /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
-/** Defaults that differ from machine to machine. */
+/** Defaults that differ between machines. */
 const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
 
-/** What a schema reads, for docs/configuration.md. */
+/** Describes the variables of a schema, for docs/configuration.md. */
 export function describeConfig(schema: z.ZodObject): VariableDescription[] {
   return Object.entries(schema.shape).map(([name, type]) => {
     const absent = z.safeParse(type, undefined);
@@ -277,7 +276,7 @@ export function describeConfig(schema: z.ZodObject): VariableDescription[] {
   });
 }
 
-/** The title of a type, or of what it wraps. */
+/** Returns the title of a type, or of the type that it wraps. */
 function titleOf(type: z.core.$ZodType): string {
   const { title } = z.globalRegistry.get(type) ?? {};
   if (title !== undefined) return title;

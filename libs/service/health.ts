@@ -9,35 +9,32 @@ export interface CheckResult {
   reason?: string;
 }
 
-/** Throwing, or no answer within 2 s, counts as not ok. */
+/** A check that throws, or does not respond within 2 s, counts as not ok. */
 export type Check = () => CheckResult | boolean | Promise<CheckResult | boolean>;
 
 export interface HealthOptions {
   host: string;
   /** 0 lets the system choose. */
   port: number;
-  /** What only a restart can cure. A dependency that is away does not belong here. */
+  /** Checks for problems that only a restart can fix. An unreachable dependency does not belong here. */
   live?: Record<string, Check>;
-  /** What must hold before requests are sent here. */
+  /** Checks that must pass before the process receives requests. */
   ready?: Record<string, Check>;
   metrics: Metrics;
   logger: Logger;
 }
 
 export interface HealthServer {
-  /** Resolves to the port once it listens. */
+  /** Resolves to the port once the server listens. */
   start(): Promise<number>;
-  /** From now on /readyz says no: the first step of a clean stop. */
+  /** Makes /readyz fail from now on: the first step of a graceful stop. */
   drain(): void;
   stop(): Promise<void>;
 }
 
 const checkTimeoutMs = 2000;
 
-/**
- * GET /livez, /readyz (200 or 503, a JSON body naming each check) and /metrics, on a port apart
- * from the public one.
- */
+/** Serves GET /livez, /readyz (200 or 503 with a JSON body naming each check), and /metrics, on a separate port. */
 export function createHealthServer(options: HealthOptions): HealthServer {
   let draining = false;
   const ready: Record<string, Check> = {
@@ -98,7 +95,7 @@ function send(response: ServerResponse, status: number, contentType: string, bod
   response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
 }
 
-/** Runs all checks at once, each bounded. */
+/** Runs all checks concurrently, each with a timeout. */
 async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const),

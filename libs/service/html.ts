@@ -1,8 +1,7 @@
 /**
- * Markup by tagged template. Whatever is put into a template is escaped, for text and for quoted
- * attributes alike, unless it is markup of another template; so nothing that a person or the
- * database says can become part of a page's structure. Attributes are always written in double
- * quotes.
+ * HTML by tagged template. Every inserted value is escaped, for text and for quoted attributes, unless it is
+ * markup from another template. Data from people or the database can therefore never become part of the page's
+ * structure. Always write attributes in double quotes.
  */
 class Markup {
   readonly text: string;
@@ -12,7 +11,7 @@ class Markup {
 }
 export type Html = Markup;
 
-/** What a template takes: absent and false parts are nothing, lists are put one after the other. */
+/** What a template accepts. Absent and false parts are omitted; lists are concatenated. */
 export type Part = Html | string | number | bigint | false | null | undefined | readonly Part[];
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
@@ -24,7 +23,7 @@ function render(part: Part): string {
   return String(part).replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }
 
-/** Markup that somebody else has made and that is trusted as it is, such as a library's. */
+/** Markup from a trusted source, such as a library. */
 export function trusted(text: string): Html {
   return new Markup(text);
 }

@@ -1,4 +1,7 @@
-/** Runs at most `limit` at a time. After a failure none is begun any more; it rejects when those begun have ended. */
+/**
+ * Runs at most `limit` calls concurrently. After a failure it starts no more and rejects when the running ones
+ * have ended.
+ */
 export async function inParallel<T>(items: T[], limit: number, run: (item: T) => Promise<void>): Promise<void> {
   const rest = items.values();
   const failures: unknown[] = [];

@@ -5,15 +5,15 @@ import type { Metrics } from './metrics.ts';
 import { kept, memo } from './metrics.ts';
 import type { PublishTracer } from './tracing.ts';
 
-/** What more than one service measures, under the same names; the label `service` tells them apart. */
+/** Metrics that several services have under the same name; the label `service` distinguishes them. */
 
-/** How a command ended, in a label's few words: `done`, `replayed` (a duplicate), or the code of the refusal. */
+/** Returns the outcome of a command as a label: `done`, `replayed` (a duplicate), or the code of the refusal. */
 export function outcomeOf(reply: ReplyBody): string {
   if (reply.replayed === true) return 'replayed';
   return reply.ok ? 'done' : reply.refusal.code;
 }
 
-/** Counts commands; an outcome is one of outcomeOf, or `begun` where a saga decides it later, under the same name. */
+/** Counts commands by outcomeOf, or as `begun` if a saga decides the outcome later. */
 export function commandCounter(metrics: Metrics): (name: string, outcome: string) => void {
   const commands = metrics.counter(
     'commands_total',
@@ -24,7 +24,7 @@ export function commandCounter(metrics: Metrics): (name: string, outcome: string
   return (name, outcome) => of(name)(outcome).inc();
 }
 
-/** Counts what was dead-lettered. Topics are named without the common prefix. */
+/** Counts dead-lettered messages. Topic names have no prefix. */
 export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
   const letters = metrics.counter(
     'dead_letters_total',
@@ -34,7 +34,7 @@ export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: str
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 
-/** Whether commands can be executed. */
+/** Reports whether commands can be executed. */
 export function measureExecution(metrics: Metrics, execution: { health(): CheckResult }): void {
   const help = '1 while every attempt to execute what waits fails for a reason that no command is to blame for, else 0';
   metrics.gauge('execution_failing', help, () => Number(!execution.health().ok));
@@ -48,8 +48,8 @@ export interface OutboxSource {
 }
 
 /**
- * The outbox of a service; rows and age are the same whichever of its processes is asked. Returns
- * what counts published messages and passes them on to `trace`.
+ * Measures the outbox of a service. Rows and age are the same in all of its processes. Returns a function that
+ * counts published messages and passes them to `trace`.
  */
 export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);
@@ -78,7 +78,7 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
   };
 }
 
-/** Who waits for a connection to Postgres. */
+/** The number of callers that wait for a connection to Postgres. */
 export function measurePools(metrics: Metrics, pools: Record<string, { waitingCount: number }>): void {
   metrics.gauges('database_waiting', 'Callers that wait for a free connection to Postgres, by pool', ['pool'], () =>
     Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })),

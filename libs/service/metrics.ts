@@ -1,15 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** Seconds, from a bare round trip to the longest wait for a reply. */
+/** In seconds, from a single round trip to the longest wait for a reply. */
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export interface Metrics {
   readonly contentType: string;
-  /** The text for Prometheus. */
+  /** Returns the metrics in Prometheus' text format. */
   text(): Promise<string>;
   counter<Label extends string = string>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
-  /** Buckets in seconds unless others are given. */
+  /** The buckets are in seconds unless others are given. */
   histogram<Label extends string = string>(
     name: string,
     help: string,
@@ -17,18 +17,18 @@ export interface Metrics {
     buckets?: number[],
   ): Histogram<Label>;
   /**
-   * read is called at each scrape, 2 s at most; where it fails or is late, or has nothing to say,
-   * the gauge is left out.
+   * `read` is called at each scrape, for at most 2 s. If it fails, is late, or returns undefined, the gauge is
+   * omitted.
    */
   gauge(name: string, help: string, read: () => number | undefined | Promise<number | undefined>): void;
-  /** The same with labels: what `read` does not name is left out. */
+  /** Gauges with labels; label values that `read` does not return are omitted. */
   gauges<Label extends string>(
     name: string,
     help: string,
     labels: readonly Label[],
     read: () => Sample<Label>[] | Promise<Sample<Label>[]>,
   ): void;
-  /** Every name with its type, labels and help, as docs/metrics.md lists them. */
+  /** Describes all metrics, as listed in docs/metrics.md. */
   describe(): { name: string; type: string; labels: string[]; help: string }[];
 }
 
@@ -37,16 +37,16 @@ interface Sample<Label extends string> {
   value: number;
 }
 
-/** What every metric of ours begins with; Node's own begin with process_ and nodejs_. */
+/** The prefix of our metrics; Node's own have process_ and nodejs_. */
 export const metricPrefix = 'corebanking_';
 
 const readTimeoutMs = 2000;
-/** How often the event loop is looked at; the default of 10 ms wakes an idle process a hundred times a second. */
+/** How often the event loop is sampled. The default of 10 ms would wake an idle process a hundred times a second. */
 const eventLoopSampleMs = 500;
 
 /**
- * A registry of its own with Node's default metrics (heap, event loop, CPU), build info, and
- * `service` on every line. Names are given without their common prefix.
+ * Creates a registry with Node's default metrics (heap, event loop, CPU), build info, and a `service` label on
+ * every line. Metric names are given without the prefix.
  */
 export function createMetrics(service: string): Metrics {
   const registry = new Registry();
@@ -106,8 +106,8 @@ async function bounded<T>(value: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * The same answer for `forMs`: for what several gauges ask at one scrape, or what is dear to read.
- * A failure is not kept.
+ * Caches the result of `read` for `forMs`, for expensive reads and for reads shared by several gauges of one
+ * scrape. Failures are not cached.
  */
 export function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T> {
   let asked: { at: number; answer: Promise<T> } | undefined;
@@ -123,7 +123,7 @@ export function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T>
   };
 }
 
-/** What `make` made of a key before: finding the object of a label anew costs more than counting. */
+/** Caches the result of `make` per key: looking up the object of a label costs more than counting. */
 export function memo<T>(make: (key: string) => T): (key: string) => T {
   const made = new Map<string, T>();
   return (key) => {

@@ -10,7 +10,7 @@ export const migrationConfig = z.object({
   SERVICE_ROLE_PASSWORD: z.string().min(1).describe('Its password'),
 });
 
-/** Whose database, and the service's own log-in. */
+/** The owner's database URL and the service's login role. */
 export interface MigrationTarget {
   owner_url: string;
   role: string;
@@ -18,8 +18,8 @@ export interface MigrationTarget {
 }
 
 /**
- * Brings the database of a service up to date, as its owner. Where that fails, one line says why,
- * and the exit code is 1.
+ * Migrates the database of a service, as its owner. On failure it prints one line with the reason and sets the
+ * exit code to 1.
  */
 export async function runMigration(
   service: string,

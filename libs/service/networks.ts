@@ -1,10 +1,10 @@
 import { isIP } from 'node:net';
 
-/** PURE: networks as ranges of the one space of IPv6 addresses, in which an IPv4 address is ::ffff:a.b.c.d. */
+/** Networks as ranges of IPv6 addresses, in which an IPv4 address is ::ffff:a.b.c.d. Pure. */
 
 type Range = readonly [start: bigint, end: bigint];
 
-/** Names that fastify knows (proxy-addr). */
+/** The names that fastify accepts (proxy-addr). */
 const named: Record<string, string[]> = {
   loopback: ['127.0.0.0/8', '::1'],
   linklocal: ['169.254.0.0/16', 'fe80::/10'],
@@ -15,7 +15,7 @@ const ipv4: Range = [0xffffn << 32n, (0xffffn << 32n) + (1n << 32n)];
 const ipv6: Range = [0n, 1n << 128n];
 
 function numberOf(address: string): bigint {
-  // The URL parser writes every spelling of an address in one way.
+  // The URL parser normalizes every notation of an address.
   const { hostname } = new URL(`http://[${isIP(address) === 4 ? '::ffff:' : ''}${address}]`);
   const [head = '', tail] = hostname
     .slice(1, -1)
@@ -37,7 +37,7 @@ function rangesOf(network: string): Range[] | undefined {
   return [[start, start + size]];
 }
 
-/** How many addresses of `space` lie in at least one of the ranges. */
+/** Returns how many addresses of `space` are in at least one of the ranges. */
 function covered(ranges: readonly Range[], [first, end]: Range): bigint {
   let [count, reached] = [0n, first];
   for (const [from, to] of ranges.toSorted((a, b) => (a[0] < b[0] ? -1 : 1))) {
@@ -51,9 +51,9 @@ function covered(ranges: readonly Range[], [first, end]: Range): bigint {
 }
 
 /**
- * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6
- * addresses: all private ones are less. Undefined where one is neither an address, a network with
- * its prefix length, nor a name that fastify knows.
+ * Reports whether the networks together contain more than a sixty-fourth of all IPv4 or all IPv6 addresses,
+ * which is more than all private networks. Returns undefined if an element is neither an address, a network
+ * with prefix length, nor a name that fastify accepts.
  */
 export function areVast(networks: readonly string[]): boolean | undefined {
   const ranges = networks.map(rangesOf);
@@ -64,7 +64,7 @@ export function areVast(networks: readonly string[]): boolean | undefined {
 
 const local = ['127.0.0.0/8', '::1', '169.254.0.0/16', 'fe80::/10'].flatMap((network) => rangesOf(network) ?? []);
 
-/** Whether a network holds addresses of this machine, or of its link. */
+/** Reports whether a network contains addresses of this machine or of its link. */
 export function touchLocal(network: string): boolean {
   return (rangesOf(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
 }

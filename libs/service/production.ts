@@ -2,14 +2,13 @@ import { z } from 'zod';
 import { areVast, touchLocal } from './networks.ts';
 
 /**
- * What a process refuses to start with in production: plain text on any wire, brokers without a
- * log-in, secrets that can be guessed, limits that are none, and conveniences of development. One
- * rule per variable, which says what is wrong and the way out, and never a value; one more for all
- * secrets together.
+ * What a process refuses to start with in production: unencrypted connections, brokers without login, guessable
+ * secrets, disabled limits, and development conveniences. There is one rule per variable, which says what is
+ * wrong and how to fix it, but never the value, and one rule for all secrets together.
  */
 type Rule = (value: string | undefined, all: Record<string, string>) => string | undefined;
 
-/** Everything is production that does not say, in exactly this word, that it is not. */
+/** Everything is production unless NODE_ENV is exactly development or test. */
 export function isProduction(environment: string | undefined): boolean {
   return environment !== 'development' && environment !== 'test';
 }
@@ -18,7 +17,7 @@ const tlsToPostgres =
   'must have ?sslmode=verify-full (and &sslrootcert=<file> where the CA is a private one): nothing less proves which server it is';
 const makeOne = 'make one with: openssl rand -hex 32';
 
-/** The problems of these variables in production; empty when there are none. */
+/** Returns the problems of these variables in production; empty if there are none. */
 export function productionProblems(
   names: string[],
   values: Record<string, string>,
@@ -78,7 +77,7 @@ const rules = {
     value === undefined || /^https:\/\//i.test(value)
       ? undefined
       : 'must begin with https://: session cookies travel there',
-  // CORS_ORIGINS may be *: the API takes no cookie, and the dashboard is marked for no other origin.
+  // CORS_ORIGINS may be *: the API accepts no cookies, and the dashboard sends no CORS headers.
   TRUST_PROXY: proxies,
   RATE_LIMIT_PER_MINUTE: limit,
   AUTH_FAILURES_PER_MINUTE: limit,
@@ -86,12 +85,12 @@ const rules = {
     value !== undefined && Number(value) === 0
       ? 'must not be 0: the law has clients and their accounts kept for years'
       : undefined,
-  // The identity provider of npm start, which everybody signs in to with one password.
+  // The identity provider of npm start has one password for all users.
   IDP_CLIENT_SECRET: () =>
     'this identity provider is for local development: set JWT_ISSUER and JWKS_URL of the gateway to a real one',
 } satisfies Record<string, Rule>;
 
-/** Of two settings that hold the same secret, the second is told. */
+/** If two settings contain the same secret, the second one is reported. */
 const secrets = [
   'API_KEY_PEPPER',
   'API_KEY_PEPPER_PREVIOUS',
@@ -117,7 +116,7 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   return other && `must differ from ${other}: whoever learns one secret must not have learnt two`;
 }
 
-/** The secrets themselves: of a database's URL its password, of a list each. */
+/** Returns the secrets in a value: the password of a database URL, or each element of a list. */
 function secretsIn(value = ''): string[] {
   if (/^postgres(ql)?:/.test(value) && URL.canParse(value))
     return [decodeURIComponent(new URL(value).password)].filter((password) => password !== '');
@@ -129,7 +128,7 @@ function secretsIn(value = ''): string[] {
 
 const isTrue = (value: string | undefined): boolean => z.stringbool().safeParse(value).data === true;
 
-/** A tool that is given no brokers talks to none. */
+/** A tool without brokers does not connect to any. */
 function atBrokers(rule: Rule): Rule {
   return (value, all) => (all['KAFKA_BROKERS'] === undefined ? undefined : rule(value, all));
 }
@@ -190,10 +189,10 @@ function eachSecret(value: string | undefined, all: Record<string, string>): str
 const wellKnown =
   /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
 
-/** Why a secret can be guessed; undefined where nothing shows it. */
+/** Returns why a secret is guessable, or undefined. */
 function weaknessOf(secretText: string, length: number): string | undefined {
   if (secretText.length < length) return `has less than ${length} characters`;
-  // Four equal hex digits in a row are chance: one good secret in seventy has them.
+  // Repetitions of four hex digits occur by chance: one good secret in seventy has them.
   if (new Set(secretText).size < 8 || /(.)\1{7}|(.{2,16})\2{3}/s.test(secretText)) return 'repeats itself';
   return wellKnown.test(secretText) ? 'holds a word that everybody tries first' : undefined;
 }

@@ -13,24 +13,24 @@ export type Request = Extract<DecodedRequest, { kind: 'request' }>;
 
 export interface QueryConsumerOptions extends Reader {
   takes(name: MessageName): boolean;
-  /** True where all queries of that name which wait are answered together. */
+  /** True if all waiting queries with that name are answered together. */
   isBatched(name: MessageName): boolean;
-  /** A reply to each, in their order. */
+  /** Returns a reply to each, in order. */
   answer(requests: Item<Request>[]): Promise<ReplyBody[]>;
-  /** Answers under way at the same time. */
+  /** The number of concurrent answers. */
   concurrency: number;
   /**
-   * Queries behind which no other waits, neither of the same call nor of the next one: so many are
-   * answered at a time.
+   * Queries that others must not wait for, in the same call or the next one. At most `concurrency` of them are
+   * answered concurrently.
    */
   apart?: { takes(request: Request): boolean; concurrency: number };
   replies: Replies;
   logger: Logger;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
 }
 
-/** Queries that may wait to be answered apart; more are refused at once. */
+/** The maximum number of queries waiting for `apart`; more are refused immediately. */
 const maxWaitingApart = 100;
 const unavailable: ReplyBody = {
   ok: false,
@@ -38,8 +38,8 @@ const unavailable: ReplyBody = {
 };
 
 /**
- * Answers queries. One that fails is answered so and not tried again: an old question is not worth
- * keeping, and one that nobody waits for any more is dropped.
+ * Answers queries. A failed query gets an error reply and is not retried, because its caller may be gone. A
+ * query whose caller no longer waits is dropped.
  */
 export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
   const { takes, isBatched, answer, concurrency, apart, replies, logger, now } = options;
@@ -67,7 +67,7 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
 
   const waitingApart: Item<Request>[] = [];
   let underWayApart = 0;
-  /** Nobody waits for it: it never rejects. */
+  /** Nothing awaits it, so it never rejects. */
   const answerApart = async (): Promise<void> => {
     if (!apart || underWayApart >= apart.concurrency) return;
     underWayApart++;

@@ -6,14 +6,14 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 
-/** A reply that may be sent, because what it says is committed. Without an address nobody waits for it. */
+/** A reply whose content is committed. Without an address nobody waits for it. */
 export interface Answer {
   address: ReplyAddress | undefined;
   body: ReplyBody;
   context?: MessageContext | undefined;
 }
 
-/** Why a message can never be processed, and who waits for an answer. */
+/** Why a message can never be processed, and where to reply. */
 export interface Unreadable {
   kind: 'bad';
   code: string;
@@ -23,19 +23,18 @@ export interface Unreadable {
 
 export interface Replies {
   /**
-   * Sends replies in one produce request. Not waited for, never fails: the truth is in the
-   * database, and a repeat gets it.
+   * Sends replies in one produce request. It does not wait and never fails: the outcome is in the database, and
+   * a repeat of the command returns it.
    */
   send(answers: readonly Answer[]): void;
   /**
-   * Dead-letters the message, and answers it where it says where to; once per message. Resolves
-   * when the broker has it, and rejects where the broker does not take it. A message that was read
-   * from a dead-letter topic is only logged.
+   * Dead-letters the message and replies to its address, if any, once per message. Resolves when the broker has
+   * acknowledged it; otherwise rejects. A message that was read from a dead letter topic is only logged.
    */
   deadLetter(message: ReceivedMessage, why: Omit<Unreadable, 'kind'>): Promise<void>;
 }
 
-/** A publisher of libs/kafka, as far as it is needed. */
+/** The used part of a publisher of libs/kafka. */
 export interface ReplyPublisher {
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
   publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
@@ -43,19 +42,19 @@ export interface ReplyPublisher {
 
 export interface RepliesOptions {
   publisher: ReplyPublisher;
-  /** Of the CloudEvents. */
+  /** The CloudEvents source. */
   source: string;
   logger: Logger;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   onDeadLetter?: (topic: string, code: string) => void;
-  /** Called with replies that the broker has taken; `begunAt` (performance.now) is when they were published. */
+  /** Called with replies that the broker has acknowledged. `begunAt` (performance.now) is when they were published. */
   onReplies?: ((messages: readonly OutgoingMessage[], begunAt: number) => void) | undefined;
 }
 
 const publishTimeoutMs = 5_000;
 
-/** The reply to what cannot be processed. */
+/** The reply to a message that cannot be processed. */
 export const failure: ReplyBody = {
   ok: false,
   refusal: refusal('internal_error', 'the request could not be processed'),

@@ -6,28 +6,28 @@ import { ConfigError, loadConfig, processConfig } from './config.ts';
 import { createLogger, flushLogs } from './logger.ts';
 
 export interface RunContext {
-  /** Made from LOG_LEVEL and INSTANCE; the one logger of the process. */
+  /** Configured by LOG_LEVEL and INSTANCE; the only logger of the process. */
   logger: Logger;
   instance: string;
   /**
-   * Registers how to stop what has just been started. Called in reverse order, each bounded; a
-   * failure is logged only.
+   * Registers how to stop what was just started. The functions are called in reverse order, each with a time
+   * limit; failures are only logged.
    */
   onStop(name: string, stop: () => unknown): void;
 }
 
 export interface RunOptions {
-  /** Bound for one onStop function. */
+  /** The time limit of one onStop function, in ms. */
   stopStepMs?: number;
-  /** Bound for the whole stop; the process ends then, whatever still runs. Kubernetes gives 30 s. */
+  /** The time limit of the whole stop, in ms, after which the process exits regardless. Kubernetes allows 30 s. */
   stopMs?: number;
 }
 
 /**
- * Runs a process: main starts everything and returns. On SIGTERM or SIGINT what was registered with
- * onStop is stopped in reverse order, then the process exits with 0. An uncaught error is logged,
- * then the same, with 1. When main rejects, one clear line is printed, what had been started is
- * stopped, exit 1.
+ * Runs a process: main starts everything and returns. On SIGTERM or SIGINT, everything registered with onStop
+ * is stopped in reverse order, and the process exits with 0. An uncaught error is logged, followed by the same
+ * with exit code 1. If main rejects, one line with the reason is printed, everything started is stopped, and
+ * the process exits with 1.
  */
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
   collectSeldom();
@@ -49,7 +49,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
     { delay: stopMs, logger: { error: (message: unknown) => log.fatal({ err: message }, 'stopped by force') } },
     async ({ err, signal }) => {
       ignoreFurtherSignals();
-      // Not fatal: pino writes that level at once, before the lines that are still on their way.
+      // Not `fatal`, because pino writes that level synchronously, before lines that are still buffered.
       if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
       else log.info({ signal }, 'stopping');
       await stopAll(stops, stopStepMs, log);
@@ -73,13 +73,13 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
 }
 
 /**
- * Collections of the whole heap, of which a small one that lets go of much would see one a second
+ * Makes full garbage collections rarer; a small process that releases much would otherwise have one per second
  * (docs/performance/experiments.md, Promoted).
- * - V8 makes in the old generation at once what it saw grow old (arrays of parameters, say, in slow
- *   seconds). What these hold, the
- *   bytes of each request, is then freed by such collections alone: it is told not to.
- * - They come when the heap has grown to three times what the last one left, which is within V8's
- *   own range (1.3 to 4 times).
+ * - V8 allocates objects in the old generation if it has seen their kind grow old (arrays of parameters, for
+ *   example, during slow seconds). What they reference, the bytes of each request, is then freed by full
+ *   collections only. The first flag disables this.
+ * - With the second flag, a full collection runs when the heap has grown to three times its size after the last
+ *   one, which is within V8's own range (1.3 to 4 times).
  */
 export function collectSeldom(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
@@ -87,8 +87,8 @@ export function collectSeldom(): void {
 }
 
 /**
- * A terminal sends Ctrl-C to the whole group and a launcher its own signal after it: the second
- * must not cut the stop short.
+ * A terminal sends Ctrl-C to the whole process group, and a launcher then sends its own signal. The second
+ * signal must not interrupt the stop.
  */
 function ignoreFurtherSignals(): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -119,7 +119,7 @@ function printStartFailure(name: string, error: unknown): void {
   process.stderr.write(`${name} cannot start: ${reason}\n`);
 }
 
-/** pg and node give an AggregateError without a message where a host has several addresses. */
+/** pg and Node throw an AggregateError without a message if a host has several addresses. */
 function describe(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(describe).join('; ');
   return error instanceof Error ? error.message : String(error);

@@ -3,7 +3,7 @@ import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
 import { createSigner, createVerifier } from '#libs/contracts/signature.ts';
 import { list, pem } from './config.ts';
 
-/** The keys by which services know whose messages they read (docs/security.md). */
+/** The keys by which services authenticate each other's messages (docs/security.md). */
 
 const minLength = 32;
 
@@ -22,16 +22,16 @@ function macKeysOf(service: string) {
     );
 }
 
-/** Of the services that read commands; the gateway has its own key alone. */
+/** For services that read commands. The gateway has only its own key. */
 export const macConfig = {
   GATEWAY_MAC_KEYS: macKeysOf('the gateways'),
   ACCOUNTS_MAC_KEYS: macKeysOf('accounts'),
   LEDGER_MAC_KEYS: macKeysOf('the ledgers'),
 };
 
-/** Of accounts, which records what webhooks does. */
+/** For accounts, which records what webhooks does. */
 export const webhooksMac = { WEBHOOKS_MAC_KEYS: macKeysOf('webhooks') };
-/** Of webhooks: commands come from gateways, and redriven ones from accounts. */
+/** For webhooks, which receives commands from gateways and redriven ones from accounts. */
 export const webhooksMacConfig = {
   GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
   ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
@@ -62,7 +62,7 @@ function works(use: (text: string) => unknown) {
   };
 }
 
-/** Of what writes states of API keys. */
+/** For processes that write the states of API keys. */
 export const keySigningConfig = {
   API_KEY_SIGNING_KEY: pem('PRIVATE KEY')
     .refine(works(createSigner), 'is no private key of Ed25519; make one with: openssl genpkey -algorithm ed25519')
@@ -71,7 +71,7 @@ export const keySigningConfig = {
     ),
 };
 
-/** Of gateways, which make the secrets of webhooks, and of webhooks, which signs with them. */
+/** For gateways, which generate the secrets of webhooks, and for webhooks, which signs with them. */
 export const secretKeysConfig = {
   WEBHOOK_SECRET_KEYS: list
     .pipe(

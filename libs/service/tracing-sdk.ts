@@ -16,7 +16,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import type { SpanOptions, Tracing, TracingConfig } from './tracing.ts';
 import { traceparentForm } from './tracing.ts';
 
-/** Loaded only where traces are on. */
+/** Loaded only if tracing is enabled. */
 
 const kinds: Record<SpanOptions['kind'], SpanKind> = {
   internal: SpanKind.INTERNAL,
@@ -26,7 +26,7 @@ const kinds: Record<SpanOptions['kind'], SpanKind> = {
   consumer: SpanKind.CONSUMER,
 };
 
-/** A second of a busy process; what comes faster than the collector takes it is dropped. */
+/** One second of a busy process. Spans beyond what the collector accepts are dropped. */
 const batching = { maxQueueSize: 8_192, scheduledDelayMillis: 1_000, exportTimeoutMillis: 5_000 };
 const stopMs = 3_000;
 
@@ -39,7 +39,7 @@ export function startTracing(
   const quiet = () => undefined;
   const warn: DiagLogger['warn'] = (...parts) =>
     logger.warn({ detail: parts.map(String).join(' ').slice(0, 500) }, 'traces could not be sent');
-  // A collector that is away holds up nothing.
+  // An unreachable collector delays nothing.
   diag.setLogger({ error: warn, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN);
   const exporter = new OTLPTraceExporter({
     url: `${endpoint.replace(/\/$/, '')}/v1/traces`,

@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { url } from './config.ts';
 
 /**
- * Traces by OpenTelemetry, of spans made by hand at our own seams: a request, a message with its
- * reply, a command within its batch, the batch's transaction, what is published. Off, and nothing
- * of the SDK loaded, unless an endpoint is configured. The gateway decides what is sampled;
- * everything behind it follows the traceparent of its message.
+ * OpenTelemetry traces with manual spans: a request, a message with its reply, a command in its batch, the
+ * batch's transaction, and publishing. Tracing is off, and the SDK is not loaded, unless an endpoint is
+ * configured. The gateway decides what is sampled; everything after it follows the traceparent of its message.
  */
 export const tracingConfig = {
   OTEL_EXPORTER_OTLP_ENDPOINT: url('http', 'https')
@@ -42,39 +41,39 @@ export type TracingConfig = z.output<z.ZodObject<typeof tracingConfig>>;
 
 export interface SpanOptions {
   kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
-  /** The span above, by its W3C traceparent; without one a trace begins. */
+  /** The W3C traceparent of the parent span; without one, a new trace starts. */
   traceparent?: string | undefined;
-  /** Of performance.now; default now. */
+  /** In terms of performance.now; default now. */
   startedAt?: number;
   attributes?: Record<string, string | number | undefined>;
-  /** Spans of other traces that belong to this one, by their traceparents. */
+  /** The traceparents of linked spans in other traces. */
   links?: string[];
 }
 
 export interface Span {
-  /** What is sent on, so that what comes of it lies below this span. */
+  /** Sent with messages, so that their spans become children of this one. */
   readonly traceparent: string;
-  /** `at`: of performance.now, default now. `failed`: why, where it did. */
+  /** `at`: in terms of performance.now, default now. `failed`: the reason of a failure. */
   end(options?: { at?: number; failed?: string | undefined; attributes?: SpanOptions['attributes'] }): void;
 }
 
 export interface Tracing {
   begin(name: string, options: SpanOptions): Span;
-  /** Sends what waits, for a few seconds at most. */
+  /** Exports pending spans, for a few seconds at most. */
   stop(): Promise<void>;
 }
 
 /** Version, trace id, parent id, flags (W3C Trace Context, 3.2). */
 export const traceparentForm = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** True where the gateway has decided that this is traced: the lowest bit of the flags (3.2.2.5). */
+/** Reports whether the gateway sampled this trace: the lowest bit of the flags (3.2.2.5). */
 export function isSampled(traceparent: string | undefined): traceparent is string {
   return (
     traceparent !== undefined && traceparentForm.test(traceparent) && parseInt(traceparent.slice(-1), 16) % 2 === 1
   );
 }
 
-/** Undefined where no collector is configured. */
+/** Returns undefined if no collector is configured. */
 export async function createTracing(
   service: string,
   config: TracingConfig & { INSTANCE: string },
@@ -91,12 +90,12 @@ interface Published {
 }
 
 /**
- * Called with messages that the broker has taken; `begunAt` (performance.now) is when they were
- * passed to the publisher.
+ * Called with messages that the broker has acknowledged. `begunAt` (performance.now) is when they were passed
+ * to the publisher.
  */
 export type PublishTracer = (messages: readonly Published[], begunAt: number) => void;
 
-/** Makes a span of each traced message that the broker has taken; undefined without tracing. */
+/** Returns a function that creates a span for each traced message that was published; undefined without tracing. */
 export function publishTracer(tracing: Tracing | undefined, prefix: string): PublishTracer | undefined {
   if (!tracing) return undefined;
   return (messages, begunAt) => {

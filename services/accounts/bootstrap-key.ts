@@ -6,8 +6,8 @@ import { createBootstrapKey } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
 /**
- * Makes an API key with all scopes and prints it, this once. Gateways know it as soon as the relay
- * of accounts has run.
+ * Creates an API key with all scopes and prints it once. Gateways accept it as soon as the relay of accounts
+ * has run.
  */
 export const bootstrapConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,

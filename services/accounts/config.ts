@@ -10,7 +10,7 @@ import {
 import { keySigningConfig, macConfig, webhooksMac } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 
-/** What accounts reads from the environment. */
+/** The environment variables of accounts. */
 export const accountsConfig = z.object({
   ...processConfig,
   ...kafkaConfig,

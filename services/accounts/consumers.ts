@@ -32,9 +32,9 @@ export interface ConsumerDeps extends Reader {
   pool: Pool;
   logger: Logger;
   replies: Replies;
-  /** How many groups of commands, or of queries, are under way at the same time: as many connections are in use. */
+  /** The number of groups of commands, or of queries, that run concurrently; each uses one connection. */
   concurrency: number;
-  /** Where dead letters are read again and sent from. */
+  /** Reads and republishes dead letters. */
   deadLetters: DeadLetterTopics;
   retention: Retention;
   auditVerifier: Pick<AuditVerifier, 'verify'>;
@@ -43,20 +43,20 @@ export interface ConsumerDeps extends Reader {
   observe(handled: Handled): void;
 }
 
-/** Messages of one name that were handled together. */
+/** Messages with the same name that were processed together. */
 export interface Handled {
   name: string;
   messages: ReceivedMessage[];
-  /** Of performance.now. */
+  /** In terms of performance.now. */
   startedAt: number;
-  /** Of the commands among them that were decided, or of those whose sagas they ended. */
+  /** The outcomes of commands that were decided or whose sagas ended. */
   outcomes: Executed['outcomes'];
 }
 
 /**
- * Executes what waits on accounts.commands: the messages of one partition in order, partitions side
- * by side, and what comes in bulk put together over all partitions (see nextGroups). Dead letters,
- * which come here too, are listed.
+ * Executes the commands waiting on accounts.commands: messages of one partition in order, partitions
+ * concurrently, and bulk commands combined over all partitions (see nextGroups). Dead letters are received here
+ * too and listed.
  */
 export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Decoded>({
@@ -67,7 +67,7 @@ export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
   });
 }
 
-/** All of one kind: see nextGroups. */
+/** All items are of the same kind: see nextGroups. */
 async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   const startedAt = performance.now();
   const { answers, wrote, outcomes } = await execute(
@@ -112,7 +112,10 @@ async function execute({ pool, now, ...deps }: ConsumerDeps, group: Decoded[]): 
 
 const isBatched = (name: MessageName): name is BatchedQueryName => Object.hasOwn(batchedQueryHandlers, name);
 
-/** Answers what waits on accounts.queries: all get_account, and all get_client, by one statement each. */
+/**
+ * Answers the queries waiting on accounts.queries. All get_account queries are combined into one statement, and
+ * so are all get_client queries.
+ */
 export function accountsQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
   return createQueryConsumer({
     ...deps,
@@ -156,8 +159,8 @@ async function read(
 }
 
 /**
- * The commands, with what the ledger and the dead-letter topics send, in one group, queries in
- * another. Nothing is started yet.
+ * Creates the consumers: one group for commands, replies of the ledger, and dead letters, and one for queries.
+ * Nothing is started yet.
  */
 export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
   const { logger, prefix } = deps;
@@ -175,7 +178,7 @@ export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps
   const queries = consume(kafka, {
     groupId: `${prefix}accounts-queries`,
     topics: [topicName(prefix, 'accounts.queries')],
-    // Each call runs one statement at a time: calls side by side are the concurrency.
+    // Each call runs one statement at a time, so concurrent calls are the concurrency.
     handle: accountsQueries({ ...deps, concurrency: 1 }),
     logger,
     sessionTimeoutMs,

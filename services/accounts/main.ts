@@ -21,7 +21,7 @@ import { measureBacklogs, observeHandled } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createPublishing } from './publishing.ts';
 
-/** Starts accounts. It is stopped in reverse order: readiness, probes, consumers, sweeper, relay, publishers, pools. */
+/** Starts accounts. It stops in reverse order: readiness, probes, consumers, sweeper, relay, publishers, pools. */
 run('accounts', async ({ logger, instance, onStop }) => {
   const config = loadConfig(accountsConfig);
   const prefix = config.TOPIC_PREFIX;
@@ -105,7 +105,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('health server', () => health.stop());
   onStop('readiness', () => health.drain());
   const port = await health.start();
-  // Where Kafka comes late, this waits, and the probes say for what.
+  // If Kafka is unreachable, this waits, and the readiness probe says for what.
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
   await Promise.all([...Object.values(publishers), commands, queries].map((part) => part.start()));
   relay.start();

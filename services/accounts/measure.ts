@@ -7,7 +7,7 @@ import type { ConsumerDeps } from './consumers.ts';
 import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';
 import { handlingTracer } from './trace.ts';
 
-/** What is measured and traced of what was handled. */
+/** Returns a function that records metrics and traces of processed messages. */
 export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): ConsumerDeps['observe'] {
   const count = handlingMetrics(metrics);
   const trace = tracing && handlingTracer(tracing);
@@ -17,7 +17,7 @@ export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): 
   };
 }
 
-/** Counts what was handled. */
+/** Counts processed messages. */
 function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   const handled = metrics.counter(
     'accounts_messages_total',
@@ -39,7 +39,7 @@ function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
 
 const askedOnceMs = 1_000;
 
-/** What the database of accounts holds that must not stay. */
+/** Measures rows that must not accumulate. */
 export function measureBacklogs(metrics: Metrics, pool: Pool): void {
   const steps = kept(async () => {
     const { rows } = await pool.query<{ steps: number; age_s: number }>(

@@ -1,5 +1,5 @@
 import { runMigration } from '#libs/service/migration.ts';
 import { migrateAccounts } from './schema.ts';
 
-/** Brings the database of accounts up to date. Run before the service, as the database's owner; safe to repeat. */
+/** Migrates the database of accounts. Run it before the service, as the database's owner. It can be repeated. */
 if (import.meta.main) await runMigration('accounts', migrateAccounts);

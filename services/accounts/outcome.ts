@@ -15,22 +15,25 @@ import type { AuditDetails } from './audit/audit.ts';
 
 export type { AuditDetails };
 
-/** Who asks, and the moment that all decisions of a transaction share. */
+/** The request context and the time shared by all decisions of a transaction. */
 export interface Moment {
   context: MessageContext;
   /** ISO 8601 UTC */
   now: string;
 }
 
-/** Dead letters in Kafka; topics with their prefix. Both are bounded far below what a transaction may idle. */
+/**
+ * Access to dead letters in Kafka. Topic names include the prefix. Both calls take far less time than a
+ * transaction may be idle.
+ */
 export interface DeadLetterTopics {
-  /** Undefined when nothing is kept at that place. Rejects when the broker does not answer in time. */
+  /** Returns undefined if nothing is stored at that position. Rejects if the broker does not respond in time. */
   read(topic: string, partition: number, offset: bigint): Promise<ReceivedMessage | undefined>;
   /** Rejects with a PublishError. */
   publish(message: OutgoingMessage): Promise<void>;
 }
 
-/** What a handler of one command works with: with the open transaction. */
+/** What the handler of one command gets, with the open transaction. */
 export interface Work extends Moment {
   client: Queries;
   prefix: string;
@@ -39,45 +42,45 @@ export interface Work extends Moment {
   retention: Retention;
 }
 
-/** How long the bank keeps what. */
+/** Retention settings. */
 export interface Retention {
-  /** Of clients and their accounts, before they may be erased. */
+  /** The minimum age of clients and accounts before an erasure. */
   years: number;
-  /** Of the topics of events; -1: for ever. */
+  /** The retention of event topics in days; -1: unlimited. */
   eventsDays: number;
   outboxHours: number;
 }
 
-/** One of the commands that are decided together. */
+/** One of several commands that are decided together. */
 export interface Asked<D> {
   context: MessageContext;
   data: D;
 }
 
-/** A step with the answer to it. */
+/** A step with its reply. */
 export interface Finished {
   step: Step;
   body: ReplyBody;
 }
 
-/** What a saga asks for; finished when the reply with correlation id step_id has been applied. */
+/** A request of a saga. It is finished when the reply with correlation id step_id has been applied. */
 export interface Step {
-  /** account_id, transition_id, approval_id, or the id of the command. */
+  /** account_id, transition_id, approval_id, or the command's id. */
   step_id: string;
   message: 'open_ledger_account' | 'change_ledger_account_status' | 'erase_ledger_texts' | ApprovableCommand;
-  /** Key of the message: account_id, but for approved commands and erasures (client_id). */
+  /** The key of the message: account_id, except for approved commands and erasures (client_id). */
   account_id: string;
   payload: object;
-  /** The context of the command that began the saga. */
+  /** The context of the command that started the saga. */
   context: MessageContext;
-  /** What accounts alone must remember until the reply. */
+  /** What accounts must remember until the reply. */
   detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>> & {
     approved?: ApprovedCommand;
     retention?: Retention;
   };
 }
 
-/** How an approved command is sent: under its own id, in the name of whoever asked for it. */
+/** How an approved command is sent: under its own id, in the requester's name. */
 interface ApprovedCommand {
   bucket: number;
   context: Pick<MessageContext, 'message_id' | 'time' | 'request_id' | 'actor' | 'approved_by'> &
@@ -98,9 +101,9 @@ export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
 }
 
 /**
- * A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too.
- * But 403 is about the caller, 5xx decides nothing, and what is not valid may be corrected: they
- * are answered anew (contract: Idempotency).
+ * A refusal is a decision, and a repeat gets the same one, including that a client is unknown. Not stored are
+ * 403, which depends on the caller, 5xx, which decides nothing, and invalid requests, which may be corrected
+ * (contract: Idempotency).
  */
 export function refused(refusal: Refusal): Outcome {
   const { status } = errorCodes[refusal.code];
@@ -113,7 +116,7 @@ export function refused(refusal: Refusal): Outcome {
   };
 }
 
-/** Headers by which an event or a step is found again in logs and traces. */
+/** The headers by which logs and traces refer to an event or step. */
 function traceHeaders(context: MessageContext): Record<string, string> {
   return {
     'request-id': context.request_id,
@@ -121,7 +124,7 @@ function traceHeaders(context: MessageContext): Record<string, string> {
   };
 }
 
-/** An event of this transaction. The rows that order the events of `key` must be locked. */
+/** Creates an event of this transaction. The rows that order the events of `key` must be locked. */
 export function eventOf<T extends EventType>(
   { context, now }: Moment,
   type: T,

@@ -4,7 +4,7 @@ import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { AccountsConfig } from './config.ts';
 import { migrationsDir, schema } from './schema.ts';
 
-/** Connections by what they are for, so that a busy service cannot starve the relay. */
+/** Creates connection pools by purpose, so that a busy service cannot starve the relay. */
 export function createPools(config: AccountsConfig, logger: Logger) {
   const common = {
     url: config.DATABASE_URL,

@@ -17,7 +17,7 @@ import type { AccountsConfig } from './config.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
 
-/** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
+/** Reading and publishing a dead letter together take less than the 5 s that a transaction may be idle. */
 const deadLetterTimeoutMs = 2000;
 
 export interface PublishingDependencies {
@@ -25,12 +25,12 @@ export interface PublishingDependencies {
   relayPool: Pool;
   metrics: Metrics;
   tracing: Tracing | undefined;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   logger: Logger;
 }
 
-/** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
+/** Creates separate publishers for replies and for the outbox. Nothing is started yet. */
 export function createPublishing(
   kafka: KafkaClient,
   config: AccountsConfig,
@@ -64,7 +64,7 @@ export function createPublishing(
   return { publishers, replies, deadLetters: deadLetterTopicsOf(kafka, publishers.replies, logger), relay };
 }
 
-/** Replies to itself: accounts carries out some of what was approved, and ends the saga by the reply. */
+/** Signs replies to accounts itself, which executes some approved commands and ends their sagas by the reply. */
 function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) => void {
   const forAccounts = topicName(prefix, 'accounts.commands');
   return (message) =>
@@ -72,8 +72,8 @@ function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) 
 }
 
 /**
- * Of what the outbox holds: what the ledger, webhooks and accounts itself are asked for, and states
- * of API keys, which gateways believe.
+ * Signs what the outbox contains: commands to the ledger, webhooks, and accounts itself, and states of API
+ * keys, which gateways trust.
  */
 function eventSigner(
   { TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig,

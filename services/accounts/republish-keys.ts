@@ -6,8 +6,8 @@ import { republishApiKeys } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
 /**
- * Publishes every API key on the topic `api-keys` again, through the outbox of accounts
- * (docs/operations.md, Kafka is lost).
+ * Publishes every API key on the topic `api-keys` again, through the outbox of accounts (docs/operations.md,
+ * Kafka is lost).
  */
 export const republishConfig = z.object({ DATABASE_URL: databaseConfig.DATABASE_URL });
 

@@ -2,10 +2,13 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 
-/** The Postgres schema that accounts alone reads and writes. */
+/** The Postgres schema that only accounts reads and writes. */
 export const schema = 'accounts';
 
-/** What the service's role may do: the history of statuses and the audit are written and read, never changed. */
+/**
+ * Returns the grants of the service's role. The status history and the audit can be written and read, but never
+ * changed.
+ */
 function grants(role: string): string[] {
   return [
     `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, erased_at) on clients to ${role}`,
@@ -14,13 +17,13 @@ function grants(role: string): string[] {
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
     `grant select on audit_chain to ${role}`,
-    // What was asked for stays as it was asked for.
+    // The request of an approval cannot be changed.
     `grant select, insert, update (status, decided_by, decided_at, reason, outcome, key_claimed_at) on approvals to ${role}`,
     `grant select, insert, update (reply), delete on commands to ${role}`,
     `grant select, insert, delete on waiting_replies to ${role}`,
     `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,
-    // What of these is personal is replaced by their owner's function, for a client whose erasure
-    // this service has recorded.
+    // Personal data in these tables is replaced by a function of the owner, for a client whose erasure this
+    // service has recorded.
     `grant execute on function erase_records(text, text) to ${role}`,
     ...outboxGrants(role),
   ];
@@ -28,7 +31,7 @@ function grants(role: string): string[] {
 
 export const migrationsDir = join(import.meta.dirname, 'migrations');
 
-/** Brings schema, role and grants up to date; see migrate. */
+/** Migrates schema, role, and grants; see migrate. */
 export async function migrateAccounts(
   options: { owner_url: string; role: string; role_password: string },
   logger: Logger,

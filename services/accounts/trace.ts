@@ -2,7 +2,10 @@ import type { Tracing } from '#libs/service/tracing.ts';
 import { isSampled } from '#libs/service/tracing.ts';
 import type { Handled } from './consumers.ts';
 
-/** A span for each traced message, in its own trace: its transaction, or its read, which it may share with others. */
+/**
+ * Returns a function that creates a span for each traced message, in its own trace: its transaction or read,
+ * which it may share with others.
+ */
 export function handlingTracer(tracing: Tracing): (handled: Handled) => void {
   return ({ name, messages, startedAt }) => {
     for (const { topic, headers } of messages) {

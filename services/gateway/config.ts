@@ -16,7 +16,7 @@ import { createCursors } from './api/cursor.ts';
 import type { IdempotencySecrets } from './api/idempotency.ts';
 import { inUse } from './api/idempotency.ts';
 
-/** Whether the runtime knows it: Intl throws where it does not. */
+/** Reports whether the runtime accepts the value: Intl throws if it does not. */
 function isAccepted(make: () => unknown): boolean {
   try {
     make();
@@ -60,7 +60,7 @@ export const routeGroups = ['api', 'admin', 'docs'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
 const secret = z.string().min(16, 'must have at least 16 characters');
-/** The one in use, and the one before it while it is rotated. */
+/** The current secret and, during a rotation, the previous one. */
 const rotatedSecret = list
   .pipe(
     z.array(secret).min(1, 'names no secret').max(2, 'must be one secret, or two: the new one and the one before it'),
@@ -305,7 +305,7 @@ export const gatewayConfig = z
     },
   );
 
-/** The settings of four eyes, as the API asks for them. */
+/** The four-eyes settings as used by the API. */
 function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
@@ -318,7 +318,7 @@ export function loadGatewayConfig(): GatewayConfig {
   return loadConfig(gatewayConfig);
 }
 
-/** What createApp takes, of that which follows from the configuration alone. */
+/** The settings of createApp that follow from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {
   const since = config.IDEMPOTENCY_SECRET_SINCE;
   const idempotencySecrets: IdempotencySecrets = {
@@ -332,7 +332,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     pepper: config.API_KEY_PEPPER,
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
-    // A host's clock will do: both secrets are accepted.
+    // The host's clock is good enough, because both secrets are accepted.
     cursors: createCursors(() => inUse(idempotencySecrets, Date.now())),
     idempotencySecrets,
     tokens: {

@@ -21,8 +21,8 @@ import { createGatewayMetrics, measureGateway } from './observe/gateway-metrics.
 import { createLoadShedding } from './overload/load-shedding.ts';
 
 /**
- * Starts the gateway. It is stopped in reverse order: readiness, HTTP server, breakers, requester,
- * followers, publisher, probes.
+ * Starts the gateway. It stops in reverse order: readiness, HTTP server, breakers, requester, followers,
+ * publisher, probes.
  */
 run(
   'gateway',

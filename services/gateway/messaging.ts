@@ -27,8 +27,8 @@ export interface MessagingDependencies {
 }
 
 /**
- * What goes over Kafka: requests out, replies in, and the API keys and ended sessions that are
- * followed. Nothing is started yet.
+ * Creates everything that uses Kafka: the publisher, the requester, and the followers of API keys and ended
+ * sessions. Nothing is started yet.
  */
 export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
   const { logger, instance, metrics, loadShedding, now } = deps;
@@ -75,7 +75,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   return { publisher, requester, apiKeys, keyFollower, dashboard: createDashboard(kafka, config, publisher, deps) };
 }
 
-/** The dashboard's settings, where it is configured, and what follows the sessions that were ended. */
+/** Creates the dashboard's settings, if configured, and the follower of ended sessions. */
 function createDashboard(
   kafka: KafkaClient,
   config: GatewayConfig,
@@ -97,10 +97,7 @@ function createDashboard(
   return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
 }
 
-/**
- * Informs accounts of a key's use. Nobody waits for it, and nothing is lost when it does not
- * arrive: it is only a hint.
- */
+/** Reports the use of a key to accounts. It does not wait, and a lost report does not matter. */
 function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
   return (keyId: string, at: Date): void => {
     const data = { key_id: keyId, used_at: at.toISOString() };

@@ -3,7 +3,7 @@ import { databaseConfig, kafkaConfig, outboxConfig, processConfig, wholeNumber }
 import { macConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 
-/** What the ledger reads from the environment. */
+/** The ledger's environment variables. */
 export const ledgerConfig = z.object({
   ...processConfig,
   ...kafkaConfig,

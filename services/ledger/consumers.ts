@@ -9,8 +9,8 @@ const queryConcurrency = 4;
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 
 /**
- * Queries and callers' batches have groups of their own: a read never waits behind a backlog of
- * writes, a single command never behind a batch. Nothing is started yet.
+ * Creates the consumers. Queries and callers' batches have separate groups, so that a read never waits behind
+ * writes, nor a single command behind a batch. Nothing is started yet.
  */
 export function createConsumers(
   kafka: KafkaClient,

@@ -25,15 +25,12 @@ import { createHistory, createPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
 import { createVerifier } from './verify/verifications.ts';
 
-/** Single commands come as long as the last ones are not older. */
+/** Single commands are considered to be arriving if the last ones are not older, in ms. */
 const recentMs = 1_000;
 const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatMap(({ partitions }) => partitions);
 const worseOf = (one: CheckResult, other: CheckResult): CheckResult => (one.ok ? other : one);
 
-/**
- * Starts the ledger. It is stopped in reverse order: readiness, consumers, probes, checks of the
- * books, what publishes, pools.
- */
+/** Starts the ledger. It stops in reverse order: readiness, consumers, probes, verifications, publishers, pools. */
 run('ledger', async ({ logger, instance, onStop }) => {
   const config = loadConfig(ledgerConfig);
   const prefix = config.TOPIC_PREFIX;
@@ -140,7 +137,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('health', () => health.stop());
   onStop('consumers', () => Promise.all([commands, batches, queries].map((consumer) => consumer.stop())));
   onStop('drain', () => health.drain());
-  // Where Kafka comes late, this waits, and the probes say for what.
+  // If Kafka is unreachable, this waits, and the readiness probe says for what.
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
   await Promise.all([...Object.values(publishers), commands, batches, queries].map((part) => part.start()));
   relay.start();

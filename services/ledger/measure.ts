@@ -7,7 +7,7 @@ import type { DecidedBatch } from './batch/commands.ts';
 import { batchTracer } from './trace.ts';
 import { readLastVerification } from './verify/verifications.ts';
 
-/** What is measured and traced of each batch. */
+/** Returns a function that records metrics and traces of a batch. */
 export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): (batch: DecidedBatch) => void {
   const count = batchMetrics(metrics);
   const trace = tracing && batchTracer(tracing);
@@ -17,7 +17,10 @@ export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): 
   };
 }
 
-/** Counts batches and their commands; of a caller's batch each message, and its items in the size. */
+/**
+ * Counts batches and commands. Each message of a caller's batch counts as one command; its items count in the
+ * batch size.
+ */
 function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   const sizes = metrics.histogram(
     'ledger_batch_commands',
@@ -44,11 +47,11 @@ function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   };
 }
 
-/** A look at every balance: a million take some tenths of a second. */
+/** Reading every balance takes some tenths of a second for a million accounts. */
 const balancesEveryMs = 60_000;
 const askedOnceMs = 1_000;
 
-/** Assets less liabilities of each currency, in minor units: 0, or money has come from nowhere. */
+/** Returns assets minus liabilities of each currency in minor units. Anything but 0 means that the books are broken. */
 async function readDifferences(pool: Pool): Promise<{ currency: string; difference: number }[]> {
   const { rows } = await pool.query<{ currency: string; difference: number }>(
     `select currency, sum(case class when 'asset' then balance_minor else -balance_minor end)::float8 as difference from accounts group by currency`,
@@ -56,7 +59,7 @@ async function readDifferences(pool: Pool): Promise<{ currency: string; differen
   return rows;
 }
 
-/** What the ledger that publishes knows of the books; the others leave it to that one. */
+/** Metrics of the books. Only the ledger with the active relay reports them. */
 export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boolean): void {
   const differences = kept(() => readDifferences(pool), balancesEveryMs);
   const verification = kept(() => readLastVerification(pool), askedOnceMs);

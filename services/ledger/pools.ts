@@ -6,7 +6,10 @@ import { ledgerSchema, migrationsDir } from './migrate.ts';
 
 export type Pools = ReturnType<typeof createPools>;
 
-/** Connections by what they are for, so that none of it starves another. `verify`: for those that write. */
+/**
+ * Creates connection pools by purpose, so that none starves another. `verify` checks new connections of pools
+ * that write.
+ */
 export function createPools(
   config: LedgerConfig,
   instance: string,
@@ -22,14 +25,14 @@ export function createPools(
     statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
   };
   return {
-    // One writer for single commands, one for callers' batches.
+    // One writer for single commands and one for callers' batches.
     writes: createPool({ ...common, verify, max: 2, options: lookupPlans }, logger),
     reads: createPool({ ...common, max: config.DATABASE_POOL_MAX }, logger),
-    // For what looks at many rows: however much of it is asked, other reads find connections.
+    // For queries that scan many rows, so that other reads always have connections.
     searches: createPool({ ...common, max: 2 }, logger),
     relayPool: createPool({ ...common, verify, max: 4, options: lookupPlans }, logger),
     erasures: createPool({ ...common, verify, max: 1 }, logger),
-    // One connection for the lock, one for the check.
+    // One connection for the lock and one for the check.
     verifyPool: createPool({ ...common, application_name: `${application_name} verifies`, max: 2 }, logger),
   };
 }

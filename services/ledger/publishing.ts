@@ -20,10 +20,7 @@ import type { Pools } from './pools.ts';
 
 const readTimeoutMs = 2_000;
 
-/**
- * The newest batch that the ledger has published: a topic knows it, so that an older history of the
- * database is noticed.
- */
+/** Publishes the newest published batch to a topic, so that a database with an older history is detected. */
 export function createHistory(kafka: KafkaClient, prefix: string): History {
   const readLast = () => readLastValue(kafka, topicName(prefix, 'ledger.position'), readTimeoutMs);
   return new History({ topic: 'ledger.position', source: source.ledger, readLast });
@@ -35,14 +32,14 @@ export interface PublishingDependencies {
   history: History;
   metrics: Metrics;
   tracing: Tracing | undefined;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   logger: Logger;
 }
 
 /**
- * Replies, the events of the outbox, and audit records, each by a publisher of its own. What
- * accounts acts upon is signed: its steps' replies, and audit records. Nothing is started yet.
+ * Creates separate publishers for replies, events, and audit records. Messages that accounts acts on are
+ * signed: replies to saga steps, and audit records. Nothing is started yet.
  */
 export function createPublishing(
   kafka: KafkaClient,

@@ -4,24 +4,27 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import type { EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
 /**
- * Rows of the tables, and the records they stand for: what writing (batch/), reading (queries/) and
- * verifying (verify/) share.
+ * Rows of the tables and the records that they represent, shared by writing (batch/), reading (queries/), and
+ * verification (verify/).
  */
 
-/** A uuid as Postgres prints it, as an id with that prefix. */
+/** Converts a uuid to an id with that prefix. */
 export function prefixed(prefix: string, uuid: string): string {
   return `${prefix}_${uuid.replaceAll('-', '')}`;
 }
 
-/** The id of a system account follows from its number: every writer names the same row without a look-up. */
+/**
+ * Returns the id of a system account, derived from its number, so that every writer uses the same row without a
+ * lookup.
+ */
 export function systemAccountId(accountNumber: string): string {
   return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
 }
 
-/** A record as Postgres gives it: ids as uuids. */
+/** A row of transactions, with ids as uuids. */
 export type TransactionRow = TransactionRecord;
 
-/** The columns of the tables, and the types of their rows (migrations 0008, 0016 and 0019), in this order. */
+/** The columns of the tables with the types of their rows (migrations 0008, 0016, and 0019), in this order. */
 export const transactionTypes: Columns<TransactionRecord> = [
   ['transaction_id', 'uuid'],
   ['operation_id', 'uuid'],
@@ -81,14 +84,14 @@ export function recordOf(row: TransactionRow): TransactionRecord {
 export const holdColumns =
   'hold_id, account_id, amount_minor, captured_minor, currency, status, description, reference, actor, request_id, external_id, metadata, expires_at, created_at, updated_at';
 
-/** From a row of `holds`, whose ids are uuids. */
+/** Converts a row of `holds`, whose ids are uuids. */
 export function holdOf(row: HoldState): HoldState {
   return { ...row, hold_id: prefixed('hld', row.hold_id), account_id: prefixed('acc', row.account_id) };
 }
 
 /**
- * The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before
- * this statement began.
+ * Reads the transactions among `ids`, compared by their first 120 bits. It sees what was committed before this
+ * statement started.
  */
 export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
   const { rows } = await client.query<TransactionRow>({
@@ -99,7 +102,7 @@ export async function readTransactions(client: Queries, ids: string[]): Promise<
   return rows.map(recordOf);
 }
 
-/** Original → reversal, of those among `ids` that were reversed. */
+/** Maps the reversed ones among `ids` to their reversals. */
 export async function readReversals(client: Queries, ids: string[]): Promise<Map<string, string>> {
   const { rows } = await client.query<{ original: string; reversal: string }>({
     name: 'read_reversals',

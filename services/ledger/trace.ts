@@ -4,8 +4,8 @@ import { isSampled } from '#libs/service/tracing.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 
 /**
- * A span for each traced command of a batch, in its own trace. The batch with its transaction is
- * one span too, in the trace of the first of them; the others link to it.
+ * Returns a function that creates a span for each traced command of a batch, in the command's trace. The batch
+ * and its transaction are a span in the trace of the first one, to which the others link.
  */
 export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
   return ({ commands, replies, times: { begun, read, decided, committed } }) => {

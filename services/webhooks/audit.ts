@@ -5,7 +5,7 @@ import { messageOfType, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 
-/** The record of a decided command (docs/decisions/0014). `now`: ISO 8601 UTC. */
+/** Returns the audit record of a decided command (docs/decisions/0014). `now`: ISO 8601 UTC. */
 export function auditOf(
   context: MessageContext,
   body: ReplyBody,
@@ -25,7 +25,10 @@ export function auditOf(
   };
 }
 
-/** accounts, who owns the audit, gets the record through the outbox: no write is without one. */
+/**
+ * Returns the record as a message to accounts, which owns the audit. It is sent through the outbox, so that no
+ * change is without its record.
+ */
 export function auditMessage(record: AuditRecord): OutboxEvent {
   const { audit_id: id, actor, created_at: time, request_id } = record;
   const headers = { 'request-id': request_id, actor };

@@ -12,7 +12,7 @@ import {
 import { secretKeysConfig, webhooksMacConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 
-/** What webhooks reads from the environment. */
+/** The environment variables of webhooks. */
 export const webhooksConfig = z.object({
   ...processConfig,
   ...kafkaConfig,

@@ -20,13 +20,13 @@ export interface ConsumerDeps extends Reader {
   replies: Replies;
   addresses: Pick<AllowedAddresses, 'wrongWith'>;
   retentionDays: number;
-  /** Something was written that is to be published or sent. */
+  /** Called when something was written that must be published or sent. */
   onWritten(): void;
   now(): Date;
   observe(name: string, outcome: string): void;
 }
 
-/** Executes what waits on webhooks.commands, each command in a transaction of its own. */
+/** Executes the commands waiting on webhooks.commands, each in its own transaction. */
 export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Request>({
     ...deps,
@@ -53,7 +53,7 @@ export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
   });
 }
 
-/** Answers what waits on webhooks.queries. */
+/** Answers the queries waiting on webhooks.queries. */
 export function webhooksQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
   return createQueryConsumer({
     ...deps,
@@ -80,7 +80,7 @@ interface Handlers {
   events: (messages: ReceivedMessage[]) => Promise<void>;
 }
 
-/** Commands, queries and events, each in a group of its own. Nothing is started yet. */
+/** Creates the consumers of commands, queries, and events, each with its own group. Nothing is started yet. */
 export function createConsumers(
   kafka: KafkaClient,
   prefix: string,
@@ -102,7 +102,7 @@ export function createConsumers(
     });
   return {
     commands: group('webhooks', ['webhooks.commands'], { handle: handle.commands }),
-    // Each call runs one statement at a time: calls side by side are the concurrency.
+    // Each call runs one statement at a time, so concurrent calls are the concurrency.
     queries: group('webhooks-queries', ['webhooks.queries'], { handle: handle.queries, concurrency: 4, maxBatch: 20 }),
     events: group('webhooks-events', feedTopics, { handle: handle.events }),
   };

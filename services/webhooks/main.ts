@@ -28,10 +28,7 @@ import { createPublishing } from './publishing.ts';
 import { migrationsDir, schema } from './schema.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
 
-/**
- * Starts webhooks. It is stopped in reverse order: readiness, probes, consumers, deliveries, relay,
- * publishers, pools.
- */
+/** Starts webhooks. It stops in reverse order: readiness, probes, consumers, deliveries, relay, publishers, pools. */
 run('webhooks', async ({ logger, instance, onStop }) => {
   const config = loadConfig(webhooksConfig);
   const prefix = config.TOPIC_PREFIX;
@@ -154,7 +151,7 @@ run('webhooks', async ({ logger, instance, onStop }) => {
   onStop('health server', () => health.stop());
   onStop('readiness', () => health.drain());
   const port = await health.start();
-  // Where Kafka comes late, this waits, and the probes say for what.
+  // If Kafka is unreachable, this waits, and the readiness probe says for what.
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
   await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
   relay.start();

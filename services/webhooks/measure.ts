@@ -5,7 +5,7 @@ import { type Attempt, isDelivered, type Verdict } from './deliveries/verdict.ts
 
 const askedOnceMs = 1_000;
 
-/** What is counted as it happens. */
+/** Counts work as it happens. */
 export function countWork(metrics: Metrics) {
   const attempts = metrics.histogram(
     'webhook_attempt_duration_seconds',
@@ -37,7 +37,7 @@ export function countWork(metrics: Metrics) {
   };
 }
 
-/** What the database of webhooks holds that must not stay, and what is under way here. */
+/** Measures rows that must not accumulate, and running requests. */
 export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
   const waiting = kept(async () => {
     const { rows } = await pool.query<{ pending: number; late_s: number }>(

@@ -19,12 +19,12 @@ export interface PublishingDependencies {
   relayPool: Pool;
   metrics: Metrics;
   tracing: Tracing | undefined;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   logger: Logger;
 }
 
-/** Replies, and what the outbox holds, each by a publisher of its own. Nothing is started yet. */
+/** Creates separate publishers for replies and for the outbox. Nothing is started yet. */
 export function createPublishing(
   kafka: KafkaClient,
   config: WebhooksConfig,

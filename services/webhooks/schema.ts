@@ -2,10 +2,13 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 
-/** The Postgres schema that webhooks alone reads and writes. */
+/** The Postgres schema that only webhooks reads and writes. */
 export const schema = 'webhooks';
 
-/** What the service's role may do: an event, once stored, is only told whose it is, and deleted by retention. */
+/**
+ * Returns the grants of the service's role. A stored event can only be assigned to owners, and deleted by
+ * retention.
+ */
 function grants(role: string): string[] {
   return [
     `grant select, update (position) on event_head to ${role}`,
@@ -23,7 +26,7 @@ function grants(role: string): string[] {
 
 export const migrationsDir = join(import.meta.dirname, 'migrations');
 
-/** Brings schema, role and grants up to date; see migrate. */
+/** Migrates schema, role, and grants; see migrate. */
 export async function migrateWebhooks(
   options: { owner_url: string; role: string; role_password: string },
   logger: Logger,

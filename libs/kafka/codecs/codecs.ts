@@ -3,7 +3,7 @@ import { zstdCompress, zstdDecompress } from 'node:zlib';
 import { decompressLz4 } from './lz4.ts';
 import { decompressSnappy } from './snappy.ts';
 
-/** What kafkajs takes for a compression; it has gzip itself. */
+/** A compression codec of kafkajs, which has gzip built in. */
 interface Codec {
   compress(encoder: { buffer: Buffer }): Promise<Buffer>;
   decompress(bytes: Buffer): Promise<Buffer>;
@@ -14,7 +14,7 @@ const readOnly = (name: string, decompress: (bytes: Buffer) => Buffer): Codec =>
   decompress: async (bytes) => decompress(bytes),
 });
 
-/** By Kafka's numbers of compressions. */
+/** By Kafka's compression ids. */
 const codecs: Record<number, Codec> = {
   2: readOnly('snappy', decompressSnappy),
   3: readOnly('lz4', decompressLz4),
@@ -24,7 +24,7 @@ const codecs: Record<number, Codec> = {
   },
 };
 
-/** Teaches kafkajs the compressions that it lacks. One that somebody else has given it stays. */
+/** Registers the compression codecs that kafkajs lacks. A codec that is already registered is kept. */
 export function addCodecs({ CompressionCodecs }: { CompressionCodecs: unknown }): void {
   const known = CompressionCodecs as Record<number, () => unknown>;
   for (const [number, codec] of Object.entries(codecs)) {

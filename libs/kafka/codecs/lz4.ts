@@ -1,6 +1,6 @@
 /**
- * Decompression of LZ4 frames (github.com/lz4/lz4, doc/lz4_Frame_format.md). Checksums are left to
- * Kafka, which has one over the whole record batch.
+ * Decompresses LZ4 frames (github.com/lz4/lz4, doc/lz4_Frame_format.md). Checksums are not verified, because
+ * Kafka has one over the whole record batch.
  */
 
 const magic = 0x184d2204;
@@ -17,12 +17,12 @@ export function decompressLz4(bytes: Buffer): Buffer {
   return blocks.bytes();
 }
 
-/** Returns where the frame ends. */
+/** Decompresses one frame and returns its end. */
 function readFrame(bytes: Buffer, start: number, to: Output): number {
   if (bytes.readUInt32LE(start) !== magic) throw new RangeError('no lz4 frame');
   const flags = bytes.readUInt8(start + 4);
   if (flags & dictionaryFlag) throw new RangeError('an lz4 frame needs a dictionary');
-  // Magic, flags, block size and the checksum of the header.
+  // Magic number, flags, block size, and header checksum.
   let at = start + 7 + (flags & contentSizeFlag ? 8 : 0);
   to.beginFrame();
   for (;;) {
@@ -56,7 +56,7 @@ function readBlock(block: Buffer, to: Output): void {
   }
 }
 
-/** What has been decompressed: in one piece, since blocks may copy from those before them. */
+/** The decompressed bytes, contiguous because blocks may copy from earlier blocks. */
 class Output {
   #buffer = Buffer.allocUnsafe(64 * 1024);
   #length = 0;
@@ -72,7 +72,7 @@ class Output {
     this.#length += source.copy(this.#buffer, this.#length, at, at + count);
   }
 
-  /** Byte by byte: a copy may reach into what it writes itself. */
+  /** Copied byte by byte, because the source may overlap the destination. */
   repeat(offset: number, count: number): void {
     if (offset === 0 || offset > this.#length - this.#frameStart) throw new RangeError('an lz4 copy is impossible');
     this.#reserve(count);

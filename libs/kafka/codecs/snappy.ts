@@ -1,12 +1,12 @@
 /**
- * Decompression of Snappy as Kafka's clients write it: blocks in the frame of the Java library
- * (xerial), or one block as librdkafka sends it.
+ * Decompresses Snappy as written by Kafka clients: framed blocks of the Java library (xerial), or a single
+ * block from librdkafka.
  */
 
 const xerialMagic = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
-/** The magic, and two version numbers. */
+/** The magic number and two version numbers. */
 const xerialHeaderBytes = 16;
-/** No record batch is larger than this decompressed: what claims to be is corrupt. */
+/** No record batch is larger than this when decompressed; one that claims to be is corrupt. */
 const maxBytes = 1 << 30;
 
 export function decompressSnappy(bytes: Buffer): Buffer {
@@ -52,7 +52,7 @@ function decompressBlock(from: Buffer): Buffer {
     at += offsetBytes;
     if (offset === 0 || offset > written || written + length > size)
       throw new RangeError('a snappy copy is impossible');
-    // Byte by byte: a copy may reach into what it writes itself.
+    // Copied byte by byte, because the source may overlap the destination.
     for (let left = length; left > 0; left--, written++) to[written] = to[written - offset] as number;
   }
   if (written !== size) throw new RangeError('a snappy block is shorter than it says');

@@ -13,45 +13,49 @@ export interface ConsumeOptions {
   groupId: string;
   topics: string[];
   /**
-   * Gets what waits over all partitions held, up to maxBatch, in order per partition. When it resolves, the
-   * messages are done and their offsets get committed. When it throws, the same messages come again after
-   * 100 ms to 2 s, and nothing behind them is handled before; a message that can never work must be caught
-   * inside and sent to the dead letters. After a crash or a rebalance messages may come a second time.
+   * Receives available messages of all assigned partitions, up to maxBatch, in order per partition. When it
+   * resolves, the messages are processed and their offsets will be committed. When it rejects, the same
+   * messages are delivered again after 100 ms to 2 s, and no later messages before them. A message that can
+   * never be processed must therefore be dead-lettered inside. After a crash or a rebalance, messages may be
+   * delivered twice.
    */
   handle: Handle;
   logger: Logger;
-  /** Default 500. */
+  /** The maximum number of messages per call of handle. Default 500. */
   maxBatch?: number;
-  /** Calls of handle at the same time. Default 1; with more, order is kept by nobody. */
+  /** The number of concurrent calls of handle. Default 1. With more, order is not preserved. */
   concurrency?: number;
-  /** Where a group without committed offsets starts. Default true: at the oldest message kept. */
+  /** Where a group without committed offsets starts. Default true: at the oldest message. */
   fromBeginning?: boolean;
-  /** After this time without a heartbeat, the others take over this member's partitions. Default 6 s. */
+  /** After this time without a heartbeat, other members take over the partitions. Default 6 s. */
   sessionTimeoutMs?: number;
   onAssignment?(assigned: Assignment[]): void;
 }
 
 export interface Consumer {
   /**
-   * Resolves when the group is joined; rejects after `timeoutMs` (default a day), stopped. Comes
-   * back by itself later.
+   * Resolves when the consumer has joined its group. Rejects after `timeoutMs` (default one day), stopped.
+   * Later it reconnects by itself.
    */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /**
-   * Lets the running call of handle finish, commits its offsets and leaves the group; each for at
-   * most `timeoutMs` (default 10 s).
+   * Waits for the running call of handle, commits its offsets, and leaves the group, each for at most
+   * `timeoutMs` (default 10 s).
    */
   stop(options?: { timeoutMs?: number }): Promise<void>;
-  /** Not ok when there was no fetch or heartbeat for two session time-outs, or when a partition cannot be read on. */
+  /** Not ok if there was no fetch or heartbeat for two session timeouts, or if a partition cannot be read. */
   health(): { ok: boolean; reason?: string };
-  /** Not ok where only a new process helps: nothing was heard for over a minute although the brokers answer. */
+  /** Not ok if only a restart helps: nothing was received for more than a minute although the brokers respond. */
   alive(): { ok: boolean; reason?: string };
   assigned(): Assignment[];
 }
 
 const defaultSessionTimeoutMs = 6_000;
 
-/** A member of a consumer group: at least once, in order per partition, all partitions in one stream of batches. */
+/**
+ * Creates a consumer group member that delivers all its partitions as one stream of batches: at least once, in
+ * order per partition.
+ */
 export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
   const {
     groupId,

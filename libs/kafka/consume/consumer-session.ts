@@ -4,31 +4,31 @@ import type { KafkaClient, Link } from '../client.ts';
 import { withTimeout } from '../wait.ts';
 import { type BatchPayload, fromPublished } from './fetched-messages.ts';
 
-/** The partitions of one topic that this consumer holds. */
+/** The partitions of one topic that are assigned to this consumer. */
 export interface Assignment {
   topic: string;
   partitions: number[];
 }
 
-/** What reads: the shape shared by consume, follow and request-reply. */
+/** The configuration and callbacks of a session, used by consume, follow, and request-reply. */
 export interface Reader {
   groupId: string;
   topics: string[];
   fromBeginning: boolean;
   sessionTimeoutMs: number;
   assigner?: PartitionAssigner;
-  /** Nobody else is ever a member of its group: there are no rebalances to be noticed soon. */
+  /** The group never has other members, so rebalances need not be detected quickly. */
   isAlone?: true;
-  /** Handles one partition's messages of one fetch; the next fetch waits for it. */
+  /** Processes one partition's messages of one fetch. The next fetch waits for it. */
   eachBatch(payload: BatchPayload): Promise<void>;
-  /** Called at every join, before the first fetch; may seek. */
+  /** Called after every join, before the first fetch. It may seek. */
   onJoin(assignment: Assignment[], seek: (topic: string, partition: number, offset: bigint) => void): void;
   /**
-   * Called when what was held is held no more: before a new join, or at the end. `isStillMember` while the
-   * group waits for this member to join again: what is sent now, the coordinator gets before that.
+   * Called when the assignment ends, before a new join or at the end. `isStillMember` is true while the group
+   * waits for this member to rejoin: a request sent now reaches the coordinator before that.
    */
   onLost(isStillMember: boolean): void;
-  /** Called before the group is left: finish what runs, commit. Must be bounded. */
+  /** Called before leaving the group, to finish running work and commit. Its duration must be bounded. */
   beforeStop(): Promise<void>;
 }
 
@@ -36,9 +36,9 @@ export interface Reader {
 export interface ConsumerSession {
   /** Resolves at the first join; never rejects. */
   joined: Promise<void>;
-  /** Resolves with the reason when the session is over. */
+  /** Resolves with the reason when the session has ended. */
   ended: Promise<Error>;
-  /** What cannot be read of a partition that it holds; undefined where nothing is wrong. */
+  /** Describes an assigned partition that cannot be read; undefined if there is none. */
   corrupt(): string | undefined;
   stop(timeoutMs: number): Promise<void>;
   kill(reason: Error): void;
@@ -48,17 +48,24 @@ const maxHeartbeatMs = 1_000;
 const maxHeartbeatAloneMs = 2_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
-/** Until a partition with a corrupt batch is tried again: what was corrupted on the way is right then. */
+/**
+ * The pause before a partition with a corrupt batch is read again. If the batch was corrupted in transit, it is
+ * then correct.
+ */
 const corruptPauseMs = 1_000;
 
-/** The heartbeat interval that goes with a session time-out: a third of it, at most a second where others may join. */
+/**
+ * Returns the heartbeat interval for a session timeout: a third of it, and at most one second if other members
+ * may join.
+ */
 export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
   return Math.min(Math.floor(sessionTimeoutMs / 3), isAlone ? maxHeartbeatAloneMs : maxHeartbeatMs);
 }
 
 /**
- * Starts a session. Errors come through `ended`, also those of the start. `onSign` is called whenever the
- * broker has answered: at a join, a heartbeat, a message (kafkajs reports a fetch also when it has failed).
+ * Starts a session. All errors, including those of the start, are reported by `ended`. `onSign` is called
+ * whenever the broker has responded: after a join, a heartbeat, or a message. (kafkajs also reports failed
+ * fetches as fetches.)
  */
 export function openSession(
   kafka: KafkaClient,
@@ -73,11 +80,11 @@ export function openSession(
     sessionTimeout: reader.sessionTimeoutMs,
     heartbeatInterval: beatMs,
     rebalanceTimeout: rebalanceTimeoutMs,
-    // A fetch that finds nothing waits this long at the broker, then a heartbeat is due: it bounds
-    // how soon a rebalance is noticed, and how often an idle consumer wakes.
+    // The time that an empty fetch waits at the broker, after which a heartbeat is due. It bounds how fast a
+    // rebalance is noticed and how often an idle consumer wakes up.
     maxWaitTimeInMs: beatMs,
     minBytes: 1,
-    // Without transactional producers nothing is ever aborted, and waiting for the last stable offset gains nothing.
+    // There are no transactional producers, so waiting for the last stable offset would gain nothing.
     readUncommitted: true,
     ...(reader.assigner ? { partitionAssigners: [reader.assigner] } : {}),
   });
@@ -102,7 +109,7 @@ export function openSession(
     );
     setTimeout(pause(), corruptPauseMs);
   };
-  // A session that is over may still report, while the next one already uses the same reader.
+  // A session that has ended may still call back while the next one already uses the same reader.
   const current: Reader = {
     ...reader,
     eachBatch: async (payload) => {
@@ -148,9 +155,10 @@ async function run(
   await consumer.run({
     autoCommit: false,
     eachBatchAutoResolve: false,
-    // A fetch is over when all its partitions are handled; fewer workers would handle them one after the other.
+    // A fetch ends when all its partitions are processed; with fewer workers they would be processed one after
+    // another.
     partitionsConsumedConcurrently: Math.max(1, partitions),
-    // Patched, kafkajs gives our form of a batch, not its own.
+    // The patched kafkajs passes our batch type instead of its own.
     eachBatch: (payload: unknown) =>
       reader.eachBatch(asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
   });
@@ -177,21 +185,21 @@ function listen(
     reader.onJoin(assignment, (topic, partition, offset) => client.seek({ topic, partition, offset: String(offset) }));
     on.joined();
   });
-  // kafkajs stops for good after an error that it takes for final (kafkajs issues 1441, 558, 1299).
+  // kafkajs stops permanently after an error that it considers final (kafkajs issues 1441, 558, 1299).
   client.on(CRASH, ({ payload }) => on.end(payload.error));
 }
 
 async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: number): Promise<void> {
   await withTimeout(reader.beforeStop(), timeoutMs, 'finishing').catch(() => undefined);
   const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
-  // kafkajs leaves the group when its fetch is back, and a fetch that finds nothing takes its time.
+  // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
   link.gate.cutFetches();
-  // Only now, when kafkajs has been asked to stop, may the calls that it still waits for come back.
+  // Only now that kafkajs is stopping may the calls that it waits for return.
   reader.onLost(false);
   await closed;
 }
 
-/** An assigner for groups of one member: it takes the given partition and leaves the others alone. */
+/** Returns an assigner for groups with one member: it takes only the given partition. */
 export function onePartitionAssigner({ kafkajs }: KafkaClient, topic: string, partition: number): PartitionAssigner {
   const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
   const name = 'one-partition';

@@ -10,10 +10,10 @@ const maxBackoffMs = 1_000;
 const joinGraceMs = 30_000;
 const silentSessions = 3;
 const hopelessMs = 60_000;
-/** Failed starts in a row that are nothing to worry about: brokers that start, groups that move. */
+/** The number of consecutive failed starts that are expected while brokers start or groups rebalance. */
 const quietFailures = 3;
 
-/** A consumer that comes back: rebuilt after every crash, and whenever it has gone silent. */
+/** Keeps a consumer running: it starts a new session after every crash and whenever the consumer hears nothing. */
 export class Supervisor {
   readonly #kafka: KafkaClient;
   readonly #nextReader: () => Reader;
@@ -24,19 +24,22 @@ export class Supervisor {
   #running: Promise<void> | undefined;
   #sessionTimeoutMs = 0;
   #lastSign = 0;
-  /** When the brokers were last seen to be away: silence until then is no fault of this consumer. */
+  /** When the brokers were last unreachable. Silence up to then is not the consumer's fault. */
   #lastAway = performance.now();
   #lastError: unknown;
   #failures = 0;
 
-  /** `nextReader` is asked before every session, so that a reader may change its group or partition. */
+  /** `nextReader` is called before every session, so that a reader can change its group or partition. */
   constructor(kafka: KafkaClient, nextReader: () => Reader, logger: Logger) {
     this.#kafka = kafka;
     this.#nextReader = nextReader;
     this.#logger = logger;
   }
 
-  /** Resolves at the first join; rejects after `timeoutMs`, with the last failure as its cause, and is stopped then. */
+  /**
+   * Resolves at the first join. Rejects after `timeoutMs`, with the last failure as its cause; the supervisor
+   * is then stopped.
+   */
   async start(timeoutMs: number): Promise<void> {
     this.#lastAway = performance.now();
     this.#running ??= this.#run();
@@ -48,14 +51,14 @@ export class Supervisor {
     }
   }
 
-  /** Finishes, commits and leaves the group; returns after about `timeoutMs` in any case. */
+  /** Finishes running work, commits, and leaves the group. Returns after about `timeoutMs` at the latest. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping.abort();
     await this.#session?.stop(timeoutMs);
     if (this.#running) await withTimeout(this.#running, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
   }
 
-  /** Not ok when there was no fetch or heartbeat for two session time-outs, or when a partition cannot be read on. */
+  /** Not ok if there was no fetch or heartbeat for two session timeouts, or if a partition cannot be read. */
   health(): { ok: boolean; reason?: string } {
     if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
     const corrupt = this.#session?.corrupt();
@@ -67,9 +70,8 @@ export class Supervisor {
   }
 
   /**
-   * Not ok when nothing was heard although the brokers answer, for longer than building the
-   * consumer again takes: what only a new process can cure. Brokers that are away, also at the
-   * start, are no reason to end this one.
+   * Not ok if nothing was received although the brokers respond, for longer than rebuilding the consumer takes:
+   * only a restart can help. Unreachable brokers, also during the start, are not a reason to restart.
    */
   alive(): { ok: boolean; reason?: string } {
     if (!this.#running) return { ok: true };
@@ -79,7 +81,7 @@ export class Supervisor {
       : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
   }
 
-  /** Ends the present session; the next one begins at once. */
+  /** Ends the current session. The next one starts immediately. */
   rebuild(reason: string): void {
     this.#session?.kill(new Error(reason));
   }
@@ -91,7 +93,7 @@ export class Supervisor {
       this.#failures += 1;
       this.#lastError = await this.#runSession(reader).catch((error: unknown) => error);
       if (this.#stopping.signal.aborted) return;
-      // A session that had joined has set the count to 0; its end is always worth a line.
+      // A session that had joined reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn'](
         { group: reader.groupId, err: this.#lastError, failures: this.#failures },
@@ -121,9 +123,9 @@ export class Supervisor {
   }
 
   /**
-   * Ends a session that hears nothing although the brokers answer, and have answered for a session
-   * time-out. While they do not, and just after, it is left alone: kafkajs tries on, and gets back
-   * under its old member id at once, where a new member waits for the session time-out of the old.
+   * Ends a session that receives nothing although the brokers have responded for a session timeout. While they
+   * do not respond, and just after, it is left alone: kafkajs keeps trying and rejoins at once under its old
+   * member id, while a new member waits for the old one's session timeout.
    */
   async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
     let patienceMs = joinGraceMs;

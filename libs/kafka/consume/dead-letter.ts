@@ -3,15 +3,15 @@ import type { ReceivedMessage } from './received-message.ts';
 
 const defaultTimeoutMs = 10_000;
 
-/** The topic that takes what cannot be processed from `topic`. */
+/** Returns the name of the dead letter topic of `topic`. */
 function deadLetterTopic(topic: string): string {
   return `${topic}.dlq`;
 }
 
 /**
- * Dead-letters a message that cannot be processed: it goes to `<topic>.dlq` with its key and its
- * very bytes, its headers, and why, where from and when in `dlq-*`. Resolves when the broker has
- * it, so that the caller may go on; rejects with a PublishError.
+ * Dead-letters a message: publishes its unchanged key, value, and headers to `<topic>.dlq`, with the reason,
+ * origin, and time in `dlq-*` headers. Resolves when the broker has acknowledged it; rejects with a
+ * PublishError.
  */
 export async function deadLetter(
   publisher: { publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> },

@@ -1,28 +1,28 @@
 import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
-/** What kafkajs gives with the messages of one partition in one fetch, as far as it is used. */
+/** The part of kafkajs' batch that is used: the messages of one partition in one fetch. */
 export interface BatchPayload {
   batch: {
     topic: string;
     partition: number;
     messages: readonly FetchedMessage[];
-    /** What is wrong with what follows these messages. */
+    /** Describes corruption after these messages. */
     corrupt?: string | undefined;
-    /** The last offset that this batch covers, be there a message at it or not: the next fetch begins behind it. */
+    /** The last offset of this batch, whether or not it has a message. The next fetch starts after it. */
     lastOffset(): bigint;
   };
-  /** Moves the place of the next fetch behind this offset; behind the whole batch where it is the last message's. */
+  /** Moves the start of the next fetch past this offset, or past the whole batch if it is that of the last message. */
   resolveOffset(offset: bigint): void;
   heartbeat(): Promise<void>;
-  /** Stops fetching from this partition; returns what starts it again. */
+  /** Stops fetching from this partition. Returns a function that resumes it. */
   pause(): () => void;
   commitOffsetsIfNecessary(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
   }): Promise<void>;
 }
 
-/** The same of kafkajs as published, which has offsets as text and messages decoded. */
+/** Converts a batch of the unpatched kafkajs, which has offsets as text and decoded messages. */
 export function fromPublished(payload: EachBatchPayload): BatchPayload {
   const { topic, partition, messages } = payload.batch;
   return {

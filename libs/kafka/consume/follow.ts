@@ -7,17 +7,17 @@ import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-messages.ts';
 
 export interface FollowOptions {
-  /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
+  /** Usually a compacted topic: the latest message of each key is its state, and a null value removes the key. */
   topic: string;
   /**
-   * Where it begins. `end`: leaves out what is there already, and takes everything written from the call of
-   * start() on. A date: the first message of each partition from that moment on, by the topic's timestamps.
-   * Default: the oldest message that the topic keeps.
+   * Where to start. `end`: skip existing messages and read everything written after the call of start(). A
+   * date: the first message of each partition from that time on, by the topic's timestamps. Default: the oldest
+   * message.
    */
   from?: 'end' | Date;
-  /** Names the reader; every follower gets all partitions, whatever it is called. */
+  /** The prefix of the consumer group. Every follower reads all partitions, regardless of the name. */
   groupId: string;
-  /** Takes one message; in order per key. When it throws, that is logged and the next message comes. */
+  /** Called for each message, in order per key. If it throws, the error is logged and the next message follows. */
   onMessage(
     key: string | null,
     value: Buffer | null,
@@ -31,8 +31,8 @@ export interface FollowOptions {
 
 export interface Follower {
   /**
-   * Resolves when everything written before the call has been taken; rejects after `timeoutMs`
-   * (default a day), stopped.
+   * Resolves when everything written before the call has been read. Rejects after `timeoutMs` (default one
+   * day), stopped.
    */
   start(options?: { timeoutMs?: number }): Promise<void>;
   stop(): Promise<void>;
@@ -42,8 +42,8 @@ export interface Follower {
 const stopTimeoutMs = 5_000;
 
 /**
- * Reads a topic, from its beginning unless said otherwise, and stays with it. Keeps no offsets: a
- * new process reads everything again.
+ * Reads a topic from the beginning, unless `from` is given, and follows it. It commits no offsets: a new
+ * process reads everything again.
  */
 export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const { topic, groupId, sessionTimeoutMs = 6_000 } = options;
@@ -74,8 +74,8 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const supervisor = new Supervisor(
     kafka,
     () => ({
-      // A group of its own for every session: a member that has died without leaving would keep its
-      // half of the partitions.
+      // Each session has its own group, because a member that died without leaving would keep its share of the
+      // partitions.
       groupId: `${groupId}-${randomUUID()}`,
       topics: [topic],
       fromBeginning: true,
@@ -90,7 +90,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   );
 
   const readAll = async (timeoutMs: number): Promise<void> => {
-    // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
+    // An empty partition needs no reading, whatever its end offset.
     const ranges = await repeatUntilDone(() => topicRanges(kafka, topic), timeoutMs);
     ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
     checkCaughtUp();
@@ -113,7 +113,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   };
 }
 
-/** Where `from` lies in each partition; none where reading begins with the oldest message. */
+/** Returns the first offsets at or after `from`; undefined if reading starts with the oldest message. */
 async function firstOffsets(kafka: KafkaClient, { topic, from }: FollowOptions): Promise<PartitionOffset[]> {
   if (from === undefined) return [];
   if (from instanceof Date) return offsetsAt(kafka, topic, from);

@@ -16,7 +16,7 @@ export interface PoolOptions {
   logger: Logger;
 }
 
-/** One partition's messages of one fetch: kafkajs waits for `settled` before it fetches again. */
+/** One partition's messages of one fetch. kafkajs fetches again after `settled`. */
 interface PartitionFetch {
   payload: BatchPayload;
   taken: number;
@@ -30,8 +30,8 @@ interface Batch {
 }
 
 /**
- * What ends with an assignment, which is a generation of the group: its fetches, its offsets, the
- * retries of its messages. Fetches are few and short-lived: no Set (short-lived-map.ts).
+ * The state of one assignment (a generation of the group): its fetches, offsets, and retries. Fetches are few
+ * and short-lived, so this is not a Set (short-lived-map.ts).
  */
 interface Generation {
   assigned: Assignment[];
@@ -39,7 +39,7 @@ interface Generation {
   waiting: PartitionFetch[];
   tracker: OffsetTracker;
   over: AbortController;
-  /** Set when the group rebalances: what comes in is sent back with it, so that kafkajs joins again. */
+  /** Set when the group rebalances. Incoming batches are rejected with it, so that kafkajs rejoins. */
   lost: unknown;
   payload: BatchPayload | undefined;
   committing: Promise<unknown>;
@@ -55,8 +55,8 @@ const goneTypes = new Set([
 ]);
 
 /**
- * Merges the messages of all partitions into one stream of batches, and keeps the promises of consume:
- * in order per partition, never skipped, offsets committed only after handle has resolved.
+ * Merges the messages of all partitions into one stream of batches and implements the guarantees of consume: in
+ * order per partition, never skipped, offsets committed only after handle has resolved.
  */
 export class MessagePool {
   readonly #options: PoolOptions;
@@ -79,10 +79,7 @@ export class MessagePool {
     this.#generation = newGeneration(assigned);
   }
 
-  /**
-   * What was held is held no more: nothing of it is started or repeated from here on, nothing
-   * committed but by this call.
-   */
+  /** Ends the current assignment: its messages are neither started nor retried, and only this call may still commit. */
   lose(mayCommit: boolean): void {
     const generation = this.#generation;
     if (mayCommit) void this.#commit(generation);
@@ -97,7 +94,10 @@ export class MessagePool {
     this.#commits = undefined;
   }
 
-  /** kafkajs' eachBatch: resolves when the messages are handled (concurrency 1) or all under way (more). */
+  /**
+   * kafkajs' eachBatch. Resolves when the messages are processed (concurrency 1) or all started (higher
+   * concurrency).
+   */
   add(payload: BatchPayload): Promise<void> {
     const generation = this.#generation;
     if (generation.lost) return Promise.reject(generation.lost);
@@ -110,7 +110,7 @@ export class MessagePool {
     return fetch.settled.promise;
   }
 
-  /** Finishes what handle is at, commits, and starts nothing more. */
+  /** Waits for the running call of handle, commits, and starts nothing new. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#generation.over.abort();
@@ -118,7 +118,7 @@ export class MessagePool {
     await withTimeout(this.#commit(this.#generation), lastCommitTimeoutMs, 'committing').catch(() => undefined);
   }
 
-  /** Waits one turn of the event loop, so that all partitions of a fetch are in one batch. */
+  /** Waits for one turn of the event loop, so that all partitions of a fetch form one batch. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -158,7 +158,7 @@ export class MessagePool {
       batch.parts.push({ fetch, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
       if (!isLast) break;
       waiting.shift();
-      // With several calls at once, a slow one must not hold up the next fetch.
+      // With concurrent calls, a slow one must not delay the next fetch.
       if (this.#options.concurrency > 1) settle(generation, fetch);
     }
     return batch;
@@ -188,7 +188,7 @@ export class MessagePool {
     this.#commitSoon(generation);
   }
 
-  /** What was handled meanwhile is committed together. */
+  /** Commits together what was processed meanwhile. */
   #commitSoon(generation: Generation): void {
     if (generation !== this.#generation) return;
     this.#commits ??= setTimeout(() => {
@@ -197,7 +197,7 @@ export class MessagePool {
     }, commitIntervalMs);
   }
 
-  /** Keeps the membership while handle takes long; learns here that the group rebalances. */
+  /** Sends heartbeats while handle runs long, which also reveals a rebalance. */
   async #beat(generation: Generation): Promise<void> {
     if (generation.fetches.length === 0 || !generation.payload) {
       clearInterval(this.#beats);
@@ -216,8 +216,8 @@ export class MessagePool {
   }
 
   /**
-   * The group rebalances: finish what runs, commit it, and let kafkajs join again. The rest is read
-   * again by its new holder.
+   * Handles a rebalance: waits for running work, commits it, and lets kafkajs rejoin. The next owner reads the
+   * rest again.
    */
   async #handOver(generation: Generation, error: unknown): Promise<void> {
     generation.lost = error;
@@ -229,11 +229,11 @@ export class MessagePool {
     generation.fetches = [];
   }
 
-  /** Commits what is due. The request is on its way when this returns, unless nothing is due. */
+  /** Commits due offsets. The request has been sent when this returns, unless nothing is due. */
   #commit(generation: Generation): Promise<unknown> {
     const positions = generation.payload ? generation.tracker.takeDirty() : [];
     if (positions.length === 0) return generation.committing;
-    // One after the other is not needed for order: the requests share a connection.
+    // The commits need not wait for each other: they share a connection, which preserves order.
     generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(
       () => undefined,
     );
@@ -270,10 +270,7 @@ function newGeneration(assigned: Assignment[]): Generation {
   };
 }
 
-/**
- * Lets kafkajs fetch on behind this fetch; unless its assignment is over, for then its offsets are
- * no longer ours to move.
- */
+/** Lets kafkajs fetch past this batch, unless its assignment has ended: its offsets then belong to another member. */
 function settle(generation: Generation, fetch: PartitionFetch): void {
   if (!generation.fetches.includes(fetch)) return;
   generation.fetches = generation.fetches.filter((one) => one !== fetch);

@@ -1,8 +1,8 @@
-/** A run of messages of one partition that is being handled. */
+/** A sequence of messages of one partition that is being processed. */
 export interface Chunk {
   topic: string;
   partition: number;
-  /** The offset to commit once this and all chunks before it are done. */
+  /** The offset to commit when this chunk and all earlier ones are done. */
   nextOffset: bigint;
   done: boolean;
 }
@@ -21,7 +21,7 @@ export interface Position {
   offset: bigint;
 }
 
-/** Which offsets may be committed: in each partition only up to the first chunk that is not done yet. */
+/** Tracks which offsets may be committed: in each partition only up to the first unfinished chunk. */
 export class OffsetTracker {
   readonly #partitions = new Map<string, PartitionState>();
 
@@ -40,7 +40,7 @@ export class OffsetTracker {
     }
   }
 
-  /** What has moved since the last call. */
+  /** Returns the positions that changed since the last call. */
   takeDirty(): Position[] {
     const moved: Position[] = [];
     for (const state of this.#partitions.values()) {
@@ -51,7 +51,7 @@ export class OffsetTracker {
     return moved;
   }
 
-  /** A commit failed: those positions are due again. */
+  /** Marks positions as due again after a failed commit. */
   markDirty(positions: readonly Position[]): void {
     for (const { topic, partition } of positions) this.#state(topic, partition).dirty = true;
   }

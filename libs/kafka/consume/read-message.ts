@@ -5,14 +5,14 @@ import { withTimeout } from '../wait.ts';
 import { PublishedMessage } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
-/** One place in a topic. */
+/** A position in a topic. */
 export interface Place {
   topic: string;
   partition: number;
   offset: bigint;
 }
 
-/** What is used of kafkajs' Cluster and its brokers; its package ships no types for them. */
+/** The used part of kafkajs' Cluster and its brokers, for which its package has no types. */
 export interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
@@ -31,14 +31,15 @@ interface FetchingBroker {
 }
 
 const maxWaitMs = 100;
-/** The broker gives at least one record batch, however large it is. */
+/** The broker returns at least one record batch, regardless of its size. */
 const maxBytes = 4 * 1024 * 1024;
-/** kafkajs' names for: nothing is kept there, or no longer. */
+/** kafkajs' error types for an offset that does not exist or no longer exists. */
 const goneTypes = new Set(['OFFSET_OUT_OF_RANGE', 'UNKNOWN_TOPIC_OR_PARTITION']);
 
 /**
- * Reads the one message at that place, by a fetch of its own without a consumer group. Undefined when nothing is kept
- * there: deleted by retention or compaction, or never written. Rejects when the broker cannot say within `timeoutMs`.
+ * Reads the message at a position with a single fetch and no consumer group. Returns undefined if there is no
+ * message: deleted by retention or compaction, or never written. Rejects if the broker does not respond within
+ * `timeoutMs`.
  */
 export async function readMessage(
   kafka: KafkaClient,
@@ -56,7 +57,7 @@ export async function readMessage(
   }
 }
 
-/** The value of the last message of a topic with one partition; undefined where it is empty. */
+/** Returns the value of the last message of a topic with one partition, or undefined if the topic is empty. */
 export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs: number): Promise<string | undefined> {
   const [range] = await withTimeout(topicRanges(kafka, topic), timeoutMs, `reading the end of ${topic}`);
   if (range === undefined || range.high === range.low) return undefined;
@@ -83,7 +84,7 @@ async function fetchOne(
     topics: [{ topic, partitions }],
   });
   const fetched = responses.flatMap((response) => response.partitions);
-  // A batch comes whole: with what stands before the offset in it.
+  // The broker returns whole record batches, including messages before the requested offset.
   const messages = fetched.flatMap((one) =>
     asPublished
       ? (one.messages as KafkaMessage[]).map((each) => new PublishedMessage(each))

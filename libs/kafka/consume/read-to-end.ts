@@ -7,18 +7,18 @@ import type { ReceivedMessage } from './received-message.ts';
 
 export interface ReadToEndOptions {
   topics: string[];
-  /** The beginning of the name of a consumer group of its own, which is deleted in the end. */
+  /** The prefix of a temporary consumer group, which is deleted at the end. */
   groupId: string;
-  /** Takes some messages, each once, in order per partition; the next come when it has resolved. */
+  /** Receives messages, each once, in order per partition. The next call follows when it has resolved. */
   take(messages: ReceivedMessage[]): Promise<void>;
-  /** Gives up where nothing has come for this long. */
+  /** Rejects if nothing is received for this long. */
   idleMs: number;
   logger: Logger;
 }
 
 /**
- * Reads topics from their beginnings to the ends that they have at the call. Rejects where `take` does, where a topic
- * does not exist, and where nothing comes any more before the ends.
+ * Reads topics from the beginning to their end offsets at the time of the call. Rejects if `take` rejects, if a
+ * topic does not exist, or if no more messages arrive before the end.
  */
 export async function readToEnd(
   kafka: KafkaClient,
@@ -41,7 +41,7 @@ export async function readToEnd(
     logger,
     handle: async (messages) => {
       heardAt = performance.now();
-      // After a lost membership the same messages come again.
+      // After a lost membership, the same messages are delivered again.
       const fresh = messages.filter(
         (message) =>
           message.offset < (ends.get(placeOf(message)) ?? 0n) &&

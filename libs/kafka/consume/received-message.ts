@@ -1,4 +1,4 @@
-/** A message as it was read. */
+/** A message read from a topic. */
 export interface ReceivedMessage {
   topic: string;
   partition: number;
@@ -6,15 +6,15 @@ export interface ReceivedMessage {
   key: string | null;
   value: Buffer | null;
   headers: Record<string, string>;
-  /** When the message was made, or appended, as the topic is configured; milliseconds since 1970. */
+  /** When the message was created or appended, depending on the topic's configuration; ms since 1970. */
   timestamp_ms: number;
 }
 
-/** A message in the answer to a fetch. */
+/** A message in a fetch response. */
 export interface FetchedMessage {
   readonly offset: bigint;
-  /** The value of the last header of this name, which is ASCII; null when there is none. */
+  /** Returns the value of the last header with this ASCII name, or null. */
   header(name: string): string | null;
-  /** The whole message; its value shares the memory of the answer. */
+  /** Decodes the whole message. Its value shares the memory of the response. */
   received(topic: string, partition: number): ReceivedMessage;
 }

@@ -8,7 +8,7 @@ interface CoordinatorAnswer {
   coordinator: { nodeId: number };
 }
 
-/** What the patch touches of kafkajs' Cluster. */
+/** The part of kafkajs' Cluster that is patched. */
 interface Cluster {
   brokerPool: { brokers: Record<string, unknown>; findBroker(args: { nodeId: string }): Promise<Broker> };
   findGroupCoordinator(args: unknown): Promise<unknown>;
@@ -16,7 +16,7 @@ interface Cluster {
   refreshMetadata(): Promise<void>;
 }
 
-/** What the patch touches of kafkajs' BrokerPool. */
+/** The part of kafkajs' BrokerPool that is patched. */
 interface BrokerPool {
   brokers: Record<string, unknown>;
   metadataExpireAt: number | null;
@@ -26,8 +26,8 @@ interface BrokerPool {
 const coordinatorPauseMs = 100;
 
 /**
- * Mends the two faults that kafkajs takes for final and that pass, and whom it believes about a
- * coordinator. Throws when kafkajs is not what this was written against.
+ * Patches how kafkajs handles lost brokers: two temporary failures that it considers final, and which broker it
+ * believes about a coordinator. Throws if kafkajs is not the expected version.
  */
 export function keepBrokers(require: NodeJS.Require): void {
   waitForCoordinator(require);
@@ -36,9 +36,9 @@ export function keepBrokers(require: NodeJS.Require): void {
 }
 
 /**
- * kafkajs asks one broker at random who coordinates a group. One that is cut off from the others
- * goes on naming itself, so all are asked, and the first one that names another broker is believed;
- * one that names itself only where nobody says more.
+ * kafkajs asks one random broker for the coordinator of a group. A broker that is cut off from the others keeps
+ * naming itself. This asks all brokers and believes the first one that names another broker; one that names
+ * itself is believed only if no other answers.
  */
 function believeOthers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
@@ -67,10 +67,10 @@ function believeOthers(require: NodeJS.Require): void {
 }
 
 /**
- * A consumer gave up for good when its coordinator could not be asked because connections were cut,
- * though not when they were refused: and its successor, a new member, waited for the session
- * time-out of the old one. Both are a broker that is away. What ends a consumer, here too, is a
- * gate that was closed: no address is left then, which kafkajs does not retry.
+ * A consumer gave up permanently if connections were cut while it looked for its coordinator, though not if
+ * they were refused. Its successor, a new member, then waited for the old one's session timeout. This treats
+ * both as an unreachable broker. A closed gate still ends the consumer: it leaves no address, which kafkajs
+ * does not retry.
  */
 function waitForCoordinator(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
@@ -93,9 +93,8 @@ function waitForCoordinator(require: NodeJS.Require): void {
 }
 
 /**
- * A broker whose connection was closed is forgotten, and a consumer that knows none any more gives
- * up for good. So the last one is kept: it is connected again when it is back, and asked where the
- * others are.
+ * kafkajs forgets a broker whose connection was closed, and a consumer that knows no broker gives up
+ * permanently. This keeps the last broker: it is reconnected when it is back, and asked for the others.
  */
 function keepLastBroker(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: BrokerPool };

@@ -1,7 +1,7 @@
-/** Reads the types of the Kafka protocol (big-endian) one behind the other, without a copy. */
+/** Reads the types of the Kafka protocol (big-endian) sequentially, without copying. */
 export class ByteReader {
   readonly bytes: Buffer;
-  /** Where the next byte is read. */
+  /** The position of the next byte to read. */
   at: number;
 
   constructor(bytes: Buffer, at = 0) {
@@ -27,7 +27,7 @@ export class ByteReader {
     return value;
   }
 
-  /** Length (int16, -1 for null, here '') and UTF-8. */
+  /** Length (int16, -1 for null, which is returned as '') and UTF-8. */
   string(): string {
     const length = this.int16();
     return length > 0 ? this.text(length) : '';
@@ -40,7 +40,7 @@ export class ByteReader {
     return this.bytes.toString('utf8', start, this.at);
   }
 
-  /** Zigzag, in plain arithmetic, so that it is right beyond 32 bits. */
+  /** Zigzag, in plain arithmetic so that it is correct beyond 32 bits. */
   varInt(): number {
     let byte = this.bytes[this.at++] as number;
     let value = byte & 0x7f;

@@ -1,15 +1,15 @@
-/** Longer strings are written by the runtime; below, its call costs more than a loop. */
+/** Longer strings are written by the runtime. For shorter ones its call costs more than a loop. */
 const loopChars = 64;
 const maxVarIntBytes = 10;
-/** Of one UTF-16 unit. */
+/** The maximum UTF-8 bytes of one UTF-16 unit. */
 const maxUtf8Bytes = 3;
 
-/** About how many bytes are kept between two uses; what was needed beyond that is let go. */
+/** The approximate number of bytes kept between uses. A larger buffer is released. */
 const keptBytes = 4 * 1024 * 1024;
 
 /**
- * Writes the types of the Kafka protocol (big-endian) one behind the other into one buffer, which
- * grows as needed and is used again.
+ * Writes the types of the Kafka protocol (big-endian) sequentially into one buffer, which grows as needed and
+ * is reused.
  */
 export class ByteWriter {
   #bytes: Buffer;
@@ -19,7 +19,7 @@ export class ByteWriter {
     this.#bytes = Buffer.allocUnsafeSlow(initialBytes);
   }
 
-  /** Where the next byte goes. */
+  /** The position of the next byte to write. */
   get position(): number {
     return this.#at;
   }
@@ -29,7 +29,7 @@ export class ByteWriter {
     return this.#bytes;
   }
 
-  /** What was written, as a buffer of its own; this writer starts anew. */
+  /** Returns what was written as a separate buffer and resets the writer. */
   take(): Buffer {
     const taken = Buffer.allocUnsafe(this.#at);
     this.#bytes.copy(taken, 0, 0, this.#at);
@@ -57,7 +57,7 @@ export class ByteWriter {
     this.#at = this.#bytes.writeInt32BE(value, this.#at);
   }
 
-  /** Puts a value where four bytes were left for it. */
+  /** Writes a value at a position where four bytes were reserved. */
   int32At(position: number, value: number): void {
     this.#bytes.writeInt32BE(value | 0, position);
   }
@@ -82,7 +82,7 @@ export class ByteWriter {
     this.#at += value.length;
   }
 
-  /** Zigzag makes small negative numbers small; plain arithmetic keeps it right beyond 32 bits. */
+  /** Zigzag keeps small negative numbers small; plain arithmetic is correct beyond 32 bits. */
   varInt(value: number): void {
     this.#reserve(maxVarIntBytes);
     let rest = value >= 0 ? value * 2 : -value * 2 - 1;
@@ -101,7 +101,7 @@ export class ByteWriter {
       return this.raw(value);
     }
     if (value.length <= loopChars && this.#ascii(value)) return;
-    // Written before its length is known: one pass over the text instead of two.
+    // The length is written after the text: one pass over the text instead of two.
     const start = this.beginSized();
     this.#reserve(value.length * maxUtf8Bytes);
     this.#at += this.#bytes.write(value, this.#at);
@@ -109,9 +109,9 @@ export class ByteWriter {
   }
 
   /**
-   * Begins what has its length as a varint before it; give the returned value to endSized. In one
-   * pass: two bytes are left for the length, and what was written moves in the rare case that it
-   * takes another number of them.
+   * Begins data that is preceded by its length as a varint; pass the returned value to endSized. It takes one
+   * pass: two bytes are reserved for the length, and the data moves in the rare case that the length needs a
+   * different size.
    */
   beginSized(): number {
     this.int16(0);
@@ -128,7 +128,7 @@ export class ByteWriter {
     this.#at += length;
   }
 
-  /** False, with nothing written, when the string is not ASCII. */
+  /** Returns false, with nothing written, if the string is not ASCII. */
   #ascii(value: string): boolean {
     this.#reserve(2 + value.length);
     const bytes = this.#bytes;

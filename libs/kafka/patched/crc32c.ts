@@ -1,8 +1,8 @@
-/** The Castagnoli polynomial, bits reversed. */
+/** The Castagnoli polynomial with its bits reversed. */
 const polynomial = 0x82f63b78;
 const lanes = 16;
 
-/** For lane n: the checksum of each byte with n zero bytes behind it. */
+/** For lane n: the checksum of each byte followed by n zero bytes. */
 const table = makeTable();
 
 function makeTable(): Int32Array {
@@ -20,9 +20,9 @@ function makeTable(): Int32Array {
 }
 
 /**
- * CRC-32C of `bytes` from `start` up to `end`, as record batches carry it. Takes 16 bytes a step
- * from 16 tables (slicing), words read little-endian as every machine that runs Node has them: five
- * times as fast as byte by byte.
+ * Returns the CRC-32C of `bytes` from `start` to `end`, as used in record batches. It processes 16 bytes per
+ * step with 16 tables (slicing) and reads words as little-endian, like every machine that runs Node. This is
+ * five times as fast as byte by byte.
  */
 export function crc32c(bytes: Uint8Array, start: number, end: number): number {
   const t = table;

@@ -3,24 +3,21 @@ import { ByteReader } from './byte-reader.ts';
 import { crc32c } from './crc32c.ts';
 import { FetchedRecord } from './fetched-record.ts';
 
-/** What one partition has in the answer to a fetch. */
+/** The data of one partition in a fetch response. */
 export interface FetchedPartition {
   partition: number;
   errorCode: number;
   highWatermark: bigint;
   preferredReadReplica: number;
-  /**
-   * The messages of all record batches that came whole; those of the first may lie before the
-   * offset that was asked for.
-   */
+  /** The messages of all complete record batches. Those of the first batch may precede the requested offset. */
   messages: FetchedRecord[];
-  /** Behind the last of these batches, whatever compaction has left of it. */
+  /** The offset after the last of these batches, even if compaction removed its messages. */
   nextOffset: bigint;
-  /** What is wrong with the batch behind them, which is not read, nor what follows it. */
+  /** Describes a corrupt batch after these messages. Neither it nor anything after it is read. */
   corrupt?: string;
 }
 
-/** The answer to a fetch, in kafkajs' form. */
+/** A fetch response in kafkajs' form. */
 export interface FetchResponse {
   throttleTime: number;
   clientSideThrottleTime: number;
@@ -38,7 +35,7 @@ interface BatchHeader {
   isControl: boolean;
   attributes: number;
   firstTimestampMs: number;
-  /** When the batch was appended, where the topic keeps that time. */
+  /** When the batch was appended, if the topic stores that time. */
   appendedAtMs: number | undefined;
   count: number;
 }
@@ -47,7 +44,7 @@ const batchHeaderBytes = 61;
 const sizeBytes = 12;
 const magicOffset = 16;
 const crcOffset = 17;
-/** Where begins what the checksum is of. */
+/** The start of the bytes that the checksum covers. */
 const checkedOffset = 21;
 const knownMagic = 2;
 const abortedTransactionBytes = 16;
@@ -60,10 +57,9 @@ const { lookupCodecByAttributes } = createRequire(import.meta.url)('kafkajs/src/
 };
 
 /**
- * Decodes the answer to a fetch (version 11). Unlike kafkajs' own, it checks the checksum of every
- * record batch; it leaves out partitions without anything new, and control records; it decodes no
- * message before it is asked for. Rejects where the batches are compressed by what kafkajs cannot
- * read, or of a format older than Kafka 0.11.
+ * Decodes a fetch response (version 11). Unlike kafkajs, it verifies the checksum of every record batch, omits
+ * partitions without new data and control records, and decodes messages only on access. Rejects if a batch has
+ * an unsupported compression or a format older than Kafka 0.11.
  */
 export async function decodeFetchResponse(bytes: Buffer): Promise<FetchResponse> {
   const reader = new ByteReader(bytes);
@@ -87,7 +83,7 @@ export async function decodeFetchResponse(bytes: Buffer): Promise<FetchResponse>
     }
     if (partitions.length > 0) responses.push({ topicName, partitions });
   }
-  // As in kafkajs: since this version it is the client that waits for the throttle time.
+  // As in kafkajs: since this version the client waits for the throttle time.
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
@@ -102,8 +98,8 @@ function readPartitionHeader(reader: ByteReader): FetchedPartition {
 }
 
 /**
- * Adds a record batch, if its checksum is right. The last one may have been cut off by the size limit of the fetch, but
- * never the first. A promise only where it is compressed.
+ * Adds a record batch if its checksum is correct. The size limit of the fetch may have truncated the last
+ * batch, but never the first. Returns a promise only if the batch is compressed.
  */
 function readBatch(reader: ByteReader, end: number, into: FetchedPartition): Promise<void> | undefined {
   const { bytes, at } = reader;

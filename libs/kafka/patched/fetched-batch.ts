@@ -2,20 +2,20 @@ import type { FetchedPartition } from './fetch-response.ts';
 import type { FetchedRecord } from './fetched-record.ts';
 
 /**
- * The messages of one partition in one fetch: in place of kafkajs' class of that name, which
- * computes every offset as text.
+ * The messages of one partition in one fetch. It replaces kafkajs' class of the same name, which converts every
+ * offset to text.
  */
 export class FetchedBatch {
   readonly topic: string;
   readonly partition: number;
   readonly highWatermark: bigint;
   readonly messages: readonly FetchedRecord[];
-  /** What is wrong with what follows these messages. */
+  /** Describes corruption after these messages. */
   readonly corrupt: string | undefined;
   readonly #firstOffset: bigint;
   readonly #nextOffset: bigint;
 
-  /** Leaves out what lies before the offset asked for: the broker sends whole record batches. */
+  /** Skips messages before the requested offset, because the broker sends whole record batches. */
   constructor(
     topic: string,
     fetchedOffset: string,
@@ -31,12 +31,12 @@ export class FetchedBatch {
     this.messages = first === 0 ? messages : first < 0 ? [] : messages.slice(first);
   }
 
-  /** kafkajs passes over an empty batch; what is corrupt must be heard of. */
+  /** kafkajs skips an empty batch, but corruption must be reported. */
   isEmpty(): boolean {
     return this.messages.length === 0 && this.corrupt === undefined;
   }
 
-  /** A partition with nothing new has no batch at all: so its records were compacted away, or for control only. */
+  /** A partition without new data has no batch, so an empty batch was compacted or contained only control records. */
   isEmptyDueToFiltering(): boolean {
     return this.isEmpty();
   }
@@ -45,7 +45,7 @@ export class FetchedBatch {
     return this.messages[0]?.offset ?? this.#firstOffset;
   }
 
-  /** The last offset that this batch covers, be there a message at it or not: the next fetch begins behind it. */
+  /** The last offset of this batch, whether or not it has a message. The next fetch starts after it. */
   lastOffset(): bigint {
     return this.#nextOffset - 1n;
   }

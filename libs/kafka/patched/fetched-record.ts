@@ -1,12 +1,12 @@
 import type { FetchedMessage, ReceivedMessage } from '../consume/received-message.ts';
 import { readContent, readHeader } from './record.ts';
 
-/** A message in its bytes. Nothing of it is decoded before it is asked for. */
+/** An encoded message. It is decoded only on access. */
 export class FetchedRecord implements FetchedMessage {
   readonly offset: bigint;
   readonly #timestampMs: number;
   readonly #bytes: Buffer;
-  /** Where the key's length stands; value and headers follow. */
+  /** The position of the key's length; value and headers follow. */
   readonly #at: number;
 
   constructor(offset: bigint, timestampMs: number, bytes: Buffer, at: number) {

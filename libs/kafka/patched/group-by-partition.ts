@@ -1,4 +1,4 @@
-/** What kafkajs gives to spread the messages of one topic over its partitions. */
+/** kafkajs' arguments for distributing the messages of one topic to its partitions. */
 export interface GroupArguments<T> {
   topic: string;
   partitionMetadata: readonly unknown[];
@@ -6,7 +6,7 @@ export interface GroupArguments<T> {
   partitioner(choice: { topic: string; partitionMetadata: readonly unknown[]; message: T }): number;
 }
 
-/** The messages of each partition, in order; kafkajs' own copies what it has so far for every message. */
+/** Groups the messages by partition, in order. kafkajs' own version copies all previous messages for each message. */
 export function groupByPartition<T>({
   topic,
   partitionMetadata,

@@ -14,7 +14,7 @@ import { quietRequestQueue } from './request-queue.ts';
 const patchedVersion = '2.2.4';
 const require = createRequire(import.meta.url);
 
-/** Functions of kafkajs by module, each with what takes its place; README.md says why. */
+/** The replaced functions of kafkajs by module. README.md explains why. */
 const replacements: Record<string, (theirs: never) => unknown> = {
   'protocol/requests/produce/v3/request': produceRequestWith,
   'producer/groupMessagesPerPartition': () => groupByPartition,
@@ -26,9 +26,9 @@ const replacements: Record<string, (theirs: never) => unknown> = {
 let loaded: { kafkajs: typeof KafkaJs; asPublished: boolean } | undefined;
 
 /**
- * kafkajs, with the parts that README.md names replaced in memory, or as published. One of the two
- * per process. Throws when the installed kafkajs is another version than the one that the patches
- * were written against, or was loaded before.
+ * Loads kafkajs, either unpatched or with the replacements listed in README.md applied in memory; a process can
+ * use only one of the two. Throws if the installed version is not the one that the patches were written for, or
+ * if kafkajs was loaded before.
  */
 export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
   if (!loaded) {

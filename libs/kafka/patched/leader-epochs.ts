@@ -1,4 +1,4 @@
-/** What is touched of kafkajs' classes; its package ships no types for them. */
+/** The patched part of kafkajs' classes, for which its package has no types. */
 interface Decoder {
   readInt16(): number;
   readInt32(): number;
@@ -38,8 +38,8 @@ interface Cluster {
     refreshMetadata(topics: string[]): Promise<void>;
   };
   /**
-   * Ours: whether there ever were several brokers, those that owe an answer, the next question,
-   * whose turn it is to be asked, and until when questions go on.
+   * Our additions: whether there were ever several brokers, the brokers that have not yet responded, the timer
+   * of the next request, the broker to ask next, and when to stop asking.
    */
   hasSeveral?: boolean;
   unanswered?: Set<string>;
@@ -51,19 +51,19 @@ interface Cluster {
 
 const epochVersion = 7;
 const askEveryMs = 500;
-/** Longer than any send or fetch takes, so that questions go on while one of them waits for its answer. */
+/** Longer than any send or fetch takes, so that asking continues while one waits for its response. */
 const asksForMs = 15_000;
-/** As long as kafkajs believes an answer: a topic that was deleted and made again begins at epoch 0. */
+/** As long as kafkajs trusts a response: a topic that was deleted and recreated starts at epoch 0. */
 const keptMs = 60_000;
 
 /**
- * A broker that is cut off from the others, while its clients still reach it, says for as long that
- * it leads what it led. Whoever believes it writes and fetches nothing; kafkajs asks again after a
- * minute only, maybe the same broker, and a new client begins with the first broker of its list.
- * So, where there are several brokers, each of them is asked in turn who leads while a client is in
- * use; and as in Kafka's own client (KIP-320) the highest leader epoch that any client of this
- * process was told wins. kafkajs asks in a version that has no epochs: the next one, 7, has them,
- * and is the same otherwise. Throws when kafkajs is not what this was written against.
+ * A broker that is cut off from the others, but still reachable by clients, keeps claiming to lead its
+ * partitions. A client that believes it cannot write or fetch, kafkajs asks again only after a minute, possibly
+ * the same broker, and a new client starts with the first broker of its list. Therefore, if there are several
+ * brokers, each is asked in turn who leads while a client is in use, and, as in Kafka's own client (KIP-320),
+ * the highest leader epoch seen by any client of this process wins. kafkajs requests metadata in a version
+ * without epochs; the next version, 7, has them and is otherwise the same. Throws if kafkajs is not the
+ * expected version.
  */
 export function followNewestLeaders(require: NodeJS.Require): void {
   askForEpochs(require);
@@ -79,7 +79,7 @@ export function followNewestLeaders(require: NodeJS.Require): void {
     newest.merge(answer, performance.now());
     return answer;
   };
-  // Each produce and each fetch begins with it.
+  // Every produce and every fetch starts with findBroker.
   clusters.findBroker = function find(this: Cluster, args): Promise<unknown> {
     this.asksUntil = performance.now() + asksForMs;
     if (this.asking === undefined && canAsk(this)) this.asking = setTimeout(() => askNext(this), askEveryMs).unref();
@@ -88,15 +88,15 @@ export function followNewestLeaders(require: NodeJS.Require): void {
 }
 
 /**
- * Where there is one broker, or no topic to ask for, there is nothing to learn: no timer wakes the
- * process for it. One that is left of several is asked on, for those that come back.
+ * With one broker, or without topics, there is nothing to learn, and no timer wakes the process. The last of
+ * several brokers is still asked, in case the others return.
  */
 function canAsk(cluster: Cluster): boolean {
   cluster.hasSeveral ||= Object.keys(cluster.brokerPool.brokers).length > 1;
   return cluster.hasSeveral && cluster.targetTopics.size > 0;
 }
 
-/** Asks the broker whose turn it is, unless it still owes an answer, and goes on until the client is no more in use. */
+/** Asks the next broker, unless it has not yet responded, and repeats until the client is no longer in use. */
 function askNext(cluster: Cluster): void {
   const nodeIds = Object.keys(cluster.brokerPool.brokers);
   const goesOn = canAsk(cluster) && performance.now() < (cluster.asksUntil ?? 0);
@@ -116,10 +116,10 @@ function askNext(cluster: Cluster): void {
 async function ask({ brokerPool, targetTopics }: Cluster, nodeId: string): Promise<void> {
   const broker = await brokerPool.findBroker({ nodeId });
   const answer = await broker.metadata([...targetTopics]);
-  // Disconnected meanwhile.
+  // The client was disconnected meanwhile.
   if (brokerPool.metadata === null) return;
   brokerPool.metadata = answer;
-  // A broker that is back is a stranger to kafkajs, which fetches from those that it knows, and misses no other.
+  // kafkajs fetches only from brokers that it knows, so it must learn of one that is back.
   if (leadersOf(answer).some((leader) => leader >= 0 && !(leader in brokerPool.brokers)))
     await brokerPool.refreshMetadata([...targetTopics]);
 }
@@ -128,11 +128,11 @@ function leadersOf({ topicMetadata }: Metadata): number[] {
   return topicMetadata.flatMap(({ partitionMetadata }) => partitionMetadata.map(({ leader }) => leader));
 }
 
-/** Of each partition the answer with the highest leader epoch, by cluster. */
+/** For each partition and cluster, the response with the highest leader epoch. */
 export class NewestLeaders {
   readonly #clusters = new Map<string, Map<string, { partition: PartitionMetadata; at: number }>>();
 
-  /** Replaces in `answer` what is older than what is known, and remembers the rest. `now` is in milliseconds. */
+  /** Replaces leaders in `answer` that are older than known ones and stores the others. `now` is in ms. */
   merge({ clusterId, topicMetadata }: Metadata, now: number): void {
     let known = this.#clusters.get(clusterId);
     if (known === undefined) this.#clusters.set(clusterId, (known = new Map()));
@@ -170,7 +170,7 @@ function askForEpochs(require: NodeJS.Require): void {
 
 const readInt32 = (decoder: Decoder): number => decoder.readInt32();
 
-/** The answer to a Metadata request of version 7; its fields are in the order of the wire. */
+/** Decodes a Metadata response of version 7; the fields are in wire order. */
 function decode(decoder: Decoder) {
   return {
     clientSideThrottleTime: decoder.readInt32(),

@@ -1,7 +1,7 @@
 import { pause, withTimeout } from '../wait.ts';
 import { heartbeatApiKey } from './membership-connection.ts';
 
-/** What is touched of kafkajs' classes; its package ships no types for them. */
+/** The patched part of kafkajs' classes, for which its package has no types. */
 interface Connection {
   requestQueue: RequestQueue;
   socket?: { destroyed: boolean; destroy(error: Error): void };
@@ -13,14 +13,14 @@ interface ConnectionPool {
 }
 
 interface RequestQueue {
-  /** Ours: the connections to the same broker. */
+  /** Our addition: the connections to the same broker. */
   siblings?: Connection[];
   createSocketRequest(pushed: { entry: { apiKey: number }; requestTimeout?: number | null }): SocketRequest;
 }
 
 interface SocketRequest {
   requestTimeout: number;
-  /** Ours: those that are closed when it has no answer in time. */
+  /** Our addition: the connections to close if this request gets no response in time. */
   connections?: Connection[];
   timeoutRequest(): void;
 }
@@ -37,7 +37,7 @@ interface ConsumerGroup {
   offsetManager?: { coordinator: unknown };
   lastRequest: number;
   generationId: number;
-  /** Ours: a heartbeat that has no answer yet, a search for the coordinator, and what either has ended with. */
+  /** Our additions: a heartbeat without response, a search for the coordinator, and their results. */
   beating?: Promise<void>;
   searching?: Promise<void>;
   failure?: unknown;
@@ -48,23 +48,23 @@ interface ConsumerGroup {
 type KafkaJsError = Error & { type?: string; retriable?: boolean };
 
 /**
- * A little more than brokers are given until they count as dead (broker.session.timeout.ms), so
- * that the next look finds who leads now.
+ * Slightly longer than the time after which a broker counts as dead (broker.session.timeout.ms), so that the
+ * next metadata request finds the new leader.
  */
 const silentMs = 3_500;
 /**
- * Of what a broker answers at once. Less than a session time-out (3 s): a heartbeat without an
- * answer is sent again in time.
+ * For requests that a broker answers immediately. It is shorter than a session timeout (3 s), so that an
+ * unanswered heartbeat is repeated in time.
  */
 const helloMs = 1_500;
 const searchPauseMs = 100;
-/** A healthy coordinator answers a heartbeat sooner; what takes longer is waited for beside the work. */
+/** A healthy coordinator answers a heartbeat faster. A slower answer is awaited in the background. */
 const beatMs = 250;
 
 /**
- * Bounds by API key: of what a broker that lives answers soon. A group's join and sync wait for
- * other members, a commit of offsets for all replicas in sync, and what an administrator asks for
- * may take long: these keep kafkajs' own.
+ * Timeouts by API key, for requests that a live broker answers soon. Join and sync of a group wait for other
+ * members, an offset commit for all in-sync replicas, and administrative requests may take long: these keep
+ * kafkajs' timeouts.
  */
 const boundsMs: Partial<Record<number, number>> = {
   0: silentMs,
@@ -79,13 +79,12 @@ const boundsMs: Partial<Record<number, number>> = {
 const fetchApiKey = 1;
 
 /**
- * Where one broker of several is gone, kafkajs stays with it: after a request that timed out it
- * goes on with the same leader over the same connection, and a consumer beats to a dead coordinator
- * for as long as it may retry; and each move of a leader made it join its group again, which stops
- * all members. Here a broker that is silent loses its connections, which has the others asked for
- * the leaders; a coordinator is looked for, and a late answer to a heartbeat waited for, while
- * fetching goes on; and a leader that has moved is followed. Throws when kafkajs is not what this
- * was written against.
+ * If one of several brokers is lost, kafkajs stays with it: after a request timeout it continues with the same
+ * leader over the same connection; a consumer sends heartbeats to a dead coordinator for as long as it may
+ * retry; and each change of a leader makes it rejoin its group, which stops all members. With this patch, a
+ * silent broker loses its connections, so that the others are asked for the leaders; a new coordinator is
+ * searched for, and a late heartbeat response awaited, while fetching continues; and a changed leader is
+ * followed without rejoining. Throws if kafkajs is not the expected version.
  */
 export function leaveLostBrokers(require: NodeJS.Require): void {
   patchSilence(require);
@@ -112,7 +111,8 @@ function patchSilence(require: NodeJS.Require): void {
     const request = createSocketRequest.call(this, pushed);
     const boundMs = boundsMs[pushed.entry.apiKey];
     if (boundMs !== undefined) {
-      // What is asked at once may be behind a commit that waits for others: only its own connection is doubtful.
+      // A request that is normally answered immediately may wait behind a commit that waits for replicas. Only
+      // its own connection is suspect.
       request.connections = (this.siblings ?? []).filter(
         ({ requestQueue }) => boundMs !== helloMs || requestQueue === this,
       );
@@ -120,8 +120,8 @@ function patchSilence(require: NodeJS.Require): void {
     }
     return request;
   };
-  // Without sockets all that waits is rejected as after a lost connection, which kafkajs meets by
-  // asking another broker.
+  // Without sockets, all pending requests are rejected as after a lost connection, and kafkajs then asks
+  // another broker.
   requests.timeoutRequest = function timeout(this: SocketRequest): void {
     const sockets = (this.connections ?? []).flatMap(({ socket }) => (socket && !socket.destroyed ? [socket] : []));
     if (sockets.length === 0) return timeoutRequest.call(this);
@@ -183,7 +183,7 @@ function patchConsumerGroup(require: NodeJS.Require): void {
   };
 }
 
-/** It keeps its member id: the group is known to whoever coordinates it next. */
+/** Keeps the member id: the next coordinator knows the group. */
 async function searchCoordinator(group: ConsumerGroup): Promise<void> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** What is touched of kafkajs' classes; its package ships no types for them. */
+/** The patched part of kafkajs' classes, for which its package has no types. */
 interface Connection {
   isConnected(): boolean;
 }
@@ -14,14 +14,12 @@ export const heartbeatApiKey = 12;
 const membershipApiKeys = [11, heartbeatApiKey, 14];
 
 /**
- * A broker answers the requests of one connection in their order: a commit of offsets when all
- * replicas in sync have it, and a join when all members of the group have joined or are expelled.
- * Behind a commit that waits for a lost replica a heartbeat does not even arrive, and its member is
- * expelled meanwhile. Behind a join no other question is answered in time, whose connection is
- * closed for that, and the join with it: its member comes back as another one, for whose
- * predecessor the group waits again. kafkajs has one connection to a broker for fetches and one for
- * all the rest: membership gets one of its own here, which is connected when its first request is
- * sent.
+ * A broker answers the requests of one connection in order: an offset commit when all in-sync replicas have it,
+ * and a join when all members of the group have joined or been expelled. Behind a commit that waits for a lost
+ * replica, a heartbeat is not even received, and its member is expelled. Behind a join, no other request is
+ * answered in time, so its connection is closed, and the join with it; the member then returns under a new id,
+ * and the group waits for the old one. kafkajs uses one connection per broker for fetches and one for
+ * everything else. This adds a separate connection for membership, opened with its first request.
  */
 export function poolWithMembership(theirs: new (options: object) => ConnectionPool): typeof theirs {
   return class extends theirs {

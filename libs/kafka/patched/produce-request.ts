@@ -14,7 +14,7 @@ interface PartitionData {
   firstSequence: number;
 }
 
-/** What kafkajs gives to make a produce request. */
+/** kafkajs' arguments for a produce request. */
 export interface ProduceArguments {
   acks: number;
   timeout: number;
@@ -34,7 +34,7 @@ export interface Request {
   encode(): Promise<Encoder>;
 }
 
-/** kafkajs' own writer of bytes, as far as it is used. */
+/** The used part of kafkajs' encoder. */
 interface Encoder {
   buffer: Buffer;
   writeBuffer(bytes: Buffer): Encoder;
@@ -47,12 +47,12 @@ const magic = 2;
 const batchHeaderBytes = 12;
 const crcOffset = 17;
 
-/** One for the process: it is filled and emptied without a pause. */
+/** One per process: it is filled and emptied without interruption. */
 const requestWriter = new ByteWriter();
 
 /**
- * Produce request (version 3 to 7): byte for byte what kafkajs makes, in one pass. Compressed, transactional and
- * dated messages, which we do not send, are left to `theirs`.
+ * Encodes a produce request (versions 3 to 7) in one pass, byte for byte as kafkajs does. Compressed,
+ * transactional, and timestamped messages, which we do not send, are encoded by `theirs`.
  */
 export function produceRequestWith(
   theirs: (options: ProduceArguments) => Request,

@@ -3,7 +3,7 @@ import type { ByteWriter } from './byte-writer.ts';
 
 type Bytes = string | Buffer | null | undefined;
 
-/** Of a message, as much as its record has besides length, time and place (record format v2, KIP-98). */
+/** The part of a message that its record contains besides length, time, and offset (record format v2, KIP-98). */
 export interface ContentInput {
   key?: Bytes;
   value?: Bytes;
@@ -28,7 +28,7 @@ function writeHeader(writer: ByteWriter, name: string, value: Bytes): void {
   writer.varBytes(value);
 }
 
-/** Key, value and headers as they were written; the value shares the memory. */
+/** Reads key, value, and headers. The value shares the memory of `bytes`. */
 export function readContent(
   bytes: Buffer,
   at: number,
@@ -49,7 +49,7 @@ export function readContent(
   return { key, value, headers };
 }
 
-/** The value of the last header of this name, which is ASCII; null when there is none. Nothing else is decoded. */
+/** Returns the value of the last header with this ASCII name, or null. Nothing else is decoded. */
 export function readHeader(bytes: Buffer, at: number, name: string): string | null {
   const reader = new ByteReader(bytes, at);
   skip(reader);

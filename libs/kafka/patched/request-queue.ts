@@ -6,7 +6,7 @@ interface SocketRequest {
   timeoutRequest(): void;
 }
 
-/** What the patch touches of kafkajs' RequestQueue; its package ships no types for it. */
+/** The patched part of kafkajs' RequestQueue, for which its package has no types. */
 interface RequestQueue {
   pending: unknown[];
   throttledUntil: number;
@@ -26,22 +26,23 @@ const pendingCheckIntervalMs = 10;
 /** Requests time out after 1.5 s or more (lost-brokers.ts). */
 const timeoutCheckIntervalMs = 250;
 
-/** Throws when kafkajs is not what this was written against. */
+/** Patches timers and bookkeeping of kafkajs' request queues. Throws if kafkajs is not the expected version. */
 export function quietRequestQueue(require: NodeJS.Require): void {
   patchTimers(require);
   patchRequestsInFlight(require);
 }
 
 /**
- * Every connection, even an idle one, re-arms a 1 ms timer for ever (kafkajs issue 1751): here a check is armed
- * only while a request waits. And each looks ten times a second for requests that are late: here all do once, together.
+ * In kafkajs every connection, even an idle one, re-arms a 1 ms timer forever (kafkajs issue 1751). With this
+ * patch a timer is armed only while a request is pending. kafkajs also checks each connection ten times a
+ * second for late requests; here one timer checks all of them.
  */
 function patchTimers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
   if (typeof prototype.scheduleCheckPendingRequests !== 'function')
     throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
   prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
-    // push() calls this again for whatever is queued later, so nothing pending needs no timer.
+    // push() calls this again for later requests, so no timer is needed while nothing is pending.
     if (this.throttleCheckTimeoutId || this.pending.length === 0) return;
     const throttledForMs = this.throttledUntil - Date.now();
     this.throttleCheckTimeoutId = setTimeout(
@@ -58,12 +59,12 @@ function patchTimers(require: NodeJS.Require): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
     timeoutChecks.add(this);
-    // It keeps no process alive: connections do, until they are closed.
+    // It does not keep the process alive; open connections do.
     timeoutTimer ??= setInterval(checkTimeouts, timeoutCheckIntervalMs).unref();
   };
 }
 
-/** Queues of connections that are open. */
+/** The queues of open connections. */
 const timeoutChecks = new Set<RequestQueue>();
 let timeoutTimer: NodeJS.Timeout | undefined;
 
@@ -81,7 +82,7 @@ function checkTimeouts(): void {
   timeoutTimer = undefined;
 }
 
-/** A request in flight holds its bytes, and whoever waits for it: none of that may outlive it (short-lived-map.ts). */
+/** A request in flight references its bytes and its waiter, which must not outlive it (short-lived-map.ts). */
 function patchRequestsInFlight(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
   Object.defineProperty(prototype, 'inflight', {

@@ -1,4 +1,4 @@
-/** A message on its way out. `partition` overrides the key; without both, it goes to partition 0. */
+/** A message to publish. `partition` takes precedence over the key; without both, it goes to partition 0. */
 export interface OutgoingMessage {
   topic: string;
   key: string | null;
@@ -8,8 +8,8 @@ export interface OutgoingMessage {
 }
 
 /**
- * Why a message was not published. `sent: false`: no producer was given it, and none will be. `sent: true`: a producer
- * was, and whether the broker has written it is not known.
+ * Why a message was not published. `sent: false`: it was never passed to a producer and never will be. `sent:
+ * true`: it was, and it is unknown whether the broker has written it.
  */
 export class PublishError extends Error {
   override name = 'PublishError';
@@ -21,19 +21,19 @@ export class PublishError extends Error {
   }
 }
 
-/** A record batch's header, which every batch of a partition has once. */
+/** The size of a record batch's header, once per batch. */
 export const batchHeaderBytes = 61;
 /**
- * Of a record, at most: its length (5), attributes (1), time (10), place in the batch (5), lengths
- * of key and value, number of headers (5 each).
+ * The maximum overhead of a record: length (5), attributes (1), time (10), offset in the batch (5), and lengths
+ * of key and value and number of headers (5 each).
  */
 const recordOverheadBytes = 36;
-/** Lengths of a header's name and value. */
+/** The lengths of a header's name and value. */
 const headerOverheadBytes = 10;
 
 /**
- * The bytes that a message takes in a record batch; never less than on the wire, so that a batch
- * within its limit is taken.
+ * Returns an upper bound of a message's size in a record batch, so that a batch within its limit is always
+ * accepted.
  */
 export function recordBytes({ key, value, headers }: OutgoingMessage): number {
   let bytes =

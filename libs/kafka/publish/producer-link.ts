@@ -6,8 +6,8 @@ import { createBackoff, pause, withTimeout } from '../wait.ts';
 const attemptMs = 5_000;
 
 /**
- * The kafkajs producer of a publisher: one at a time, connected with back-off, replaced when it
- * cannot be trusted any more.
+ * The kafkajs producer of a publisher. There is one at a time; it is connected with back-off and replaced when
+ * its state is in doubt.
  */
 export class ProducerLink {
   readonly #kafka: KafkaClient;
@@ -20,7 +20,7 @@ export class ProducerLink {
   #lastError: unknown;
   #partitions = new Map<string, number>();
 
-  /** `onChange` is called when a producer has connected, and when its last connection has closed. */
+  /** `onChange` is called when a producer has connected and when its last connection has closed. */
   constructor(kafka: KafkaClient, name: string, logger: Logger, onChange: () => void) {
     this.#kafka = kafka;
     this.#name = name;
@@ -28,7 +28,7 @@ export class ProducerLink {
     this.#onChange = onChange;
   }
 
-  /** The producer to send with; undefined while there is no connection. */
+  /** The connected producer; undefined while there is no connection. */
   get producer(): Producer | undefined {
     return this.#link?.gate.isConnected ? this.#link.client : undefined;
   }
@@ -37,7 +37,7 @@ export class ProducerLink {
     return this.#lastError;
   }
 
-  /** How many partitions a topic has; undefined where the broker did not know it when it was asked last. */
+  /** Returns the number of partitions of a topic, or undefined if the broker did not know the topic when last asked. */
   partitionsOf(topic: string): number | undefined {
     return this.#partitions.get(topic);
   }
@@ -49,7 +49,7 @@ export class ProducerLink {
     });
   }
 
-  /** Resolves when connected, or closed; tries until then, each attempt bounded. */
+  /** Resolves when connected or closed. It retries until then, each attempt with a time limit. */
   connect(): Promise<void> {
     this.#connecting ??= this.#connectOn().finally(() => {
       this.#connecting = undefined;
@@ -57,7 +57,7 @@ export class ProducerLink {
     return this.#connecting;
   }
 
-  /** Cuts the present producer off and connects a new one. */
+  /** Disconnects the current producer and connects a new one. */
   replace(): void {
     void this.#link?.close(0);
     this.#link = undefined;
@@ -84,7 +84,7 @@ export class ProducerLink {
           attemptMs,
           'connecting',
         );
-        // Partitions are seldom added, and a broker that is asked for them may be the one that is lost.
+        // Partitions are rarely added, and the broker that would be asked may be the lost one.
         if (known) void this.lookUp();
         if (signal.aborted) return;
         this.#link = link;

@@ -3,11 +3,11 @@ import type { OutgoingMessage } from './outgoing-message.ts';
 import { batchHeaderBytes, PublishError, recordBytes } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
 
-/** The messages of one publish or publishAll: they are acknowledged or fail as one. */
+/** The messages of one publish or publishAll call. They are acknowledged, or fail, together. */
 export interface Unit {
   unacknowledged: number;
   deadline: number;
-  /** Whether a producer was given any of it. */
+  /** True once any of it was passed to a producer. */
   isBegun: boolean;
   isSettled: boolean;
   resolve(): void;
@@ -27,25 +27,25 @@ export function fail(unit: Unit, reason: string, cause?: unknown): void {
   unit.reject(new PublishError(reason, unit.isBegun, { cause }));
 }
 
-/** One message of a unit, in the queue or in flight. */
+/** One message of a unit, queued or in flight. */
 export interface Entry {
   unit: Unit;
   message: OutgoingMessage;
-  /** What kafkajs is given, from the moment it is. */
+  /** The message as passed to kafkajs, once it was. */
   copy?: Message;
 }
 
-/** What is known of a topic: how many partitions it has, and the bytes that a record batch of it may have. */
+/** The limits of a topic: its number of partitions and the maximum bytes of a record batch. */
 export interface TopicLimits {
   partitions: number;
   maxBatchBytes: number;
 }
 
-/** Bounds of one send, over all topics. */
+/** The limits of one send over all topics. */
 const maxSendMessages = 2_500;
 const maxSendBytes = 2_621_440;
 
-/** Messages that no producer was given yet, in the order of their calls. */
+/** The messages that were not yet passed to a producer, in call order. */
 export class PublishQueue {
   #entries: Entry[] = [];
 
@@ -57,7 +57,7 @@ export class PublishQueue {
     for (const message of messages) this.#entries.push({ unit, message });
   }
 
-  /** Fails the units whose deadline has passed, and forgets them. */
+  /** Fails and removes the units whose deadline has passed. */
   expire(now: number, reason: string): void {
     let expired = false;
     for (const { unit } of this.#entries) {
@@ -69,8 +69,8 @@ export class PublishQueue {
   }
 
   /**
-   * Takes what fits into one send: within its bounds, and for each partition within what the topic takes in one record
-   * batch. What never fits, or has nowhere to go, fails alone.
+   * Takes the messages of the next send: within its limits, and per partition within the topic's limit of a
+   * record batch. A message that never fits, or whose partition does not exist, fails alone.
    */
   take(limitsOf: (topic: string) => TopicLimits | undefined): Entry[] {
     const taken: Entry[] = [];

@@ -13,42 +13,42 @@ export { PublishError } from './outgoing-message.ts';
 
 export interface PublisherOptions {
   logger: Logger;
-  /** Says in logs and errors which publisher speaks. */
+  /** The name of the publisher in logs and errors. */
   name: string;
-  /** The topics that may be written, by their names on the broker, with their limits. */
+  /** The topics that may be written, by name on the broker, with their limits. */
   topics: Pick<ReadonlyMap<string, TopicSettings>, 'get'>;
-  /** Messages that may wait; what comes beyond is refused at once, unsent. Default 10,000. */
+  /** The maximum number of waiting messages; more are refused immediately, unsent. Default 10,000. */
   maxQueued?: number;
-  /** Adds to the headers of each message what says who has sent it. */
+  /** Adds headers that identify the sender. */
   sign?: (message: OutgoingMessage) => void;
 }
 
 export interface Publisher {
-  /**
-   * Resolves when connected for the first time; rejects after `timeoutMs` (default a day).
-   * Reconnects by itself later.
-   */
+  /** Resolves at the first connection. Rejects after `timeoutMs` (default one day). Later it reconnects by itself. */
   start(options?: { timeoutMs?: number }): Promise<void>;
-  /** Refuses new messages, sends what waits for at most `timeoutMs` (default 5 s), then disconnects. */
+  /** Refuses new messages, sends queued ones for at most `timeoutMs` (default 5 s), then disconnects. */
   stop(options?: { timeoutMs?: number }): Promise<void>;
-  /** Resolves when all in-sync replicas have the message (acks=all). Rejects with a PublishError only. */
+  /** Resolves when all in-sync replicas have the message (acks=all). Rejects only with a PublishError. */
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
-  /** The same for several, in order: resolves when all are written; an error says nothing about single ones. */
+  /**
+   * Publishes several messages in order. Resolves when all are written. An error says nothing about individual
+   * messages.
+   */
   publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
   health(): { ok: boolean; reason?: string };
-  /** Messages that wait or are in flight. */
+  /** The number of messages that are queued or in flight. */
   queued(): number;
 }
 
 const sweepMs = 20;
 
 /**
- * A producer that is exact: idempotent, acks=all, and one send in flight, because kafkajs loses acknowledged
- * messages when concurrent idempotent sends are retried (it rolls back sequence numbers that the broker has
- * already taken). What is published while a send is in flight goes out together as the next one.
+ * A publisher without duplicates or losses: idempotent, acks=all, and with one send in flight, because kafkajs
+ * loses acknowledged messages when it retries concurrent idempotent sends (it rolls back sequence numbers that
+ * the broker has already accepted). Messages published during a send are sent together as the next one.
  *
- * A message has two ways to fail. Until a connected producer is given it, it was not sent, and
- * never will be; from then on its outcome is unknown until the broker acknowledges it.
+ * A message can fail in two ways. Until it is passed to a connected producer, it was not sent and never will
+ * be. After that, its outcome is unknown until the broker acknowledges it.
  */
 export function createPublisher(kafka: KafkaClient, options: PublisherOptions): Publisher {
   return new KafkaPublisher(kafka, options);
@@ -58,7 +58,7 @@ class KafkaPublisher implements Publisher {
   readonly #options: Required<PublisherOptions>;
   readonly #queue: PublishQueue;
   readonly #link: ProducerLink;
-  /** What the producer was given and has not answered. */
+  /** The entries passed to the producer and not yet acknowledged. */
   #inFlight: { entries: Entry[]; abandon(): void } | undefined;
   #isSending = false;
   #isTopicMissing = false;
@@ -140,13 +140,16 @@ class KafkaPublisher implements Publisher {
   #refusal(count: number): string | undefined {
     const { name, maxQueued } = this.#options;
     if (this.#state !== 'running') return `publisher ${name} is not running`;
-    // One call may have more messages than the whole queue, but then it must come alone.
+    // One call may exceed the size of the whole queue, but only if the queue is empty.
     return this.#queue.length > 0 && this.#queue.length + count > maxQueued
       ? `publisher ${name} has ${this.#queue.length} messages waiting`
       : undefined;
   }
 
-  /** Waits one turn of the event loop when idle, so that what arrives with one read of the sockets is sent together. */
+  /**
+   * When idle, waits for one turn of the event loop, so that messages arriving in one read of the sockets are
+   * sent together.
+   */
   #sendSoon(): void {
     if (this.#isSending) return;
     this.#isSending = true;
@@ -159,7 +162,7 @@ class KafkaPublisher implements Publisher {
     });
   }
 
-  /** Sends until the queue is empty or the connection is gone. */
+  /** Sends until the queue is empty or the connection is lost. */
   async #sendAll(): Promise<void> {
     while (this.#state !== 'stopped') {
       if (this.#isTopicMissing && this.#link.producer) {
@@ -167,7 +170,8 @@ class KafkaPublisher implements Publisher {
         await this.#link.lookUp();
       }
       const { producer } = this.#link;
-      // kafkajs would connect again for the next send, but what waits must not be unknown because the broker is away.
+      // kafkajs would reconnect for the next send, but queued messages must not get an unknown outcome because
+      // the broker is unreachable.
       if (!producer) return this.#link.replace();
       if (this.#queue.length === 0) return;
       const entries = this.#queue.take((topic) => this.#limitsOf(topic));
@@ -175,7 +179,7 @@ class KafkaPublisher implements Publisher {
     }
   }
 
-  /** After a failure kafkajs' sequence numbers cannot be trusted, so the producer is replaced. */
+  /** After a failure, kafkajs' sequence numbers are in doubt, so the producer is replaced. */
   async #send(producer: Producer, entries: Entry[]): Promise<void> {
     const abandoned = Promise.withResolvers<void>();
     this.#inFlight = { entries, abandon: abandoned.resolve };
@@ -198,7 +202,10 @@ class KafkaPublisher implements Publisher {
       : undefined;
   }
 
-  /** Fails what has waited too long. A send that nobody waits for any more is given up, together with its producer. */
+  /**
+   * Fails messages whose deadline has passed. A send whose callers have all given up is abandoned together with
+   * its producer.
+   */
   #sweep(): void {
     const now = performance.now();
     this.#queue.expire(now, `publisher ${this.#options.name} could not send it in time`);

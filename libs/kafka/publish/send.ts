@@ -5,13 +5,12 @@ import { acknowledgeOne, type Entry, fail } from './publish-queue.ts';
 const tooLargeTypes = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
 /**
- * Sends entries and acknowledges each; fails alone what the broker calls too large by itself.
- * Rejects where the outcome of the rest is not known: kafkajs' sequence numbers cannot be trusted
- * after that.
+ * Sends entries and acknowledges each. An entry that is too large by itself fails alone. Rejects if the outcome
+ * of the others is unknown; kafkajs' sequence numbers are then in doubt.
  *
- * The broker may allow less than the table of topics says. Which partition was too large it does
- * not tell, so each is sent by itself: kafkajs has rolled back their sequence numbers, by which the
- * broker recognises what it has written already. Only what is too large alone is halved.
+ * The broker may allow less than the topics table says. Its error does not name the partition, so each
+ * partition is sent separately; kafkajs has rolled back the sequence numbers by which the broker would
+ * recognize what it has already written. Only a part that is too large alone is halved.
  */
 export async function send(producer: Producer, entries: readonly Entry[]): Promise<void> {
   try {
@@ -32,9 +31,9 @@ function parts(entries: readonly Entry[]): Entry[][] {
 }
 
 /**
- * One send, complete. When a partition moves to a broker that has already answered in the same
- * send, kafkajs' retry leaves that broker out and reports success: what its answer does not name is
- * sent again, as long as an answer names anything.
+ * Sends completely. If a partition moves to a broker that has already responded to the same send, kafkajs'
+ * retry skips that broker and reports success. What the response does not name is sent again, as long as a
+ * response names anything.
  */
 async function sendWhole(producer: Producer, entries: readonly Entry[]): Promise<void> {
   let rest = entries;

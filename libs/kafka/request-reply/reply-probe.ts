@@ -1,11 +1,11 @@
 import { pause, withTimeout } from '../wait.ts';
 
 export interface ReplyProbeOptions {
-  /** Publishes a message with this correlation id to the partition that is read; rejects when it could not. */
+  /** Publishes a message with this correlation id to the partition that is read. Rejects if that fails. */
   send(id: string): Promise<void>;
-  /** What every probe's correlation id starts with. */
+  /** The prefix of every probe's correlation id. */
   prefix: string;
-  /** The broker takes probes, but they do not come back. */
+  /** Called when the broker accepts probes but they do not arrive. */
   onLost(): void;
 }
 
@@ -16,8 +16,9 @@ const givenUpAfterMs = 4_000;
 const pauseMs = 100;
 
 /**
- * Proves that replies arrive: sends messages to itself, often until the first one is back, then every few
- * seconds. Having joined the group is no proof, for a new member reads from an offset that it looks up later.
+ * Verifies that replies arrive, by sending messages to itself: often until the first one arrives, then every
+ * few seconds. Having joined the group proves nothing, because a new member reads from an offset that it looks
+ * up later.
  */
 export class ReplyProbe {
   readonly #options: ReplyProbeOptions;
@@ -38,7 +39,7 @@ export class ReplyProbe {
     return this.#ready;
   }
 
-  /** Resolves when the first probe is back, or rejects after `timeoutMs`; it goes on until stop(). */
+  /** Resolves when the first probe arrives, or rejects after `timeoutMs`. Probing continues until stop(). */
   async start(timeoutMs: number): Promise<void> {
     this.#running ??= this.#probeOn();
     await withTimeout(this.#firstBack.promise, timeoutMs, 'the first message back');
@@ -50,20 +51,17 @@ export class ReplyProbe {
     await this.#running;
   }
 
-  /** The consumer has joined anew: it gets a few seconds until probes must come back. */
+  /** Called when the consumer has rejoined. Probes then have a few seconds to arrive. */
   joined(): void {
     this.#joinedAt = Date.now();
   }
 
-  /** Something was read, whoever it is for. */
+  /** Called when any message was read. */
   taken(): void {
     this.#takenAt = Date.now();
   }
 
-  /**
-   * True when this id is a probe's. One that was given up and comes late proves as much as the one
-   * that is waited for.
-   */
+  /** Reports whether this id belongs to a probe. A probe that arrives late proves as much as the current one. */
   arrived(id: string): boolean {
     const isProbe = id.startsWith(this.#options.prefix);
     if (isProbe) this.#back?.();
@@ -78,7 +76,8 @@ export class ReplyProbe {
       else if (isBack) await pause(everyMs, signal);
       else if (!signal.aborted && Date.now() - this.#joinedAt > givenUpAfterMs) {
         this.#ready = false;
-        // However long the next join takes: what is built again before it has joined never joins on a slow machine.
+        // Pauses the check until the next join, however long it takes. A consumer that is rebuilt before it has
+        // joined would never join on a slow machine.
         this.#joinedAt = Number.POSITIVE_INFINITY;
         this.#options.onLost();
       }
@@ -86,8 +85,8 @@ export class ReplyProbe {
   }
 
   /**
-   * True: it came back, or, once ready, anything did. False: the broker has it, and nothing came. Undefined: it
-   * could not be sent.
+   * Returns true if the probe arrived or, once ready, if anything was read; false if the broker has it and
+   * nothing was read; undefined if it could not be sent.
    */
   async #probeOnce(): Promise<boolean | undefined> {
     const sentAt = Date.now();
@@ -97,8 +96,9 @@ export class ReplyProbe {
     try {
       await this.#options.send(this.#options.prefix + String(this.#sequence++));
     } catch {
-      // Without a broker, this says nothing about the consumer: its time begins when there is one again. What is asked
-      // for meanwhile waits at the publisher, and is refused only when no broker takes it in its time.
+      // Without a broker, a failed probe says nothing about the consumer. Its time starts when a broker is
+      // available. Requests wait at the publisher meanwhile and are refused only if no broker accepts them in
+      // time.
       this.#joinedAt = Date.now();
       return undefined;
     }

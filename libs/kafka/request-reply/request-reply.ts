@@ -14,16 +14,16 @@ import { ReplyProbe } from './reply-probe.ts';
 export interface RequesterOptions {
   /** The topic of all replies. */
   topic: string;
-  /** Its number of partitions; this process reads one of them. */
+  /** The number of partitions of the topic. This process reads one of them. */
   partitions: number;
-  /** Names this process; decides which partition. Two processes may share one. */
+  /** The name of this process, which determines its partition. Two processes may share one. */
   instance: string;
   logger: Logger;
-  /** Requests that may wait for a reply; more are refused, unsent. Default 10,000. */
+  /** The maximum number of pending requests; more are refused unsent. Default 10,000. */
   maxPending?: number;
   /**
-   * Called for each reply that came when nobody waited for it any more, and of the topic of its
-   * request where that is still known.
+   * Called for each reply that arrives after its request was given up, with the topic of the request if it is
+   * still known.
    */
   onLate?(correlationId: string, topic: string | undefined): void;
   /** Default 6 s. */
@@ -36,8 +36,8 @@ export interface Reply {
 }
 
 /**
- * Why there is no reply. not_sent: the request never left and never will. unacknowledged: whether the broker
- * has it is not known. no_reply: the broker has it, the reply did not come in time.
+ * Why there is no reply. not_sent: the request was not sent and never will be. unacknowledged: it is unknown
+ * whether the broker has it. no_reply: the broker has it, and the reply did not arrive in time.
  */
 export class RequestError extends Error {
   override name = 'RequestError';
@@ -51,16 +51,19 @@ export class RequestError extends Error {
 
 export interface Requester {
   /**
-   * Resolves when a message of its own has come back over the reply topic; rejects after
-   * `timeoutMs` (default a day), stopped.
+   * Resolves when one of its own messages has arrived over the reply topic. Rejects after `timeoutMs` (default
+   * one day), stopped.
    */
   start(options?: { timeoutMs?: number }): Promise<void>;
-  /** Takes no new requests, waits for the replies of the old ones for at most `timeoutMs` (default 5 s). */
+  /** Refuses new requests and waits for pending replies for at most `timeoutMs` (default 5 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
-  /** Publishes and waits for the reply; both times count from the call. Rejects with a RequestError only. */
+  /**
+   * Publishes a message and waits for the reply. Both timeouts start with the call. Rejects only with a
+   * RequestError.
+   */
   request(message: OutgoingMessage, options: { ackTimeoutMs: number; replyTimeoutMs: number }): Promise<Reply>;
   pending(): number;
-  /** Ready means that replies arrive; proven every few seconds. */
+  /** Ok means that replies arrive, which is verified every few seconds. */
   health(): { ok: boolean; reason?: string };
 }
 
@@ -73,16 +76,16 @@ interface Pending {
 }
 
 const sweepMs = 20;
-/** Requests given up whose topics are remembered; the oldest go first. */
+/** The number of given-up requests whose topics are remembered. The oldest are forgotten first. */
 const maxGivenUp = 20_000;
-/** A sweep that comes so late tells that the process stood still. */
+/** A sweep that is this late shows that the process was stalled. */
 const stallMs = 300;
 const probeTimeoutMs = 2_000;
 
 /**
- * Request and reply over Kafka, safe in rollouts: every process reads one partition of one shared topic in a
- * group of its own, so no reply is lost to somebody else's rebalance; the replier sends to the partition that
- * the request names. The publisher is shared; start it before and stop it after.
+ * Request-reply over Kafka that loses no replies during rollouts: every process reads one partition of the
+ * shared reply topic in its own group, so other processes' rebalances do not affect it. The replier sends to
+ * the partition named by the request. The publisher is shared; start it before and stop it after the requester.
  */
 export function createRequester(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions): Requester {
   return new KafkaRequester(kafka, publisher, options);
@@ -93,9 +96,9 @@ class KafkaRequester implements Requester {
   readonly #options: Required<RequesterOptions>;
   readonly #supervisor: Supervisor;
   readonly #pending = new ShortLivedMap<string, Pending>();
-  /** The topics of requests that were given up, by correlation id. */
+  /** The topics of given-up requests by correlation id. */
   readonly #givenUp = new Map<string, string>();
-  /** Starts every correlation id of this process: what begins otherwise is somebody else's. */
+  /** The prefix of every correlation id of this process. Other messages belong to other processes. */
   readonly #origin = `${randomBytes(9).toString('base64url')}.`;
   readonly #probe: ReplyProbe;
   #sequence = 0;
@@ -208,8 +211,8 @@ class KafkaRequester implements Requester {
   }
 
   /**
-   * One session of the consumer. Its group is new each time, for a member that died unnoticed would
-   * keep the partition.
+   * The reader of one session. Each session has a new group, because a member that died unnoticed would keep
+   * the partition.
    */
   #reader() {
     const { topic, sessionTimeoutMs, instance } = this.#options;
@@ -224,7 +227,7 @@ class KafkaRequester implements Requester {
       eachBatch: async (payload: BatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
         this.#probe.joined();
-        // After a reconnect, go on where it stopped: the replies of the meantime are still awaited.
+        // After a reconnect, continue at the last position: replies that arrived meanwhile are still awaited.
         if (this.#position !== undefined) seek(topic, partition, this.#position);
       },
       onLost: () => undefined,
@@ -264,8 +267,8 @@ class KafkaRequester implements Requester {
   }
 
   /**
-   * After a stall of this process (a long collection, SIGSTOP) what is in the sockets is read
-   * before anybody is given up.
+   * After a stall of this process (a long garbage collection, SIGSTOP), reads what is in the sockets before
+   * expiring requests.
    */
   #sweep(): void {
     const now = performance.now();
@@ -304,10 +307,7 @@ class KafkaRequester implements Requester {
     if (this.#pending.size === 0) this.#idle?.();
   }
 
-  /**
-   * The first time, the consumer is built anew and goes on where it was; the second time, it reads
-   * another partition.
-   */
+  /** The first time, the consumer is rebuilt at its position. The second time, it switches to another partition. */
   #onLost(): void {
     const { logger, topic, partitions } = this.#options;
     logger.warn(

@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import type { OutboxEvent } from './outbox.ts';
 
-/** A batch of the outbox by its number, and by when it was written: a number may be given again, both never. */
+/**
+ * A batch of the outbox, identified by number and creation time: after data loss a number may be reused, but
+ * never together with the same time.
+ */
 export interface Position {
   batch_id: bigint;
   /** ISO 8601 UTC, milliseconds. */
@@ -10,20 +13,23 @@ export interface Position {
 }
 
 export interface HistoryOptions {
-  /** The topic of the position, without the common prefix; compacted, one partition. */
+  /** The topic for positions, without prefix; compacted, with one partition. */
   topic: string;
   /** ce_source. */
   source: string;
-  /** The value of the last record of that topic; undefined where there is none. Rejects where the broker cannot say. */
+  /**
+   * Returns the value of the last record of that topic, or undefined if it is empty. Rejects if the broker does
+   * not respond.
+   */
   readLast: () => Promise<string | undefined>;
 }
 
-/** The database has an older history than the one that was published from it. */
+/** The database is older than what was already published from it. */
 export class OlderHistoryError extends Error {
   override name = 'OlderHistoryError';
 }
 
-/** Rows are deleted from the front, and the newest never (purge): what is below the first row was there. */
+/** Rows are deleted from the front, and never the newest (purge), so rows before the first one existed. */
 const statement = `select exists (select from outbox_batches where batch_id = $1 and date_trunc('milliseconds', created_at) = $2::timestamptz)
     or $1 < (select min(batch_id) from outbox_batches) as has_newest,
   (select max(batch_id) from outbox_batches) as last_batch,
@@ -37,13 +43,11 @@ interface Answer {
 }
 
 /**
- * Notices a database that came back with an older history: an asynchronous standby that was
- * promoted, a restore to a moment. The fact it rests on: a batch that was published was committed
- * before, so the newest published batch is in the database. The relay writes its number beside the
- * events, into a topic, where it outlives the database. Every new connection to a server that this
- * process has not met (by the time the server started: a server that took another's place has
- * another one) is used only if the database has that batch. Where a failover or a restart lost
- * nothing, it has.
+ * Detects a database that lost committed data: an asynchronous standby that was promoted, or a point-in-time
+ * restore. It relies on one fact: a published batch was committed before, so the newest published batch must be
+ * in the database. The relay publishes its number to a topic, which survives the database. Each new connection
+ * to a server that this process has not seen before (identified by the server's start time) is used only if the
+ * database contains that batch, which is the case after a failover or restart without loss.
  */
 export class History {
   readonly #options: HistoryOptions;
@@ -55,7 +59,7 @@ export class History {
     this.#options = options;
   }
 
-  /** For each new connection (pool.ts): rejects where the database is behind, or where it cannot be told. */
+  /** Verifies a new connection (pool.ts). Rejects if the database is behind, or if that cannot be determined. */
   async verify(client: ClientBase): Promise<void> {
     const {
       rows: [server],
@@ -79,12 +83,15 @@ export class History {
     this.#server = server.started_at;
   }
 
-  /** For the probe of readiness. */
+  /** For the readiness probe. */
   health(): { ok: boolean; reason?: string } {
     return this.#fault === undefined ? { ok: true } : { ok: false, reason: this.#fault };
   }
 
-  /** What the relay publishes beside a chunk that ends with this batch. Never an older position than before. */
+  /**
+   * Returns the event that the relay publishes with a chunk ending with this batch. It never returns a position
+   * older than a previous one.
+   */
   event(last: Position): OutboxEvent {
     if (this.#newest === undefined || last.batch_id > this.#newest.batch_id) this.#newest = last;
     const { batch_id, created_at } = this.#newest;

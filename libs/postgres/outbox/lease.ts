@@ -1,15 +1,15 @@
 import type { Pool } from 'pg';
 import { bigintArray } from '../arrays.ts';
 
-/** How long a holder that fell silent keeps others out, in database time. */
+/** How long the lease of a silent holder excludes others, in database time. */
 const leaseMs = 3000;
 /**
- * A holder trusts its lease by its own clock for this long after it ASKED for it: less than leaseMs, so that it stops
- * before another may begin, whatever the two clocks say.
+ * How long a holder trusts its lease by its own clock, counted from the REQUEST for it. It is less than
+ * leaseMs, so that the holder stops before another one can start, whatever the difference between the clocks.
  */
 const trustMs = 2500;
 
-/** Who stops gives the lease back: the row then names nobody. */
+/** A holder that stops releases the lease: the row then names nobody. */
 const nobody = '';
 
 const acquireStatement = `with former as (select holder from outbox_lease)
@@ -18,7 +18,10 @@ const acquireStatement = `with former as (select holder from outbox_lease)
   where outbox_lease.holder = excluded.holder or outbox_lease.expires_at <= clock_timestamp()
   returning (select holder from former) as former`;
 
-/** One statement: while it runs the lease row is locked, so no rival can take the lease between check and mark. */
+/**
+ * A single statement: the lease row is locked while it runs, so no other process can take the lease between
+ * check and mark.
+ */
 const markStatement = `with lease as (
     update outbox_lease set expires_at = clock_timestamp() + $2::int * interval '1 millisecond'
     where holder = $1 and expires_at > clock_timestamp() returning holder
@@ -29,17 +32,17 @@ const markStatement = `with lease as (
   select count(*) as held from lease`;
 
 export interface Lease {
-  /** True while this holder may publish, judged by its own monotonic clock. */
+  /** True while this holder may publish, by its own monotonic clock. */
   held(): boolean;
-  /** Takes the lease, maybe from another holder that fell silent; false where another holds it. */
+  /** Takes the lease, possibly from a silent holder. Returns false if another process holds it. */
   acquire(): Promise<false | { isFromSilent: boolean }>;
-  /** Marks these as published, and keeps the lease; false, and nothing marked, where it was lost. */
+  /** Marks batches as published and renews the lease. Returns false, with nothing marked, if the lease was lost. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  /** Marks these as published, and lets another take over at once. */
+  /** Marks batches as published and lets another process take over at once. */
   release(batchIds: readonly bigint[]): Promise<void>;
 }
 
-/** The right to publish one schema's outbox: at most one holder at a time, by the row in outbox_lease. */
+/** The right to publish one schema's outbox, stored in the row of outbox_lease. It has at most one holder at a time. */
 export function createLease(pool: Pool, holder: string): Lease {
   let trustedUntil = 0;
 

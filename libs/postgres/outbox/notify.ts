@@ -1,7 +1,10 @@
 import type { Pool } from 'pg';
 import { wakeRelay } from './outbox.ts';
 
-/** Wakes the relay of another process: one NOTIFY on the way, at most one more behind it, however often it is asked. */
+/**
+ * Wakes the relay of another process. At most one NOTIFY is running and one is queued, regardless of the number
+ * of calls.
+ */
 export class Notifier {
   readonly #pool: Pool;
   readonly #schema: string;
@@ -13,7 +16,7 @@ export class Notifier {
     this.#schema = schema;
   }
 
-  /** Never waits, never fails: a relay polls too. */
+  /** Never waits and never fails, because a relay also polls. */
   notify(): void {
     if (this.#onTheWay) {
       this.#again = true;
@@ -28,7 +31,7 @@ export class Notifier {
       });
   }
 
-  /** Resolves when nothing is on the way. */
+  /** Resolves when no NOTIFY is running. */
   async stop(): Promise<void> {
     this.#again = false;
     await this.#onTheWay;

@@ -1,18 +1,18 @@
 import type { OutboxEvent } from './outbox.ts';
 
-/** How the older form begins; JSON begins with a `{`. */
+/** The first byte of the older form; JSON starts with `{`. */
 const form = 1;
 const noPartition = -1;
 
-/** Whether version 0.2 wrote this: its rows may be unpublished still when a later version starts beside it. */
+/** Reports whether version 0.2 wrote these bytes. Its rows may still be unpublished when a later version starts. */
 export function isOlderForm(bytes: Buffer): boolean {
   return bytes[0] === form;
 }
 
 /**
- * The events of a row that version 0.2 wrote: one behind the other, each its topic (length as
- * int16), its partition (int32, -1 where the key chooses it), a length (int32) and, in as many
- * bytes, key, value and headers as in a record of Kafka's format v2.
+ * Reads the events of a row written by version 0.2. Each event is its topic (length as int16), its partition
+ * (int32, -1 if the key determines it), a length (int32), and that many bytes with key, value, and headers as
+ * in a record of Kafka's format v2.
  */
 export function readOlderForm(bytes: Buffer): OutboxEvent[] {
   const events: OutboxEvent[] = [];

@@ -3,7 +3,7 @@ import { events, schemaId } from '#libs/contracts/events.ts';
 import { isOlderForm, readOlderForm } from './older-form.ts';
 import type { OutboxEvent } from './outbox.ts';
 
-/** An event as it is published. */
+/** An event in the form in which it is published. */
 export interface PublishedEvent {
   topic: string;
   key: string | null;
@@ -12,19 +12,19 @@ export interface PublishedEvent {
   partition?: number;
 }
 
-/** Level 1: the levels above take longer and give nothing here. */
+/** Level 1, because higher levels take longer and gain nothing here. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 };
-/** What is decompressed should fit into one: pieces are copied together. */
+/** The decompressed data should fit into one chunk, because several chunks must be copied together. */
 const minChunkBytes = 16_384;
-/** How a zstd frame begins (RFC 8878, 3.1.1). What migrations have made of older rows is not compressed. */
+/** The first bytes of a zstd frame (RFC 8878, 3.1.1). Rows converted by migrations are not compressed. */
 const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /**
- * The events of one batch as the table outbox keeps them: lines of JSON, zstd-compressed as one,
- * since postings of one batch say much the same (a twelfth of the size). An event is a line with
- * everything but its payload, and the payload is the line behind it; where it is no line (null, or
- * a text with a line feed) it stands in the first line. `zstd -d` and `jq` show it. What UTF-8
- * cannot hold (a lone surrogate) becomes U+FFFD in a payload.
+ * Encodes the events of one batch for the outbox table: JSON lines, zstd-compressed together, because postings
+ * of one batch are similar (a twelfth of the size). An event is a line with all fields except the payload,
+ * followed by a line with the payload. A payload that is null or contains a line feed is part of the first
+ * line. `zstd -d` and `jq` can read it. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD in a
+ * payload.
  */
 export function packEvents(events: readonly OutboxEvent[]): Buffer {
   let lines = '';
@@ -34,11 +34,14 @@ export function packEvents(events: readonly OutboxEvent[]): Buffer {
     else lines += `${JSON.stringify({ ...event, payload: undefined })}\n${payload}\n`;
   }
   const bytes = Buffer.from(lines);
-  // Where the size is given, zstd does not set up tables for megabytes: half of the time for a small batch.
+  // Given the size, zstd does not allocate tables for megabytes, which halves the time for a small batch.
   return zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length });
 }
 
-/** What packEvents has packed. With `mentioning` nothing of a batch in which that text does not occur. */
+/**
+ * Decodes events encoded by packEvents. With `mentioning`, returns nothing for a batch that does not contain
+ * that text.
+ */
 export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
   const isCompressed = packed.subarray(0, magic.length).equals(magic);
   const bytes = isCompressed
@@ -65,17 +68,14 @@ function readLines(lines: string): OutboxEvent[] {
   return events;
 }
 
-/**
- * The message that an event is published as. `source` is its ce_source, `topicName` gives the name
- * that its topic has on the broker.
- */
+/** Returns the message of an event. `source` is its ce_source; `topicName` maps its topic to the name on the broker. */
 export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): PublishedEvent {
   const { topic, key, payload, partition } = event;
   const message = { topic: topicName(topic), key, value: payload, headers: headersOf(event, source) };
   return partition === undefined ? message : { ...message, partition };
 }
 
-/** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
+/** CloudEvents 1.0, Kafka binary content mode: attributes are ce_ headers, and the value is unchanged. */
 export function headersOf({ id, type, time, key, headers }: OutboxEvent, source: string): Record<string, string> {
   const all: Record<string, string> = {
     ce_specversion: '1.0',
@@ -91,7 +91,7 @@ export function headersOf({ id, type, time, key, headers }: OutboxEvent, source:
   return all;
 }
 
-/** The id of an event as Postgres prints it. */
+/** Returns the id of an event in Postgres' uuid format. */
 export function uuidOf(id: string): string {
   if (id.length === 36 && id.charAt(8) === '-') return id;
   const bits = id.slice(-32);

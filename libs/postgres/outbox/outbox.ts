@@ -1,32 +1,33 @@
 import type { Pool, Queries } from '../pool.ts';
 import { packEvents } from './outbox-messages.ts';
 
-/** One message to be published after the transaction that writes it has committed. */
+/** A message to publish after its transaction has committed. */
 export interface OutboxEvent {
-  /** A uuid, or an id ending in 32 hex digits; ce_id of every publication of it. */
+  /** A uuid, or an id ending in 32 hex digits. It becomes the ce_id of every publication. */
   id: string;
-  /** The topic without the common prefix. */
+  /** The topic without prefix. */
   topic: string;
-  /** Messages of one key stay in the order in which their transactions held that key's lock. */
+  /** Messages with the same key are published in the order in which their transactions held that key's lock. */
   key: string | null;
   /** ce_type. */
   type: string;
   /** ce_time, ISO 8601. */
   time: string;
-  /** Further headers (correlation-id, traceparent, …); one named like a CloudEvents header replaces it. */
+  /** Additional headers (correlation-id, traceparent, …). They override CloudEvents headers with the same name. */
   headers?: Record<string, string>;
   /** The value, published byte for byte; null is a tombstone. */
   payload: string | null;
-  /** Only where the sender must choose it (replies). */
+  /** Set only if the sender must choose the partition (replies). */
   partition?: number;
 }
 
 /**
- * Two CTEs (without WITH) that write the events of outboxValues as one batch, for a statement that writes other rows
- * too; their parameters are $first and $first+1. With no events they write nothing.
+ * Returns two CTEs (without WITH) that write the events of outboxValues as one batch, as part of a statement
+ * that writes other rows too. Their parameters are $first and $first+1. Without events they write nothing.
  *
- * batch_id is drawn when this runs. The transaction must hold the row locks that order a key's events BEFORE it starts
- * this statement: then the order of batch_id is the commit order per key, which is the order of publication.
+ * batch_id is assigned when this statement runs. The transaction must hold the row locks that order a key's
+ * events BEFORE it starts this statement. The order of batch_id is then the commit order per key, which is the
+ * order of publication.
  */
 export function outboxInsert(first: number): string {
   return `outbox_batch as (
@@ -36,7 +37,7 @@ export function outboxInsert(first: number): string {
   )`;
 }
 
-/** The parameters of outboxInsert, in its order. */
+/** Returns the parameters of outboxInsert, in order. */
 export function outboxValues(events: readonly OutboxEvent[]): [size: number, records: Buffer | null] {
   return [events.length, events.length === 0 ? null : packEvents(events)];
 }
@@ -44,23 +45,23 @@ export function outboxValues(events: readonly OutboxEvent[]): [size: number, rec
 const insertStatement = `with ${outboxInsert(1)} select`;
 
 /**
- * Writes events into the outbox of the schema on the search_path, as one batch, in the order given
- * (see outboxInsert for the locks that must be held). After the commit call the relay's wake(), or
- * wakeRelay where there is none in this process.
+ * Writes events to the outbox of the schema on the search_path, as one batch in the given order (see
+ * outboxInsert for the locks that must be held). After the commit, call the relay's wake(), or wakeRelay if
+ * this process has no relay.
  */
 export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return;
   await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
 }
 
-/** The NOTIFY channel of a schema's relay. */
+/** Returns the NOTIFY channel of a schema's relay. */
 export function outboxChannel(schema: string): string {
   return `${schema}_outbox`;
 }
 
 /**
- * Wakes the relay of whatever process runs it. Call it after the commit, never inside the transaction: NOTIFY takes a
- * lock over the whole database that makes committing transactions queue.
+ * Wakes the relay in whichever process runs it. Call it after the commit, never inside the transaction: NOTIFY
+ * takes a lock on the whole database, which makes committing transactions queue.
  */
 export async function wakeRelay(pool: Pool, schema: string): Promise<void> {
   await pool.query('select pg_notify($1, $2)', [outboxChannel(schema), '']);

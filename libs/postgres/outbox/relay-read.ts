@@ -8,7 +8,7 @@ export interface UnpublishedBatch extends Position {
   events: OutboxEvent[];
 }
 
-/** `offset 0` keeps the join a look-up by primary key per batch. */
+/** `offset 0` forces one primary-key lookup per batch. */
 const readStatement = `with unpublished as (
     select batch_id, created_at, sum(size) over (order by batch_id) - size as events_before
     from (
@@ -20,9 +20,10 @@ const readStatement = `with unpublished as (
   where events_before < $1 order by batch_id`;
 
 /**
- * The next batches to publish, by number: unpublished by mark, together at most maxEvents and those of one batch more.
- * `published`: batches that are published, but not marked yet. They are named one by one, never by "beyond the last": a
- * batch with a lower number may be committed meanwhile, and must come before those behind it that share a key with it.
+ * Returns the next unpublished batches by number: at most maxEvents events, plus the rest of the last batch.
+ * `published` lists batches that are published but not yet marked. They are excluded by id, never by "greater
+ * than the last id", because a batch with a lower number may be committed meanwhile and must precede later
+ * batches with the same keys.
  */
 export async function readUnpublished(
   pool: Pool,
@@ -48,7 +49,7 @@ export interface OutboxStats {
   oldest_age_ms: number;
 }
 
-/** What waits to be published, over all processes. */
+/** Returns the number and age of unpublished events, over all processes. */
 export async function outboxStats(pool: Pool): Promise<OutboxStats> {
   const result = await pool.query<OutboxStats>(statsStatement);
   return result.rows[0] ?? { batches: 0, rows: 0, oldest_age_ms: 0 };
@@ -66,8 +67,8 @@ const purgeStatement = `with old as materialized (
   delete from outbox_batches where batch_id = any (array(select batch_id from old))`;
 
 /**
- * Deletes a few batches published longer than retainMs ago, never the newest (history.ts); true
- * where more may be left.
+ * Deletes a few batches that were published more than retainMs ago, never the newest (history.ts). Returns true
+ * if more may remain.
  */
 export async function purge(pool: Pool, retainMs: number): Promise<boolean> {
   const result = await pool.query(purgeStatement, [purgeBatches, retainMs]);

@@ -14,74 +14,70 @@ import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
 import { outboxStats, purge, readUnpublished } from './relay-read.ts';
 
 export interface RelayOptions {
-  /** Best a pool of its own (max 3), so that a busy service cannot starve the lease, with lookupPlans (pool.ts). */
+  /** Preferably a separate pool (max 3) with lookupPlans (pool.ts), so that a busy service cannot starve the lease. */
   pool: Pool;
-  /** publishAll resolves when all are acknowledged by all replicas, and never has two calls overtake each other. */
+  /** publishAll resolves when all in-sync replicas have the messages. Calls never overtake each other. */
   publisher: { publishAll(messages: PublishedEvent[], options: { timeoutMs: number }): Promise<void> };
   schema: string;
-  /** The topic's name on the broker. */
+  /** Returns the topic's name on the broker. */
   topicName: (topic: string) => string;
-  /** ce_source of everything. */
+  /** The ce_source of all messages. */
   source: string;
   logger: Logger;
-  /**
-   * How often the lease is kept, and the table looked at without a wake; at most 1 s (lease.ts),
-   * which is the default.
-   */
+  /** How often the lease is renewed and the table polled, in ms; at most 1 s (lease.ts), which is the default. */
   pollMs?: number;
   /**
-   * Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer
-   * and larger ones, which cost less.
+   * The minimum time between the starts of chunks that are not full, in ms (default 4). Under load this makes
+   * chunks fewer and larger, which costs less.
    */
   paceMs?: number;
   publishTimeoutMs?: number;
-  /** How many events are read and published at once, to the next end of a batch. */
+  /** The number of events read and published at once, rounded up to the end of a batch. */
   maxEvents?: number;
-  /** How long published events are kept. */
+  /** How long published events are kept, in ms. */
   retainMs?: number;
   /**
-   * Writes the latest states that these messages tell of into the outbox again. Called with what
-   * may have been written, or may still be, behind newer messages: by a relay that had lost its
-   * lease. Needed where a topic is compacted.
+   * Writes the latest states behind these messages to the outbox again. A relay that has lost its lease calls
+   * it with messages that may have been written after newer ones. Required if a topic is compacted.
    */
   restate?: (messages: readonly PublishedEvent[]) => Promise<void>;
-  /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
+  /** If given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'event'>;
   /**
-   * Called with the events that every replica has now; `begunAt` (performance.now) is when it was
-   * passed to the publisher.
+   * Called with events that all in-sync replicas have. `begunAt` (performance.now) is when they were passed to
+   * the publisher.
    */
   observe?: (messages: readonly PublishedEvent[], begunAt: number) => void;
 }
 
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
-/** How often one that stands by asks for the lease. */
+/** How often a standby relay tries to take the lease. */
 const standbyMs = 500;
-/** How long after a takeover the former holder is expected to send what it was publishing, if it does at all. */
+/** How long after a takeover the previous holder may still send what it was publishing. */
 const lateMs = 60_000;
-/** How long, and for how many batches, marks are put off: each mark is a transaction of its own. */
+/** How long, and for how many batches, marking is delayed, because each mark is a separate transaction. */
 const putOffMs = 50;
 const maxPutOff = 1000;
 
 /**
- * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
- * order per key, marked only when every replica has it.
+ * Publishes what transactions wrote to the outbox: at least once (repeats have the same ce_id and bytes), in
+ * order per key, and marked only when all in-sync replicas have it.
  *
- * Order rests on one fact: batch_id is drawn while the transaction holds the locks that order its
- * keys (outbox.ts). So a batch that no read can see yet belongs to a transaction that still holds
- * its locks, and no later batch of the same keys can have been committed. Whatever one read of the
- * table finds unpublished may be published in the order of batch_id.
+ * The order relies on one fact: batch_id is assigned while the transaction holds the locks that order its keys
+ * (outbox.ts). A batch that is not yet visible therefore belongs to a transaction that still holds its locks,
+ * and no later batch with the same keys can have been committed. All unpublished batches found by one read of
+ * the table can be published in the order of batch_id.
  *
- * Of all relays of one schema one is active at a time (lease.ts); another takes over within leaseMs + standbyMs of its
- * death. Nothing is skipped: while the broker or the database is away it tries again, at most a second apart. A message
- * that the broker will never take (too large, no such partition) therefore holds up all behind it: who writes into the
- * outbox must rule that out; the log names the batch.
+ * Of all relays of a schema, one is active at a time (lease.ts); another one takes over within leaseMs +
+ * standbyMs of its death. Nothing is skipped: while the broker or the database is unreachable, the relay
+ * retries, at most one second apart. A message that the broker never accepts (too large, no such partition)
+ * therefore blocks everything after it. Writers must rule that out; the log names the batch.
  *
- * No lease can call back what was already passed to the publisher when a process froze: it may then
- * come once more, late, with its old ce_id, behind newer messages of its key. So the latest states
- * are published again (restate): by who finds that it had no lease any more when its publication
- * ended, and a minute after a takeover from a holder that fell silent.
+ * A lease cannot recall what was already passed to the publisher when a process was paused. Such a message may
+ * be written late, with its old ce_id, after newer messages of its key. The latest states are therefore
+ * published again (restate): by a relay that finds, after publishing, that it no longer has the lease, and one
+ * minute after a takeover from a silent holder.
  */
 export class Relay {
   readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
@@ -91,18 +87,21 @@ export class Relay {
   #active = false;
   #woken = false;
   #endWait: () => void = () => undefined;
-  /** Published and not marked yet: left out of every read by name, since a lower number may still be committed. */
+  /**
+   * Published but not yet marked. Reads exclude them by id, because a batch with a lower number may still be
+   * committed.
+   */
   #unmarked: bigint[] = [];
-  /** May have been written behind newer messages, and is to be restated. */
+  /** Messages that may have been written after newer ones and must be restated. */
   #late: PublishedEvent[] = [];
   #isTakeover = false;
   #markedAt = 0;
-  /** How many events are passed to the publisher at once. */
+  /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
   #failures = 0;
-  /** For the log: what a failure is about. Undefined where the database failed. */
+  /** What is being published, for the log. Undefined if the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
-  /** Undefined until it is started, which waits for brokers for as long as they are away. */
+  /** Undefined until started; the start waits for unreachable brokers. */
   #lastTurnAt: number | undefined;
   #loop: Promise<void> = Promise.resolve();
   #listener: Listener | undefined;
@@ -135,7 +134,7 @@ export class Relay {
     this.#loop = this.#run();
   }
 
-  /** Ends after the chunk in flight (bounded by its time-outs) and lets another relay take over at once. */
+  /** Stops after the current chunk (bounded by its timeouts) and releases the lease. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#timers.forEach((timer) => clearInterval(timer));
@@ -147,14 +146,14 @@ export class Relay {
     this.#active = false;
   }
 
-  /** Call after each commit that wrote into the outbox. Never waits; many calls become one. */
+  /** Call after each commit that wrote to the outbox. Never waits; several calls are combined. */
   wake(): void {
     if (!this.#active) return this.#notifier.notify();
     this.#woken = true;
     this.#endWait();
   }
 
-  /** False where the loop itself hangs. A broker or database that is away is no reason to restart the process. */
+  /** Not ok if the loop hangs. An unreachable broker or database is not a reason to restart the process. */
   health(): { ok: boolean; reason?: string } {
     const silentMs = performance.now() - (this.#lastTurnAt ?? performance.now());
     const hung = silentMs > 2 * this.#options.publishTimeoutMs + 15_000;
@@ -163,7 +162,7 @@ export class Relay {
       : { ok: true };
   }
 
-  /** True while this relay is the one that publishes. */
+  /** True while this relay publishes. */
   active(): boolean {
     return this.#active && this.#lease.held();
   }
@@ -181,7 +180,7 @@ export class Relay {
     }
   }
 
-  /** One chunk. Returns how long to wait for a wake before the next. */
+  /** Publishes one chunk. Returns how long to wait for a wake-up before the next one, in ms. */
   async #turn(): Promise<number> {
     const { pool, maxEvents, pollMs, paceMs } = this.#options;
     const begunAt = performance.now();
@@ -203,20 +202,19 @@ export class Relay {
     if ((taken !== false) !== this.#active)
       this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken !== false;
-    // Who asks for the lease may have lost it. Then what was published is the next holder's to
-    // publish again, behind what is older (republish.ts): marked by its number now, it would never
-    // come.
+    // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked batches
+    // again, possibly after older ones were marked unpublished (republish.ts), so they must not be marked now.
     this.#unmarked = [];
     if (taken) this.#isTakeover ||= taken.isFromSilent;
     return this.#active;
   }
 
-  /** Returns how many events; 0 where the lease was lost before. */
+  /** Publishes batches. Returns the number of messages, or 0 if the lease was lost. */
   async #publish(batches: readonly UnpublishedBatch[]): Promise<number> {
     const { source, topicName, observe, history } = this.#options;
     const last = batches.at(-1);
     if (last === undefined || this.#stopping) return 0;
-    // First the position: whatever of the chunk is written, it is said that the batch was committed.
+    // The position comes first: if any message of the chunk is written, the position of its batch is recorded.
     const position = history === undefined ? [] : [history.event(last)];
     const messages = [...position, ...batches.flatMap(({ events }) => events)].map((event) =>
       messageOf(event, source, topicName),
@@ -239,8 +237,8 @@ export class Relay {
   }
 
   /**
-   * One piece of a chunk. Where the broker takes too long for it, the next are half as large; they
-   * grow again slowly.
+   * Sends one piece of a chunk. If the broker takes too long, the next pieces are half as large; they grow
+   * again slowly.
    */
   async #send(piece: PublishedEvent[]): Promise<number> {
     const { publisher, publishTimeoutMs: timeoutMs } = this.#options;
@@ -260,7 +258,7 @@ export class Relay {
     const count = this.#late.length;
     await this.#options.restate(this.#late.slice());
     this.#late = this.#late.slice(count);
-    // Whoever publishes now publishes these.
+    // Wakes the active relay, which publishes these.
     this.#notifier.notify();
   }
 
@@ -270,7 +268,7 @@ export class Relay {
     );
   }
 
-  /** False where the lease was lost: then nothing is marked, and what is not marked is published again. */
+  /** Returns false if the lease was lost: nothing is marked, and the unmarked batches are published again. */
   async #mark(): Promise<boolean> {
     const held = await this.#lease.mark(this.#unmarked);
     this.#unmarked = [];
@@ -291,7 +289,7 @@ export class Relay {
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));
   }
 
-  /** Waits, unless woken meanwhile; a back-off is only ended by stop. */
+  /** Waits unless woken; only stop ends a back-off. */
   async #wait(ms: number, wakeable: boolean): Promise<void> {
     if (this.#stopping || (wakeable && this.#woken)) return;
     await new Promise<void>((resolve) => {
@@ -304,7 +302,7 @@ export class Relay {
     });
   }
 
-  /** Keeps the lease while a chunk takes long or nothing is to be done. */
+  /** Renews the lease during long chunks and idle times. */
   async #heartbeat(): Promise<void> {
     if (!this.#active) return;
     await this.#lease

@@ -1,14 +1,11 @@
 import type { Pool } from '../pool.ts';
 import { transaction } from '../transaction.ts';
 
-/** What an outbox still has of what was published since a moment. */
+/** The published events that the outbox still contains. */
 export interface Republishable {
   batches: bigint;
   messages: bigint;
-  /**
-   * When the oldest batch that is kept was published; what was published before is not here. Null
-   * where none is kept.
-   */
+  /** The time since which all published batches are still in the outbox; null if it contains none. */
   kept_since: string | null;
 }
 
@@ -24,12 +21,12 @@ export async function countRepublishable(pool: Pool, since: Date): Promise<Repub
 }
 
 /**
- * Marks every batch published since that moment as unpublished, so that the relay publishes it again:
- * the same bytes, with the same ce_ids, in the same order per key. Returns how many.
+ * Marks every batch published since that time as unpublished, so that the relay publishes it again with the
+ * same bytes and ce_ids, in the same order per key. Returns the number of batches.
  *
- * The lease is taken from the relay that has it. Until this commits, the relay cannot mark what it
- * publishes meanwhile, and afterwards it has to read the table again from its first unpublished batch.
- * So an older batch is never published last, which would make it the state of its key in a compacted topic.
+ * The lease is taken from the active relay. Until this commits, the relay cannot mark what it publishes, and
+ * afterwards it must read the table again from its first unpublished batch. An older batch is therefore never
+ * published last, which would make it the state of its key in a compacted topic.
  */
 export async function republish(pool: Pool, since: Date): Promise<number> {
   return transaction(pool, async (client) => {

@@ -32,7 +32,7 @@ import {
   revokeFamily,
 } from './key-store.ts';
 
-/** How long a key lives when its maker does not say: 365 days. */
+/** The default lifetime of a key: 365 days. */
 const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function keyNotFound(keyId: string): Refusal {
@@ -46,10 +46,10 @@ function later(time: string, ms: number): string {
 type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
 
 /**
- * What every gateway must know of the key, to be followed on the compacted topic; never a
- * tombstone. A state that takes rights away (a revocation, an earlier end) is written under a
- * record key of its own too, which no other state is ever written under: a late copy of an older
- * state may become the last record of the key itself, but cannot replace this one.
+ * Returns the state of a key for the gateways, to be published on the compacted topic; never a tombstone. A
+ * state that takes rights away (a revocation, an earlier expiry) is also written under a second record key that
+ * no other state uses. A late copy of an older state may become the last record of the key itself, but cannot
+ * replace that one.
  */
 function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
@@ -71,8 +71,8 @@ function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
 const revokedMaker = refusal('insufficient_scope', 'the API key that makes it has been revoked');
 
 /**
- * The key that makes another, locked: what it makes is committed either before its revocation, which then takes it
- * along, or never. null for people.
+ * Locks the key that creates another one. What it creates is then either committed before its revocation, which
+ * includes it, or never. null for people.
  */
 async function lockMaker(
   client: Queries,
@@ -81,7 +81,7 @@ async function lockMaker(
   return (maker_key_id && (await lockKey(client, maker_key_id))) || null;
 }
 
-/** The earlier one; ISO 8601 UTC sorts as text. */
+/** Returns the earlier time; ISO 8601 UTC sorts as text. */
 const earlier = (one: string, other: string | null | undefined): string =>
   typeof other !== 'string' || one < other ? one : other;
 const never = '9999-12-31T23:59:59.999Z';
@@ -121,9 +121,9 @@ function creation(context: MessageContext) {
 }
 
 /**
- * A new key of the same family, name, scopes, environment and client, with what remains of the old
- * one's life, and no longer than the key that rotates. The old one ends after the overlap, or when
- * it would have ended anyway. One that is no longer valid cannot be rotated.
+ * Rotates a key: the new one has the same family, name, scopes, environment, and client. It expires with the
+ * old key's remaining lifetime, and no later than the key that rotates. The old key expires after the overlap
+ * or at its own expiry. A key that is no longer valid cannot be rotated.
  */
 export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
@@ -157,7 +157,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   });
 }
 
-/** Gives a key another secret, under which every gateway knows it from then on. */
+/** Replaces the secret of a key and publishes its new state. */
 export async function replaceSecret(work: KeyWork, keyId: string, secretHash: string): Promise<Outcome> {
   const { client, now } = work;
   const row = await lockKey(client, keyId);
@@ -168,12 +168,12 @@ export async function replaceSecret(work: KeyWork, keyId: string, secretHash: st
   return done(keyOf(changed, now), stateEvents(work, changed), {});
 }
 
-/** Ids that the audit names of one revocation. */
+/** The maximum number of key ids in the audit record of a revocation. */
 const maxNamed = 100;
 
 /**
- * The key and its whole family, and with `descendants` what these made. Revoking what is revoked
- * answers the key as it is.
+ * Revokes the key and its family and, with `descendants`, the keys they created. Revoking a revoked key returns
+ * it unchanged.
  */
 export async function revokeApiKey(
   work: Work,
@@ -194,7 +194,7 @@ export async function revokeApiKey(
   );
 }
 
-/** Asks webhooks to send nothing more to what keys of these families have made, or what is for the client. */
+/** Asks webhooks to disable the webhooks created by keys of these families, or those of the client. */
 function disableWebhooks(
   { context, now }: KeyWork,
   subject: string,
@@ -228,9 +228,8 @@ export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ c
 }
 
 /**
- * Tells the gateways every key again, by its state now: for brokers that have lost the topic
- * `api-keys`, or never had it. Returns how many. Keys that change meanwhile are told by their
- * change, whose version is higher.
+ * Publishes the current state of every key again, for brokers that lost the topic `api-keys` or never had it.
+ * Returns the number of keys. Keys that change meanwhile are published with a higher version.
  */
 export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
   const time = now.toISOString();
@@ -256,8 +255,8 @@ export async function republishApiKeys(pool: Pool, schema: string, now: Date): P
 }
 
 /**
- * The first key of an installation: named "bootstrap", with all scopes. Returns the key itself,
- * which is kept nowhere.
+ * Creates the first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which
+ * is not stored anywhere.
  */
 export async function createBootstrapKey(
   pool: Pool,

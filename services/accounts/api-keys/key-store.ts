@@ -9,7 +9,7 @@ export type KeyRow = Omit<ApiKey, 'status'> & { family_id: string; secret_hash: 
 export const keyColumns =
   'key_id, family_id, name, scopes, environment, client_id, secret_hash, created_at, created_by, expires_at, last_used_at, revoked_at, rotated_from, version';
 
-/** A key as callers see it at the moment `now`: neither its hash nor its family. */
+/** Converts a row to the key that callers see at the time `now`, without hash and family. */
 export function keyOf(row: KeyRow, now: string): ApiKey {
   const { family_id: _family, secret_hash: _hash, version: _version, ...key } = row;
   const status = row.revoked_at !== null ? 'revoked' : row.expires_at <= now ? 'expired' : 'active';
@@ -38,7 +38,7 @@ export async function insertKey(client: Queries, row: KeyRow): Promise<void> {
   );
 }
 
-/** The key, locked: the order of its versions is the order of the transactions that lock it. */
+/** Locks and returns the key. The order of its versions is the order of the transactions that lock it. */
 export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefined> {
   if (!isId('key', keyId)) return undefined;
   const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [
@@ -108,10 +108,9 @@ export async function isOneHand(client: Queries, one: string, other: string): Pr
 }
 
 /**
- * Revokes the keys of a family that are not revoked yet, and with `descendants` the families of
- * what its keys have made or rotated. Who makes a key holds a lock on a key of that family
- * meanwhile: the statement waits for it, and runs again until it finds nothing that has been
- * committed since.
+ * Revokes the keys of a family that are not yet revoked and, with `descendants`, the families of keys that they
+ * created or rotated. A transaction that creates a key holds a lock on a key of that family. The statement
+ * waits for it and repeats until it finds nothing new.
  */
 export async function revokeFamily(
   client: Queries,
@@ -132,7 +131,7 @@ export async function revokeFamily(
   }
 }
 
-/** The families that have keys of this client which are not revoked. */
+/** Returns the families with keys of this client that are not revoked. */
 export async function familiesOf(client: Queries, clientId: string): Promise<string[]> {
   const { rows } = await client.query<{ family_id: string }>(
     'select distinct family_id from api_keys where client_id = $1 and revoked_at is null order by family_id',
@@ -141,7 +140,7 @@ export async function familiesOf(client: Queries, clientId: string): Promise<str
   return rows.map(({ family_id }) => family_id);
 }
 
-/** Notes when a key was last used; never backwards, and unknown keys are ignored. */
+/** Records when a key was last used. The time never moves backwards, and unknown keys are ignored. */
 export async function recordUse(pool: Pool, keyId: string, usedAt: string): Promise<void> {
   await pool.query(
     'update api_keys set last_used_at = $2 where key_id = $1 and (last_used_at is null or last_used_at < $2)',

@@ -14,9 +14,9 @@ import type { ApprovalRow } from './store.ts';
 import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
 
 /**
- * Four eyes. A request that a second person must approve is kept here in the place of its command. Approving it decides
- * the row and begins a saga of one step, the command itself, in one transaction: from then on it is sent until it is
- * answered, under an id that the approval's id names, so that no crash runs it twice or never.
+ * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts
+ * a saga with one step, the command itself, in one transaction. The step is sent until it is answered, under an
+ * id derived from the approval's, so that a crash cannot execute the command twice or lose it.
  */
 
 export function approvalNotFound(id: string): Refusal {
@@ -30,7 +30,7 @@ export async function requestApproval(
   request: ApprovalRequest,
 ): Promise<Outcome> {
   const { name, data } = request.command;
-  // What cannot be sent must not be shown to anybody as something that they could approve.
+  // A request that could not be sent must not be offered for approval.
   const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
   const expires_at = new Date(Date.parse(context.time) + approvalLifetimeMs).toISOString();
   const row = await insertApproval(client, {
@@ -93,7 +93,7 @@ export async function rejectRequest(
   return done(approvalOf(decided, now), [decisionEvent(work, decided)], { action, operation, requested_by });
 }
 
-/** The approval, locked, if this person may decide about it now; else the refusal. */
+/** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */
 async function lockDecidable(
   { client, context, now }: DecisionWork,
   id: string,
@@ -116,7 +116,10 @@ async function lockDecidable(
   return row;
 }
 
-/** The approved command, in the name of whoever asked for it. Accepted when it was approved: that is its created_at. */
+/**
+ * Returns the approved command in the requester's name. It counts as accepted when it was approved, which
+ * becomes its created_at.
+ */
 function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
   const { name, id, key, bucket = bucketOf(key), data } = command;
   const { request_id, actor, address, idempotency_key, fingerprint, staff, bound_client_id } = asked;
@@ -128,7 +131,7 @@ function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context
   return { step_id: approval_id, message: name, account_id: key, payload: data, context, detail: { approved } };
 }
 
-/** Says what became of a request; of one that nobody decided that it expired, when its time was over. */
+/** Returns the event for a decided or expired approval. */
 export function decisionEvent(
   moment: Moment,
   {

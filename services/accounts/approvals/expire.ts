@@ -10,7 +10,10 @@ import { approvalColumns } from './store.ts';
 const perSweep = 200;
 const due = `status = 'Waiting' and expires_at <= clock_timestamp()`;
 
-/** Records what nobody decided in time, with event and audit record. Several processes share it. Returns how many. */
+/**
+ * Records approvals that expired, with event and audit record. Several processes share the work. Returns their
+ * number.
+ */
 export async function expireApprovals(pool: Pool): Promise<number> {
   if ((await pool.query({ name: 'due_approvals', text: `select from approvals where ${due} limit 1` })).rowCount === 0)
     return 0;

@@ -5,7 +5,7 @@ import type { Finished, Outcome } from '../outcome.ts';
 import { done } from '../outcome.ts';
 import { approvalOf, setOutcome } from './store.ts';
 
-/** The approved command was answered: its outcome stands in the approval, and whoever approved is told. */
+/** Handles the reply to an approved command: stores its outcome in the approval and replies to the approver. */
 export async function finishApproval(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   const row = await setOutcome(client, step.step_id, outcomeOf(body));
   const {

@@ -5,11 +5,11 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of approvals. */
 
-/** `status` is the one that was recorded: a Waiting one may have expired. */
+/** `status` is the stored one; a Waiting approval may have expired. */
 export type ApprovalRow = Omit<Approval, 'outcome'> & {
   scopes: string[];
   command: ApprovalRequest['command'];
-  /** Of the request. */
+  /** The context of the request. */
   context: MessageContext;
   outcome: ApprovalOutcome | null;
   key_claimed_at: string | null;
@@ -19,7 +19,10 @@ export const approvalColumns = `approval_id, action, summary, request, changes, 
   requested_by, requested_at, expires_at,
   status, decided_by, decided_at, reason, outcome, key_claimed_at`;
 
-/** The status at the moment `now`: the bank's clock decides whether an approval has expired, not when a sweeper ran. */
+/**
+ * Returns the status at the time `now`. The bank's clock decides whether an approval has expired, not when the
+ * sweeper ran.
+ */
 export function statusAt(
   { status, expires_at }: Pick<ApprovalRow, 'status' | 'expires_at'>,
   now: string,
@@ -27,7 +30,7 @@ export function statusAt(
   return status === 'Waiting' && expires_at <= now ? 'Expired' : status;
 }
 
-/** An approval as callers see it at the moment `now`. */
+/** Converts a row to the approval that callers see at the time `now`. */
 export function approvalOf(row: ApprovalRow, now: string): Approval {
   const { scopes: _scopes, command: _command, context: _context, key_claimed_at: _claimed, outcome, ...approval } = row;
   return { ...approval, status: statusAt(row, now), ...(outcome === null ? {} : { outcome }) };
@@ -64,7 +67,7 @@ export async function findApproval(pool: Pool, id: string): Promise<ApprovalRow 
     .rows[0];
 }
 
-/** The approval, locked: it is decided once, and the secret of its key is shown once. */
+/** Locks and returns the approval, so that it is decided once and the secret of its key is shown once. */
 export async function lockApproval(client: Queries, id: string): Promise<ApprovalRow | undefined> {
   if (!isId('approval', id)) return undefined;
   return (

@@ -9,14 +9,14 @@ import { recordAudits } from './audit.ts';
 import { checkAudit } from './verify-audit.ts';
 
 /**
- * Checks of the audit on demand, as parts of verifications (contract: POST /admin/verifications):
- * one at a time over all processes. What was found is kept in the audit itself.
+ * Checks of the audit on demand, as parts of verifications (contract: POST /admin/verifications): one at a time
+ * over all processes. The result is stored in the audit itself.
  */
 
 const action = 'verify_audit';
-/** Held by the session that checks, and free again when that session ends, however it does. */
+/** An advisory lock of the session that checks. It is released when the session ends, in whatever way. */
 const lockKey = 4_711_002;
-/** That session's name, with the id of the verification: so every process sees what is under way. */
+/** The name of that session, which contains the verification id, so that every process sees what is running. */
 const sessionName = (verification_id: string): string => `accounts verifies ${verification_id}`;
 
 interface VerifyAuditCommand {
@@ -25,16 +25,16 @@ interface VerifyAuditCommand {
 }
 
 export interface AuditVerifier {
-  /** Begins a check and answers at once; a repeat is answered with the one there is. */
+  /** Starts a check and replies immediately. A repeat gets the existing one. */
   verify(command: VerifyAuditCommand): Promise<ReplyBody>;
-  /** Resolves when no check of this process is under way. */
+  /** Resolves when this process runs no check. */
   idle(): Promise<void>;
-  /** Gives up the one that runs. */
+  /** Cancels the running check. */
   stop(): Promise<void>;
 }
 
 export interface AuditVerifierOptions {
-  /** A connection of its own, so that a check of minutes takes none from the rest. */
+  /** A separate connection, so that a check that takes minutes does not block others. */
   pool: Pool;
   reads: Pool;
   now: () => Date;
@@ -42,7 +42,7 @@ export interface AuditVerifierOptions {
   logger: Logger;
 }
 
-/** The check that is under way, else the one that ended last; null where there never was one. */
+/** Returns the running check, otherwise the one that ended last; null if there has been none. */
 export async function readLastAuditCheck(pool: Pool): Promise<AuditCheck | null> {
   return (await readRunning(pool)) ?? (await readEnded(pool)) ?? null;
 }
@@ -134,7 +134,7 @@ export function createAuditVerifier({ pool, reads, now, wakeRelay, logger }: Aud
   };
 }
 
-/** A session of that name that holds the lock; undefined where another one does. */
+/** Returns a session with that name that holds the lock, or undefined if another one does. */
 async function lock(pool: Pool, id: string): Promise<PoolClient | undefined> {
   const client = await pool.connect();
   try {
@@ -152,8 +152,8 @@ async function lock(pool: Pool, id: string): Promise<PoolClient | undefined> {
 }
 
 /**
- * Gives lock and name back before the session is closed: a server shows a closed session's name for
- * a moment longer.
+ * Releases lock and name before closing the session, because the server shows the name of a closed session for
+ * a moment.
  */
 async function unlock(client: PoolClient, application_name: string): Promise<void> {
   try {
@@ -163,7 +163,7 @@ async function unlock(client: PoolClient, application_name: string): Promise<voi
       application_name,
     ]);
   } catch {
-    // The session has ended, and with it both.
+    // The session has ended, and with it lock and name.
   } finally {
     client.release(true);
   }

@@ -7,15 +7,15 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 const type = 'corebanking.audit.head.v1';
 
-/** By the primary key, a row of each chain. */
+/** One primary-key lookup per chain. */
 const headsQuery = `select head.* from generate_series(0, 15) as chains (number) cross join lateral (
     select chain, sequence::int8, audit_id, encode(hash, 'hex') as hash from audit_chain where chain = number order by sequence desc limit 1
   ) head order by chain`;
 
 /**
- * Publishes the last link of each chain of the audit: whoever keeps the topic can prove that
- * nothing before it was changed, whatever has been done to the database since. The same heads have
- * the same ce_id, whichever process publishes them; undefined where they are those of `lastId`.
+ * Publishes the last link of each audit chain. Anyone who keeps the topic can prove that no earlier record was
+ * changed, whatever happened to the database since. The same heads have the same ce_id, whichever process
+ * publishes them. Returns that id, or undefined if the heads are those of `lastId`.
  */
 export async function publishHeads(pool: Pool, now: Date, lastId?: string): Promise<string | undefined> {
   const { rows } = await pool.query<{ chain: number; sequence: bigint; audit_id: string; hash: string }>(headsQuery);
@@ -41,7 +41,7 @@ export interface HeadPublisherOptions {
   logger: Logger;
 }
 
-/** Publishes the heads every minute, where they have changed. */
+/** Publishes the heads every minute if they have changed. */
 export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublisherOptions): {
   start(): void;
   stop(): Promise<void>;

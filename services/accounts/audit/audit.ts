@@ -10,15 +10,17 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
- * The audit: one record per command that was decided for good, whoever sent it, written by the
- * transaction that decides it, so that no write exists without its record. What others decided
- * comes in as record_audit.
+ * The audit: one record per finally decided command, written in the transaction that decides it, so that no
+ * change exists without its record. What other services decided arrives as record_audit.
  */
 
-/** Short facts about what was done; never secrets, nor personal data but the names that a client had and has. */
+/**
+ * Short facts about an action. They never contain secrets, nor personal data except a client's previous and new
+ * names.
+ */
 export type AuditDetails = Record<string, unknown>;
 
-/** The record of a command of ours. Its resource is what its message was about. `now`: ISO 8601 UTC. */
+/** Returns the record of a command of accounts. Its resource is the subject of the message. `now`: ISO 8601 UTC. */
 export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
   return withoutNul({
     audit_id: auditId(context.message_id),
@@ -33,7 +35,7 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
   });
 }
 
-/** A kept refusal tells what was asked for, whatever it was, and no text of Postgres can hold NUL. */
+/** A stored refusal may quote any request, but Postgres text cannot contain NUL. */
 function withoutNul(record: AuditRecord): AuditRecord {
   const text = JSON.stringify(record);
   if (!text.includes(String.raw`\u0000`)) return record;
@@ -44,7 +46,7 @@ function withoutNul(record: AuditRecord): AuditRecord {
 
 const type = 'corebanking.audit.recorded.v1';
 
-/** The record as it goes to the topic of the audit; ce_id is the record's own. */
+/** Returns the event of a record. Its ce_id is the record's id. */
 export function auditEvent(record: AuditRecord): OutboxEvent {
   const { audit_id, actor, created_at, request_id } = record;
   return {
@@ -60,7 +62,7 @@ export function auditEvent(record: AuditRecord): OutboxEvent {
 
 const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
 
-/** The statement that writes the records of auditColumns, whose parameters are $first … $first+8. */
+/** Returns the statement that writes the records of auditColumns, with parameters $first to $first+8. */
 export function auditInsert(first: number): string {
   const types = ['text', 'timestamptz', 'text', 'text', 'text', 'text', 'text', 'text', 'text'].map(
     (name, i) => `$${first + i}::${name}[]`,
@@ -69,7 +71,7 @@ export function auditInsert(first: number): string {
     select audit_id, created_at, actor, action, resource_id, outcome, request_id, details::jsonb, address from unnest(${types.join(', ')}) as a (${columns})`;
 }
 
-/** The parameters of auditInsert, in its order. */
+/** Returns the parameters of auditInsert, in order. */
 export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
   const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') =>
     textArray(records.map((record) => record[field]));
@@ -86,10 +88,7 @@ export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
   ];
 }
 
-/**
- * Writes records and their events into the open transaction; those known already are left out.
- * Returns whether there were new ones.
- */
+/** Writes records and their events in the open transaction, skipping known ones. Returns whether any were new. */
 export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
   const inserted = await client.query<{ audit_id: string }>(
     `${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`,
@@ -100,7 +99,7 @@ export async function writeAudit(client: Queries, records: readonly AuditRecord[
   return fresh.size > 0;
 }
 
-/** Takes records that the gateway and the ledger made, each once. */
+/** Writes records created by the gateway and the ledger, each once. */
 export async function recordAudits(pool: Pool, records: readonly AuditRecord[]): Promise<boolean> {
   return transaction(pool, (client) => writeAudit(client, records.map(withoutNul)));
 }

@@ -7,7 +7,7 @@ import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
-/** What must hold of the audit, in words. */
+/** The rules of the audit, in words. */
 export const auditRules = {
   records:
     'each audit record is what it was when it was linked, but for details that an erasure has replaced, and none is missing',
@@ -19,15 +19,15 @@ export const headsRule = 'the chains of audit records hold every head that was p
 const shownRows = 20;
 
 /**
- * What the trigger link_audit has computed, said once more here: of an owner's changed function
- * nothing is taken on trust. A link covers a digest of the details; those of before migration 0013
- * covered the details themselves, and that migration gave each record a second one.
+ * Repeats the calculation of the trigger link_audit, so that a trigger function changed by the owner is not
+ * trusted. A link covers a digest of the details. Before migration 0013 it covered the details themselves; that
+ * migration gave each of those records a second link.
  */
 const hash = `sha256(previous || convert_to(jsonb_build_array(
     a.audit_id, to_char(a.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), a.actor, a.action,
     a.resource_id, a.outcome, a.request_id, coalesce(to_jsonb(encode(l.details_digest, 'hex')), a.details), a.address)::text, 'UTF8'))`;
 const digest = `sha256(convert_to(a.salt::text || a.details::text, 'UTF8'))`;
-/** Details are gone that an erasure has replaced: one that has its own record, of the same client. */
+/** Details may be missing if an erasure replaced them: one that has its own record, for the same client. */
 const isErased = `exists (select from audit e where a.details = jsonb_build_object('erased_by', e.audit_id)
     and e.action = 'erase_client' and e.outcome = 'success' and e.resource_id = a.resource_id)`;
 const isChanged = `case when l.details_digest is null then l.hash <> ${hash} and not ${isErased}
@@ -44,7 +44,10 @@ const queries: Record<string, string> = {
     'select a.audit_id, a.actor, a.action, a.created_at from audit a left join (select audit_id from audit_chain where details_digest is not null) l using (audit_id) where l.audit_id is null',
 };
 
-/** Every rule of the audit that does not hold, in one snapshot. Finds what the owner has done past the triggers. */
+/**
+ * Returns every violated rule of the audit, from one snapshot. It also finds changes that the owner made by
+ * bypassing the triggers.
+ */
 export async function verifyAudit(pool: Pool): Promise<Finding[]> {
   return transaction(pool, checkAudit, 'read only snapshot');
 }
@@ -56,8 +59,8 @@ export function checkAudit(client: Queries): Promise<Finding[]> {
 type Head = EventData<'corebanking.audit.head.v1'>['heads'][number];
 
 /**
- * Compares the chains with the heads that were published: an audit that was written anew as a
- * whole, or cut, is found too.
+ * Compares the chains with the published heads, which also reveals an audit that was rewritten or truncated as
+ * a whole.
  */
 export async function verifyHeads(pool: Pool, kafka: KafkaClient, prefix: string, logger: Logger): Promise<Finding[]> {
   const rows: Record<string, unknown>[] = [];

@@ -5,7 +5,7 @@ import { textArray } from '#libs/postgres/arrays.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of clients. Rows are resources but for the columns that a resource leaves out. */
+/** SQL of clients. Rows are resources plus columns that resources omit. */
 
 export interface ClientRow {
   client_id: string;
@@ -29,7 +29,7 @@ export interface ClientRow {
 export const clientColumns =
   'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, created_at, updated_at, erased_at';
 
-/** A client as callers see it: only the fields of its type. */
+/** Converts a row to the client that callers see: only the fields of its type. */
 export function clientOf(row: ClientRow): Client {
   const { client_id, email, contact_number, address, created_at, updated_at, erased_at } = row;
   const rest = { ...namesOf(row), created_at, updated_at, ...(erased_at === null ? {} : { erased_at }) };
@@ -67,8 +67,8 @@ const textOf = (value: ClientRow[keyof ClientRow]): string | null =>
   typeof value === 'object' ? value && JSON.stringify(value) : value;
 
 /**
- * Inserts clients; returns the ids of those inserted. The others want a USSD phone active that
- * another client has active. Waits for a rival that is about to take it.
+ * Inserts clients and returns the ids of those inserted. The others request an active USSD phone that another
+ * client has. Waits for concurrent transactions that may take the same phone.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const fields = clientColumns.split(', ') as (keyof ClientRow)[];
@@ -91,7 +91,10 @@ export async function lockClient(client: Queries, clientId: string): Promise<Cli
   return found.rows[0];
 }
 
-/** Writes what may change of a client. False, and nothing written, when another active client has the phone. */
+/**
+ * Updates the mutable columns of a client. Returns false, with nothing written, if another active client has
+ * the phone.
+ */
 export async function updateClientRow(client: Queries, row: ClientRow): Promise<boolean> {
   await client.query('savepoint phone');
   try {
@@ -122,13 +125,12 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   }
 }
 
-/** What may be done for a client: nothing new while they are being erased, and nothing any more afterwards. */
+/** What may be done for a client: nothing new during an erasure, and nothing at all afterwards. */
 export type ClientState = 'live' | 'being erased' | 'erased';
 
 /**
- * The states of those of the ids that are clients, locked: no erasure begins before this
- * transaction has ended, and whoever comes after one that has begun sees it. Clients are never
- * deleted.
+ * Locks the existing clients among the ids and returns their states. No erasure can start before this
+ * transaction ends, and one that has started is visible. Clients are never deleted.
  */
 export async function clientStates(client: Queries, ids: string[]): Promise<Map<string, ClientState>> {
   const wellFormed = textArray(ids.filter((id) => isId('client', id)));
@@ -136,7 +138,7 @@ export async function clientStates(client: Queries, ids: string[]): Promise<Map<
     'select client_id, erased_at from clients where client_id = any($1::text[]) order by client_id for share',
     [wellFormed],
   );
-  // In a statement of its own, which sees the step of the erasure that the locks may have waited for.
+  // A separate statement, which sees the step of an erasure for which the locks may have waited.
   const erasing = await client.query<{ client_id: string }>(
     `select account_id as client_id from saga_steps where message = 'erase_ledger_texts' and account_id = any($1::text[])`,
     [wellFormed],

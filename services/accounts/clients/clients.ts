@@ -18,8 +18,8 @@ export function clientNotFound(clientId: string): Refusal {
 }
 
 /**
- * Why nothing new may be begun for a client; undefined where it may. That of an erasure under way
- * is not kept: it may end in a refusal.
+ * Returns why nothing new may be started for a client, or undefined. The refusal during an erasure is not
+ * stored, because the erasure may be refused.
  */
 export function refusedFor(clientId: string, state: ClientState | undefined): Refusal | undefined {
   if (state === 'live') return undefined;
@@ -70,8 +70,8 @@ export async function createClients(
 }
 
 /**
- * Inserts clients; returns why the others were not, by id. Of those with one external_id the first
- * that can be inserted has it.
+ * Inserts clients and returns the refusals of the others, by id. Of several clients with the same external_id,
+ * the first that can be inserted gets it.
  */
 async function insertAll(client: Queries, rows: ClientRow[]): Promise<Map<string, Refusal>> {
   const refusals = new Map<string, Refusal>();
@@ -126,7 +126,10 @@ function newRow({ client_id, client: body }: MessageData<'create_client'>, time:
 
 type Changes = MessageData<'update_client'>['changes'];
 
-/** PATCH: what is not named stays; a change of nothing writes nothing and tells nobody. */
+/**
+ * Updates a client. Omitted fields keep their values. An update without changes writes nothing and publishes
+ * nothing.
+ */
 export async function updateClient(work: Work, data: MessageData<'update_client'>): Promise<Outcome> {
   const { client, context } = work;
   const bound = context.bound_client_id;
@@ -191,7 +194,7 @@ const foreignFields = {
   Corporate: ['first_name', 'last_name', 'ussd_phone_number', 'ussd_status'],
 } as const;
 
-/** For the audit: who the client was and is, where that has changed. */
+/** Returns the previous and new identity of the client for the audit, if it changed. */
 function identities(row: ClientRow, updated: ClientRow): AuditDetails {
   const changed = identityFields.filter((field) => row[field] !== updated[field]);
   const of = (client: ClientRow) => Object.fromEntries(changed.map((field) => [field, client[field]]));

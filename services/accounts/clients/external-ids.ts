@@ -7,9 +7,9 @@ const taken = {
 };
 
 /**
- * Those of the external_ids that are given away. The others nobody else gives until this
- * transaction ends: rivals wait here, so that the unique index never refuses a statement. Costs
- * nothing where there are none.
+ * Returns which of the external_ids are taken. The others cannot be taken until this transaction ends:
+ * concurrent transactions wait here, so that the unique index never fails a statement. Without external_ids it
+ * costs nothing.
  */
 export async function claimExternalIds(
   client: Queries,
@@ -23,7 +23,7 @@ export async function claimExternalIds(
        (select distinct hashtextextended(id, $2) as key from unnest($1::text[]) as id order by key) sorted`,
     [textArray(ids), of === 'clients' ? 1 : 2],
   );
-  // A statement of its own: it sees what rivals have committed meanwhile.
+  // A separate statement, which sees what concurrent transactions have committed.
   const { rows } = await client.query<{ external_id: string }>(taken[of], [textArray(ids)]);
   return new Set(rows.map(({ external_id }) => external_id));
 }

@@ -8,15 +8,15 @@ import type { Unreadable } from '#libs/service/replies.ts';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
 import { deadLetterRow, isDeadLetterTopic } from '../dead-letters/dead-letters.ts';
 
-/** PURE: what a message says that waits for accounts: a command, a reply to a step, a dead letter to be listed. */
+/** A decoded message: a command, a reply to a saga step, or a dead letter to list. Pure. */
 export type Decoded =
   | Request
   | { kind: 'ledger_reply'; step_id: string; body: ReplyBody }
   | { kind: 'dead_letter'; row: NewDeadLetter };
 
 /**
- * Reads a message of accounts.commands, where replies to steps of sagas arrive too, or of a
- * dead-letter topic. Never throws.
+ * Decodes a message of accounts.commands, which includes replies to saga steps, or of a dead letter topic.
+ * Never throws.
  */
 export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unreadable {
   if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, reader.prefix) };

@@ -21,9 +21,9 @@ import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, w
 
 export interface Executed {
   answers: Answer[];
-  /** Whether the outbox was written to: wake the relay. */
+  /** True if the outbox was written to, so that the relay must be woken. */
   wrote: boolean;
-  /** Commands and what became of them (outcomeOf of libs/service/measures.ts, or `begun`). */
+  /** Commands and their outcomes (outcomeOf in libs/service/measures.ts, or `begun`). */
   outcomes: { name: string; outcome: string }[];
 }
 
@@ -38,10 +38,10 @@ export interface ExecuteOptions extends Surroundings {
 }
 
 /**
- * Executes commands of one name, no id twice, each exactly once, in one transaction: their records,
- * their work and their events. A repeat gets the kept reply, or waits for the saga that the first
- * one began; another request under the same id is refused. Throws on faults only, with nothing
- * done: try again.
+ * Executes commands with the same name and distinct ids, each exactly once, in one transaction that contains
+ * their records, work, and events. A repeat gets the stored reply, or waits for the saga that the first one
+ * started. A different request under the same id is refused. Throws only on faults, with nothing done, so that
+ * it can be retried.
  */
 export function executeCommands(
   name: MessageName,
@@ -84,7 +84,7 @@ export function executeCommands(
   });
 }
 
-/** The deadline is checked here only: what has begun in time is finished. */
+/** The deadline is checked only here; what was started in time is finished. */
 async function decide(
   client: Queries,
   name: MessageName,
@@ -132,7 +132,7 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surro
   return effects;
 }
 
-/** What a known command is answered with; undefined where the saga's end will answer. */
+/** Returns the reply to a known command, or undefined if the end of its saga will reply. */
 async function repeat(
   client: Queries,
   { context, address }: Command,
@@ -144,7 +144,7 @@ async function repeat(
       refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
     };
   }
-  // The same request, delivered again: its caller gets the first answer, not a replayed one.
+  // The same request was delivered again; its caller gets the first reply, not a replayed one.
   if (known.reply)
     return context.correlation_id === (known.correlation_id ?? undefined)
       ? known.reply
@@ -164,9 +164,9 @@ function reply(answers: Answer[], { address, context }: Command, body: ReplyBody
 }
 
 /**
- * Applies replies to their steps, those of the ledger and those of accounts itself to approved
- * commands, each once, in one transaction, and returns the replies to everyone who waits. A fault
- * (5xx) decides nothing: the step stays, to be sent again.
+ * Applies replies to their saga steps, each once, in one transaction, and returns the replies to all waiting
+ * callers. Replies come from the ledger and, for approved commands, also from accounts. A fault (5xx) decides
+ * nothing: the step remains and is sent again.
  */
 export async function applyLedgerReplies(
   replies: readonly { step_id: string; body: ReplyBody }[],
@@ -197,7 +197,7 @@ export async function applyLedgerReplies(
   });
 }
 
-/** The command whose saga a step belongs to. */
+/** Returns the command whose saga contains the step. */
 function commandOf({ context }: Step): string {
   return messageOfType(context.type) ?? context.type;
 }

@@ -11,8 +11,8 @@ import { openAccounts } from '../sagas/opening.ts';
 import { changeAccountStatuses } from '../sagas/status.ts';
 
 /**
- * One handler per command that has a reply. A handler runs inside the transaction that keeps the command's record; a
- * refusal is a value that it returns, having written nothing; what it throws is a fault.
+ * One handler per command with a reply. It runs in the transaction that stores the command's record. It returns
+ * a refusal as a value, having written nothing; anything it throws is a fault.
  */
 export const commandHandlers = {
   update_client: updateClient,
@@ -28,7 +28,10 @@ export const commandHandlers = {
   claim_approved_key: claimApprovedKey,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
-/** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */
+/**
+ * Handlers that decide several commands together, with one outcome each, in order: for commands that arrive in
+ * bulk.
+ */
 export const batchedCommandHandlers = {
   create_client: createClients,
   open_account: openAccounts,
@@ -44,7 +47,7 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
 /** What all commands of a transaction share, besides the transaction. */
 export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters' | 'retention'>;
 
-/** The outcomes of commands of one name, in order; more than one only where they are batched. */
+/** Returns the outcomes of commands with the same name, in order. Only batched commands may be more than one. */
 export async function handle(
   client: Queries,
   name: MessageName,

@@ -11,14 +11,14 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import { auditColumns, auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
 
-/** SQL of what makes commands exactly-once: their records, who waits for their replies, and steps under way. */
+/** SQL that makes commands exactly-once: their records, the addresses waiting for replies, and running steps. */
 
-/** A command that was taken before. */
+/** A command that was received before. */
 export interface KnownCommand {
   fingerprint: string | null;
-  /** That of the request which came first. */
+  /** The correlation id of the first request. */
   correlation_id: string | null;
-  /** Undefined while its saga is under way. */
+  /** Undefined while its saga is running. */
   reply: ReplyBody | undefined;
 }
 
@@ -29,13 +29,13 @@ export interface ClaimedCommand {
 }
 
 /**
- * Claims commands (no id twice) for this transaction and returns those that were known before; all
- * others are new. Waits for rivals that have just claimed the same ids (at most lock_timeout), and
- * claims what they undo.
+ * Claims commands with distinct ids for this transaction and returns the known ones; all others are new. Waits
+ * (at most lock_timeout) for concurrent transactions that have claimed the same ids, and claims what they roll
+ * back.
  */
 export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
-  // In the order of ids, so that two batches with the same commands queue up instead of locking each other out.
+  // In id order, so that two batches with the same commands queue up instead of deadlocking.
   let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
     const claimed = await client.query<{ command_id: string }>(
@@ -61,7 +61,10 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
   return known;
 }
 
-/** In a statement of its own, which sees what rivals committed. The locks keep a saga from ending before addWaiter. */
+/**
+ * A separate statement, which sees what concurrent transactions committed. Its locks prevent a saga from ending
+ * before addWaiter.
+ */
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
   const found = await client.query<Omit<KnownCommand, 'reply'> & { command_id: string; reply: unknown }>(
     'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
@@ -73,10 +76,10 @@ async function lockKnown(client: Queries, ids: string[]): Promise<[string, Known
   ]);
 }
 
-/** What new commands have led to, to be written as one. */
+/** The effects of new commands, to be written together. */
 export interface Effects {
   kept: { id: string; body: ReplyBody }[];
-  /** Claims that are given back, because the refusal is not kept. */
+  /** Claims to release, because the refusal is not stored. */
   unkept: string[];
   waiters: { id: string; address: ReplyAddress }[];
   steps: Step[];
@@ -101,8 +104,8 @@ const effectsStatement = `with kept as (
   ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
 
 /**
- * Writes the effects by one statement, the last of its transaction: the rows that order the events
- * are locked by then.
+ * Writes the effects with one statement, the last of its transaction, when the rows that order the events are
+ * locked.
  */
 export async function writeEffects(
   client: Queries,
@@ -127,10 +130,10 @@ export async function writeEffects(
   ]);
 }
 
-/** How many replies one command may owe. */
+/** The maximum number of reply addresses per command. */
 const maxWaiters = 1000;
 
-/** Notes where the reply of a command under way goes too, once per correlation id. False when too many wait already. */
+/** Adds a reply address to a running command, once per correlation id. Returns false if there are too many. */
 export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
   const added = await client.query(
     `insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
@@ -146,7 +149,7 @@ export async function addWaiter(client: Queries, commandId: string, address: Rep
   return there.rowCount === 1;
 }
 
-/** Ends sagas: keeps or forgets their commands. From here on nobody is added to those who wait for them. */
+/** Ends sagas: stores or deletes their commands. No reply address can be added afterwards. */
 export async function closeCommands(client: Queries, kept: Effects['kept'], unkept: string[]): Promise<void> {
   await client.query(
     `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
@@ -161,8 +164,8 @@ export interface Waiter extends ReplyAddress {
 }
 
 /**
- * After closeCommands, in a new statement that sees the last one who was added: all who wait; and
- * writes events and audit.
+ * Called after closeCommands, in a new statement that sees the last added address. Returns all reply addresses,
+ * and writes events and audit records.
  */
 export async function takeWaiters(
   client: Queries,
@@ -180,7 +183,7 @@ export async function takeWaiters(
 
 const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
-/** Takes steps out, to be finished in this transaction; those finished already are left out. Waits for a rival. */
+/** Removes steps, to be finished in this transaction; finished ones are skipped. Waits for concurrent transactions. */
 export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
   const taken = await client.query<Step>(
     `delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`,
@@ -189,7 +192,7 @@ export async function takeSteps(client: Queries, stepIds: string[]): Promise<Ste
   return taken.rows;
 }
 
-/** Steps without an answer for 2 s, then 4, 8 … 60 s; each is given to one process only. */
+/** Returns steps without a reply for 2 s, then 4, 8 … 60 s, each to one process only. */
 export async function takeDueSteps(client: Queries, limit: number): Promise<Step[]> {
   const due = await client.query<Step>(
     `update saga_steps set attempts = attempts + 1,
@@ -201,7 +204,10 @@ export async function takeDueSteps(client: Queries, limit: number): Promise<Step
   return due.rows;
 }
 
-/** The step as a message: the same on every attempt, without a deadline, since a begun saga is finished. */
+/**
+ * Returns the step as a message: the same on every attempt, and without a deadline, because a started saga is
+ * always finished.
+ */
 export function stepMessage(step: Step, prefix: string): OutboxEvent {
   const {
     step_id,

@@ -4,29 +4,28 @@ import { isBatched } from './handlers.ts';
 
 export type Item = ItemOf<Decoded>;
 
-/** Most messages that one transaction decides. */
+/** The maximum number of messages decided in one transaction. */
 const maxGroup = 100;
 
 /**
- * What is executed together: commands of one batched name, the ledger's replies, or dead letters.
- * Undefined: each on its own.
+ * Returns the key by which items are executed together: a batched command name, replies of the ledger, or dead
+ * letters. undefined: separately.
  */
 function groupKey({ content }: Item): string | undefined {
   if (content.kind !== 'request') return content.kind;
   return isBatched(content.name) || content.name === 'record_audit' ? content.name : undefined;
 }
 
-/** What must not be twice in a group: the command, the step or the dead letter. */
+/** Returns what must be unique within a group: the command, step, or dead letter. */
 function identity({ content }: Item): string {
   if (content.kind === 'request') return content.context.message_id;
   return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 }
 
 /**
- * PURE but for taking items off the lanes: the groups that may run next, side by side. A lane is
- * what waits of one partition; its order is kept, since it takes part with its head only: with one
- * item, or with a run of one key, which is put together with the runs of the same key of other
- * lanes. Empty when the lanes are.
+ * Removes the groups that may run next, concurrently, from the lanes; otherwise pure. A lane contains the
+ * waiting items of one partition in order. It contributes only from its head: one item, or a run of items with
+ * the same key, which is combined with such runs of other lanes. Returns no groups when the lanes are empty.
  */
 export function nextGroups(lanes: Item[][]): Item[][] {
   const singles: Item[][] = [];

@@ -16,13 +16,16 @@ export interface SweeperOptions {
 
 const stepsPerSweep = 200;
 
-/** No row while messages have waited in the outbox for 2 s: a step sent again would only queue up behind itself. */
+/**
+ * Returns no row while messages have been waiting in the outbox for 2 s: a repeated step would only queue up
+ * behind the first.
+ */
 const dueStatement = `select from saga_steps where next_attempt_at <= clock_timestamp()
   and not exists (select from outbox_batches where published_at is null and created_at < clock_timestamp() - interval '2 seconds') limit 1`;
 
 /**
- * Sends every saga step again that the ledger has not answered for 2 s (then 4, 8 … 60 s), through the outbox. Several
- * processes share the steps; the ledger recognises repeats by their id. Returns how many were sent.
+ * Sends every saga step again that has had no reply for 2 s (then 4, 8 … 60 s), through the outbox. Several
+ * processes share the work; the ledger recognizes repeats by their id. Returns the number of steps.
  */
 export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'prefix'>): Promise<number> {
   if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;
@@ -37,8 +40,8 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
 }
 
 /**
- * Sends due steps again and records expired approvals every two seconds until stopped; a failed
- * sweep is logged and the next one tries again.
+ * Every two seconds until stopped, sends due steps again and records expired approvals. A failed sweep is
+ * logged, and the next one tries again.
  */
 export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
   const { intervalMs = 2000, logger, wakeRelay } = options;

@@ -3,13 +3,13 @@ import { isId } from '#libs/contracts/ids.ts';
 import { bigintArray, intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of dead letters. Topics are kept without the common prefix. */
+/** SQL of dead letters. Topics are stored without prefix. */
 
 export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & {
   offset: bigint;
   source_offset: bigint | null;
 };
-/** As it arrives. */
+/** A dead letter as it arrives. */
 export type NewDeadLetter = Omit<DeadLetterRow, 'state' | 'decided_by' | 'decided_at' | 'drop_reason'>;
 
 export const deadLetterColumns =
@@ -23,7 +23,7 @@ export function deadLetterOf(row: DeadLetterRow): DeadLetter {
   };
 }
 
-/** Inserts what is new; a place that is known is left as it is. */
+/** Inserts new dead letters and skips known ones. */
 export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLetter[]): Promise<void> {
   const text = (
     field: 'dead_letter_id' | 'topic' | 'source_topic' | 'key' | 'code' | 'reason' | 'message' | 'request_id',
@@ -60,7 +60,7 @@ export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetter
   return found.rows[0];
 }
 
-/** The dead letter, locked: what is decided about it, is decided once. */
+/** Locks and returns the dead letter, so that it is decided once. */
 export async function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
   if (!isId('deadLetter', id)) return undefined;
   const found = await client.query<DeadLetterRow>(

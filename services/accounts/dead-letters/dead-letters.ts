@@ -13,7 +13,7 @@ import { done, refused } from '../outcome.ts';
 import type { DeadLetterRow, NewDeadLetter } from './dead-letter-store.ts';
 import { deadLetterOf, decideDeadLetter, lockDeadLetter } from './dead-letter-store.ts';
 
-/** What cannot be processed lies in `<topic>.dlq`: here it is listed, sent again, or dropped. */
+/** Lists the messages of `<topic>.dlq`, redrives them, and drops them. */
 
 const suffix = '.dlq';
 
@@ -26,8 +26,8 @@ export function deadLetterNotFound(id: string): Refusal {
 }
 
 /**
- * PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is
- * never dead-lettered again.
+ * Returns the row for a message of a dead letter topic. Every message produces a row, so that a dead letter is
+ * never dead-lettered again. Pure.
  */
 export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDeadLetter {
   const { partition, offset, key, value, headers, timestamp_ms } = message;
@@ -35,7 +35,8 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   const dead_at = new Date(timestamp_ms).toISOString();
   const source_partition = wholeNumber(headers['dlq-partition']);
   const source_offset = wholeNumber(headers['dlq-offset']);
-  // The message that was dead-lettered, not its copy: delivered and dead-lettered again, it is listed once.
+  // Identifies the original message, not its copy, so that a message that is delivered and dead-lettered twice
+  // is listed once.
   const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
     dead_letter_id: idOf('deadLetter', digest([topic, ...origin].join(' '), message)),
@@ -55,7 +56,7 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   };
 }
 
-/** 128 bits in hex of a place and of what lay there: a topic that was made anew has the same places. */
+/** Returns 128 bits in hex from a position and the content there, because a recreated topic reuses positions. */
 function digest(place: string, { key, value, headers }: ReceivedMessage): string {
   const own = Object.entries(headers)
     .filter(([name]) => !name.startsWith('dlq-'))
@@ -67,17 +68,17 @@ function digest(place: string, { key, value, headers }: ReceivedMessage): string
     .slice(0, 32);
 }
 
-/** Partitions and offsets; null for what is none, or none that a column holds. */
+/** Parses partitions and offsets; null for invalid values and values that do not fit the column. */
 function wholeNumber(text: string | undefined): bigint | null {
   return text !== undefined && /^\d{1,9}$|^\d{10,15}$/.test(text) ? BigInt(text) : null;
 }
 
-/** Text that a column takes, whatever bytes it was made of. */
+/** Converts any bytes to text that the column accepts. */
 function storable(text: string | undefined, max: number): string | null {
   return text === undefined ? null : text.replaceAll('\0', '\uFFFD').slice(0, max).toWellFormed();
 }
 
-/** The message itself; undefined when retention has deleted it, or its topic was made anew. */
+/** Returns the message itself, or undefined if retention has deleted it or its topic was recreated. */
 export async function readDeadLetter(
   { topic, partition, offset, dead_at }: DeadLetterRow,
   prefix: string,
@@ -92,8 +93,8 @@ const renewedMs = 30_000;
 const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
 
 /**
- * PURE: the message as it goes to its topic again: key, partition and bytes as they were, as its
- * sender has signed them. A new deadline stands beside that of the sender. `now`: ISO 8601 UTC.
+ * Returns the message to publish to its original topic: key, partition, and bytes unchanged, with its sender's
+ * signature. A new deadline is added beside the sender's. `now`: ISO 8601 UTC. Pure.
  */
 function redriven(
   letter: DeadLetterRow,
@@ -119,14 +120,13 @@ function redriven(
   };
 }
 
-/** Topics of commands by which the ledger posts. */
+/** Reports whether the topic contains commands by which the ledger posts. */
 const isOfLedger = (topic: string): boolean => topic === 'ledger.commands' || topic === 'ledger.batches';
 
 /**
- * PURE: a command of the ledger that is dropped, as it goes to its topic once more: with its
- * deadline passed, so that the ledger records it as Failed (deadline_exceeded) and its id, which
- * may have been answered 202, has an outcome. Undefined for what has no deadline or would only die
- * again.
+ * Returns the message that closes a dropped ledger command: the command with its deadline passed, so that the
+ * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered with 202, gets an
+ * outcome. Returns undefined if it has no deadline or would only be dead-lettered again. Pure.
  */
 function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader): OutgoingMessage | undefined {
   const sent = redriven(letter, message, reader, false, '');
@@ -142,9 +142,9 @@ function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader
 }
 
 /**
- * Sends a dead letter to its topic again, before the state is committed: a crash between repeats
- * it, and commands are known by their ids. Without renew_deadline a command that is too old by now
- * is recorded as Failed (deadline_exceeded).
+ * Publishes a dead letter to its original topic before the state is committed. A crash in between repeats it,
+ * which is harmless because commands are idempotent. Without renew_deadline, a command whose deadline has
+ * passed is recorded as Failed (deadline_exceeded).
  */
 export async function redriveDeadLetter(
   work: Work,
@@ -164,7 +164,7 @@ export async function redriveDeadLetter(
   return refusedSending ? refused(refusedSending) : decided(work, letter, 'redriven', null, { renew_deadline });
 }
 
-/** Decides that a dead letter is never executed; its bytes stay until retention deletes them. */
+/** Decides that a dead letter will never be executed. Its bytes stay until retention deletes them. */
 export async function dropDeadLetter(
   work: Work,
   { dead_letter_id, reason }: MessageData<'drop_dead_letter'>,
@@ -181,14 +181,14 @@ export async function dropDeadLetter(
   return refusedSending ? refused(refusedSending) : decided(work, letter, 'dropped', reason, { reason });
 }
 
-/** A dead letter that is open, locked; else the refusal. */
+/** Locks and returns an open dead letter; otherwise returns the refusal. */
 async function lockOpen({ client }: Work, id: string): Promise<DeadLetterRow | Outcome> {
   const letter = await lockDeadLetter(client, id);
   if (!letter) return refused(deadLetterNotFound(id));
   return letter.state === 'open' ? letter : refused(alreadyDecided(letter));
 }
 
-/** What the broker does not give or take refuses, and leaves the dead letter open. */
+/** If the broker cannot return or accept the message, returns a refusal and leaves the dead letter open. */
 async function atBroker(id: string, send: () => Promise<Refusal | void>): Promise<Refusal | void> {
   try {
     return await send();

@@ -8,7 +8,7 @@ import { clientColumns, clientOf } from '../clients/client-store.ts';
 
 /** SQL of erasures. */
 
-/** The client, locked against everybody who would begin something for them (clientStates). */
+/** Locks the client against everything that would start something new for it (clientStates). */
 export async function lockForErasure(client: Queries, clientId: string): Promise<ClientRow | undefined> {
   if (!isId('client', clientId)) return undefined;
   return (
@@ -19,11 +19,11 @@ export async function lockForErasure(client: Queries, clientId: string): Promise
 export interface OwnAccount {
   account_id: string;
   status: AccountStatus;
-  /** When it was opened, or its status changed last. */
+  /** When the account was opened or its status last changed. */
   changed_at: string;
 }
 
-/** The client's accounts; undefined while one of them is being opened or changed. */
+/** Returns the client's accounts, or undefined while one of them is being opened or changed. */
 export async function settledAccounts(client: Queries, clientId: string): Promise<OwnAccount[] | undefined> {
   const { rows } = await client.query<OwnAccount & { state: string }>(
     `select account_id, status, state,
@@ -40,7 +40,7 @@ export async function settledAccounts(client: Queries, clientId: string): Promis
 
 const texts = ['first_name', 'last_name', 'company_name', 'registration_number', 'email', 'contact_number', 'address'];
 
-/** Replaces what is personal in the client's row; the time of the first erasure counts. */
+/** Replaces the personal data in the client's row. The time of the first erasure is kept. */
 export async function eraseClientRow(client: Queries, clientId: string, now: string): Promise<ClientRow> {
   const { rows } = await client.query<ClientRow>(
     `update clients set ${texts.map((field) => `${field} = case when ${field} is not null then $2 end`).join(', ')},
@@ -54,8 +54,8 @@ export async function eraseClientRow(client: Queries, clientId: string, now: str
 }
 
 /**
- * Replies are kept for their callers' repeats: those that show the client, their accounts or API
- * keys. Returns how many.
+ * Replaces stored replies that show the client, its accounts, or its API keys. Returns their number. Replies
+ * are stored for repeats.
  */
 export async function eraseReplies(client: Queries, row: ClientRow): Promise<number> {
   const { updated_at: _updated, created_at: _created, ...shown } = clientOf(row);
@@ -74,12 +74,12 @@ export async function eraseReplies(client: Queries, row: ClientRow): Promise<num
 export interface ErasedRecords {
   audit_records: number;
   approvals: number;
-  /** Those that show an approval. */
+  /** Replies that show an approval. */
   kept_replies: number;
   status_notes: number;
 }
 
-/** What the service itself may never change is replaced by a function of its owner (migration 0013). */
+/** Calls a function of the owner to replace data that the service's role must not change (migration 0013). */
 export async function eraseRecords(client: Queries, clientId: string, erasureAuditId: string): Promise<ErasedRecords> {
   const { rows } = await client.query<ErasedRecords>('select * from erase_records($1, $2)', [clientId, erasureAuditId]);
   return rows[0] ?? { audit_records: 0, approvals: 0, kept_replies: 0, status_notes: 0 };

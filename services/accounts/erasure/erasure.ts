@@ -15,10 +15,10 @@ import type { OwnAccount } from './erasure-store.ts';
 import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAccounts } from './erasure-store.ts';
 
 /**
- * The erasure saga (decision 46). The client's accounts must be Inactive, and RETENTION_YEARS old,
- * before the ledger is asked: it refuses where it finds money, or later entries, and replaces the
- * texts of postings. Then everything here is replaced, in one transaction. Until the ledger has
- * answered nothing new is begun for the client.
+ * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the
+ * ledger is asked. The ledger refuses if it finds money or later entries; otherwise it replaces the texts of
+ * postings. accounts then replaces everything here in one transaction. Until the ledger has replied, nothing
+ * new can be started for the client.
  */
 export async function eraseClient(work: Work, { client_id }: MessageData<'erase_client'>): Promise<Outcome> {
   const { client, context, now, retention } = work;
@@ -55,16 +55,16 @@ function yearsBefore(time: string, years: number): string {
   return date.toISOString();
 }
 
-/** Why the account must be kept, as the ledger says it of money and entries. */
+/** Returns why the account must be kept, in the same form as the ledger's reasons. */
 function keptAccount({ account_id, status, changed_at }: OwnAccount, keptSince: string, years: number) {
-  // Without retention nothing is young, whatever the clocks of two services say of the same moment.
+  // With a retention of 0 no account is too young, even if the clocks of two services differ.
   const isYoung = years > 0 && changed_at > keptSince;
   const reasons = [...(status === 'Inactive' ? [] : ['not_inactive']), ...(isYoung ? ['within_retention'] : [])];
   if (reasons.length === 0) return [];
   return [{ account_id, reasons, ...(isYoung ? { kept_until: yearsBefore(changed_at, -years) } : {}) }];
 }
 
-/** The ledger has replaced its texts, or refused, which is the outcome then. */
+/** Handles the ledger's reply: it has replaced its texts, or refused, which is then the outcome. */
 export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);
   const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
@@ -89,7 +89,7 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
   return done(erasure, events, { ...replaced, revoked_keys: keys.count });
 }
 
-/** What topics hold of a client: all others hold ids, words of tables and amounts. */
+/** The personal data in topics. All other topics contain only ids, enumeration values, and amounts. */
 const held: [TopicName, string][] = [
   ['accounts.commands', 'requests: names, contacts, notes'],
   ['ledger.commands', 'requests: descriptions, references, reasons'],

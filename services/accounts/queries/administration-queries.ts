@@ -17,7 +17,7 @@ import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters
 import { byTime, readPage } from './page.ts';
 import type { Read } from './queries.ts';
 
-/** Reads for staff: the audit, and the dead letters. Callers bound to one client do not come so far. */
+/** Reads for staff: the audit and the dead letters. Callers bound to a client never get here. */
 
 export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>): Promise<ReplyBody> {
   const { actor, action, resource_id, outcome, request_id, from, to } = data;
@@ -45,7 +45,10 @@ export async function listDeadLetters({ pool }: Read, data: MessageData<'list_de
   return listed(await readPage(pool, source, data));
 }
 
-/** A dead letter with headers and value, as far as the topic still has them; 503 where the broker cannot say. */
+/**
+ * Returns a dead letter with headers and value if the topic still contains them; 503 if the broker does not
+ * respond.
+ */
 export async function getDeadLetter(
   { pool, prefix, deadLetters }: Read,
   { dead_letter_id }: MessageData<'get_dead_letter'>,
@@ -84,13 +87,16 @@ export async function getOperations({ pool }: Read): Promise<ReplyBody> {
 const shownBytes = 64 * 1024;
 const shownHeaderChars = 4096;
 
-/** PURE: text where the value is UTF-8, else base64, cut to 64 KiB, never within a character. */
+/**
+ * Returns the value as text if it is UTF-8, otherwise in base64, truncated to 64 KiB but never within a
+ * character. Pure.
+ */
 export function shownValue(value: Buffer | null): Pick<DeadLetterContent, 'value' | 'encoding' | 'truncated'> {
   if (value === null) return { value: null, encoding: null, truncated: false };
   const encoding = isUtf8(value) ? ('utf-8' as const) : ('base64' as const);
   const truncated = value.length > shownBytes;
   let end = Math.min(value.length, shownBytes);
-  // The bytes of a character after its first one are 10xxxxxx.
+  // The bytes of a character after the first one are 10xxxxxx.
   while (encoding === 'utf-8' && truncated && ((value[end] ?? 0) & 0xc0) === 0x80) end--;
   return { value: value.subarray(0, end).toString(encoding), encoding, truncated };
 }

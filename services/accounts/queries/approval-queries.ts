@@ -10,9 +10,9 @@ import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts
 import { byTime } from './page.ts';
 import type { Read } from './queries.ts';
 
-/** An approval is shown to those who may decide it, and to whoever asked for it. */
+/** An approval is shown to its requester and to everyone who may decide it. */
 
-/** A credential that is bound to one client never does. */
+/** A bound credential never decides. */
 const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
   bound_client_id === undefined && scopes.includes('approvals:write');
 
@@ -36,7 +36,7 @@ export async function listApprovals(
   return listed(await readPage(pool, where, list, data));
 }
 
-/** See statusAt: what has expired is Expired, whether that was recorded or not. */
+/** Uses statusAt: an expired approval is Expired, whether or not that was recorded. */
 function addStatus(where: Where, status: ApprovalStatus, now: string): void {
   if (status === 'Waiting') where.add(`status = 'Waiting' and expires_at > ?::timestamptz`, now);
   else if (status === 'Expired') {

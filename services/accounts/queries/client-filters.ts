@@ -1,4 +1,4 @@
-/** What clients are found by, with `?` for the value: each has an index of its own (migration 0014). */
+/** The filters of clients, with `?` for the value. Each has its own index (migration 0014). */
 export const clientFilters = {
   email: 'exact_key(email) = exact_key(?)',
   registration_number: 'exact_key(registration_number) = exact_key(?)',

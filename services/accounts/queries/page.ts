@@ -14,20 +14,20 @@ export interface PageSource<Row, Item> extends Omit<List<Row, Item>, 'select'> {
   columns: string;
   /** Conditions without parameters. */
   fixed?: string;
-  /** Column = value; undefined ones are left out. */
+  /** Column = value, for each defined value. */
   filters: Record<string, string | undefined>;
-  /** Conditions with `?` for their values; those without one are left out. */
+  /** Conditions with `?` for their values; those without a value are omitted. */
   more?: [condition: string, value: string | undefined][];
-  /** The first column of the order, from (inclusive) and to (exclusive). */
+  /** A range of the first order column, from (inclusive) to (exclusive). */
   range?: { column: string; from: string | undefined; to: string | undefined };
 }
 
-/** Order and positions of lists by (created_at, id). */
+/** Orders a list by (created_at, id). */
 export function byCreation<Row extends { created_at: string }>(id: keyof Row & string) {
   return byTime<Row>('created_at', id);
 }
 
-/** Order and positions of lists by a time and an id. */
+/** Orders a list by a time and an id. */
 export function byTime<Row extends object>(time: keyof Row & string, id: keyof Row & string) {
   return {
     order: [time as string, id as string],
@@ -36,7 +36,7 @@ export function byTime<Row extends object>(time: keyof Row & string, id: keyof R
   };
 }
 
-/** One page of a list of one table. Undefined for a position of another list. */
+/** Reads one page of a table. Returns undefined for a position of another list. */
 export function readPage<Row extends object, Item>(
   pool: Pool,
   source: PageSource<Row, Item>,

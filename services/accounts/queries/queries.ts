@@ -21,7 +21,7 @@ import { clientFilters } from './client-filters.ts';
 import { byCreation, type PageSource, readPage } from './page.ts';
 import { searchRecords } from './search.ts';
 
-/** Reads. A caller bound to one client is shown that client's own things and nothing else exists for it. */
+/** Reads. For a caller bound to a client, only that client's data exists. */
 export interface Read {
   pool: Pool;
   context: MessageContext;
@@ -33,7 +33,7 @@ export interface Read {
 
 const found = (data: unknown): ReplyBody => ({ ok: true, data });
 
-/** One handler per query. What it throws is a fault; not found is a value. */
+/** One handler per query. Not found is a value; anything a handler throws is a fault. */
 export const queryHandlers = {
   list_clients: listClients,
   search_client_by_ussd: searchClient,
@@ -55,7 +55,7 @@ export interface BatchedQuery<D> {
   data: D;
 }
 
-/** Queries of which all that wait are answered by one statement, in their order. */
+/** Queries of which all waiting ones are answered with one statement, in order. */
 export const batchedQueryHandlers = {
   get_client: getClients,
   get_account: getAccounts,
@@ -96,7 +96,7 @@ async function getClients(pool: Pool, queries: BatchedQuery<MessageData<'get_cli
   });
 }
 
-/** The client with that phone active, else the one with it inactive that was created last. */
+/** Returns the client with that phone active, otherwise the newest one with it inactive. */
 async function searchClient(
   { pool, context }: Read,
   { ussd_phone }: MessageData<'search_client_by_ussd'>,
@@ -149,10 +149,7 @@ async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_ac
   });
 }
 
-/**
- * In the ledger's order: its clock may give two changes the same moment, its versions differ. Why
- * and by whom is for the bank alone.
- */
+/** In the ledger's version order, because two changes may have the same time. Only the bank sees reason and actor. */
 async function listTransitions(
   { pool, context }: Read,
   data: MessageData<'list_status_transitions'>,

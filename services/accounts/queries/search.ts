@@ -10,27 +10,24 @@ import { accountColumns } from '../sagas/account-store.ts';
 import { clientFilters } from './client-filters.ts';
 import type { Read } from './queries.ts';
 
-/**
- * Searches for staff: each by an index of its own, at most `maxHits` rows. Callers bound to one
- * client do not come so far.
- */
+/** Searches for staff, each with its own index and at most `maxHits` rows. Callers bound to a client never get here. */
 
 type Matched<Row> = Row & Pick<SearchHit, 'matched'>;
 
 const name = "name_key(coalesce(company_name, first_name || ' ' || last_name))";
 const lastName = "name_key(last_name || ' ' || first_name)";
 
-/** The names that begin with $3: from it to the last code point behind it. */
+/** Names that begin with $3: the range from it to the last code point after it. */
 const begins = (key: string, more = '') =>
   `select 'name', ${clientColumns} from clients where ${key} ~>=~ name_key($3) and ${key} ~<=~ (name_key($3) || U&'\\+10FFFF') ${more} order by ${key} using ~<~ limit ${maxHits}`;
 
-/** The numbers that end with $4, which is written backwards. */
+/** Numbers that end with $4, which is reversed. */
 const ends = (column: string) =>
   `select 'phone', ${clientColumns} from clients where reverse(${column}) ~>=~ $4 and reverse(${column}) ~<~ ($4 || ':') limit ${maxHits}`;
 
 /**
- * $1 as an id, $2 as a phone number, $3 as an e-mail address, a registration number and the
- * beginning of a name, $4 as the end of a phone number.
+ * $1: an id. $2: a phone number. $3: an email address, a registration number, or the beginning of a name. $4:
+ * the end of a phone number.
  */
 export const clientSearch = `(select 'id' as matched, ${clientColumns} from clients where client_id = $1)
   union all (select 'phone', ${clientColumns} from clients where ussd_phone_number = $2 order by created_at desc limit ${maxHits})
@@ -42,7 +39,7 @@ export const clientSearch = `(select 'id' as matched, ${clientColumns} from clie
   union all (${begins(name)})
   union all (${begins(lastName, 'and last_name is not null')})`;
 
-/** Words anywhere in a name: where so many have them, the others have filled the answer already. */
+/** Searches for words anywhere in a name. It runs only if the other searches have found too few clients. */
 const wordSearch = `select 'name' as matched, ${clientColumns} from clients where ${clientFilters.q.replace('?', '$1')} limit ${maxHits}`;
 
 async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
@@ -57,12 +54,12 @@ async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
   return [...clients.values()].slice(0, maxHits);
 }
 
-/** Shorter ends would be those of too many. */
+/** A shorter ending would match too many numbers. */
 const shortestEnd = 7;
 
 /**
- * PURE: E.164 with its plus, as numbers are kept, and backwards what a number ends with that was
- * given without its country's code: 0712 345 678 is +254712345678 too. null for what is none.
+ * Returns E.164 with its plus, as numbers are stored, and reversed the ending of a number given without country
+ * code: 0712 345 678 also matches +254712345678. null if the text is not a phone number. Pure.
  */
 function phoneOf(q: string): { whole: string | null; end: string | null } {
   const digits = q.replace(/[\s()./-]/g, '').replace(/^00/, '+');
@@ -95,7 +92,7 @@ function clientHit({
   };
 }
 
-/** PURE: what an account's number can be that was given like this: in any case, or its digits alone. */
+/** Returns the account numbers that the text may mean: in any case, or digits only. Pure. */
 function numbersOf(q: string): string[] {
   const digits = q.replace(/[\s-]/g, '');
   const all = Object.values(numberPrefixes);
@@ -143,7 +140,7 @@ async function searchAudit(pool: Pool, q: string): Promise<SearchHit[]> {
   }));
 }
 
-/** What accounts knows by that text, of these kinds. */
+/** Returns what accounts finds for that text, of these kinds. */
 export async function searchRecords({ pool }: Read, { q, kinds }: MessageData<'search_records'>): Promise<ReplyBody> {
   const found = await Promise.all([
     kinds.includes('client') ? searchClients(pool, q) : [],

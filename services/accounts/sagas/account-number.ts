@@ -2,10 +2,10 @@ import { type AccountType, numberPrefixes } from '#libs/contracts/resources.ts';
 
 const form = /^(SAV|CHK|CUR|LOA)-\d{10}$/;
 
-/** How many different numbers a prefix has: nine digits are free, the tenth follows from them. */
+/** The number of account numbers per prefix: nine digits are free, and the tenth is derived from them. */
 export const numbersPerPrefix = 1_000_000_000;
 
-/** The digit that makes `digits` followed by it pass Luhn's test (ISO/IEC 7812-1). */
+/** Returns the digit that makes `digits` followed by it pass Luhn's test (ISO/IEC 7812-1). */
 export function luhnDigit(digits: string): string {
   let sum = 0;
   for (let i = digits.length - 1, double = true; i >= 0; i--, double = !double) {
@@ -15,14 +15,17 @@ export function luhnDigit(digits: string): string {
   return String((10 - (sum % 10)) % 10);
 }
 
-/** The account number for a draw of 0 … numbersPerPrefix - 1. */
+/** Returns the account number for a random value from 0 to numbersPerPrefix - 1. */
 export function accountNumber(type: AccountType, draw: number): string {
   if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
   const digits = String(draw).padStart(9, '0');
   return `${numberPrefixes[type]}-${digits}${luhnDigit(digits)}`;
 }
 
-/** True for a known prefix and ten digits whose last one is right: any single wrong digit is found. */
+/**
+ * Reports whether the text is a known prefix and ten digits with the correct check digit, which detects any
+ * single wrong digit.
+ */
 export function isAccountNumber(text: string): boolean {
   return form.test(text) && luhnDigit(text.slice(4, -1)) === text.slice(-1);
 }

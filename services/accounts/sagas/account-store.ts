@@ -4,7 +4,7 @@ import type { AccountMaster, AccountStatus, AccountType, StatusTransition } from
 import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of accounts and of the history of their statuses. */
+/** SQL of accounts and their status history. */
 
 export const accountColumns =
   'account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at';
@@ -14,7 +14,7 @@ export type AccountRow = Omit<AccountMaster, 'external_id' | 'metadata'> & {
   metadata: Record<string, string> | null;
 };
 
-/** An account as callers see it. */
+/** Converts a row to the account that callers see. */
 export function accountOf({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
   return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
 }
@@ -31,7 +31,7 @@ export interface NewAccount {
   created_at: string;
 }
 
-/** Inserts accounts as opening; returns the ids of those inserted. The numbers of the others are taken. */
+/** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are taken. */
 export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
   const column = (field: Exclude<keyof NewAccount, 'metadata'>) => textArray(accounts.map((account) => account[field]));
   const inserted = await client.query<{ account_id: string }>(
@@ -58,12 +58,12 @@ export async function insertOpenings(client: Queries, accounts: NewAccount[]): P
 export interface ClosedOpening {
   account_id: string;
   state: 'open' | 'refused';
-  /** The ledger's, where it opened the account. */
+  /** The ledger's status, if it opened the account. */
   status: AccountStatus | null;
   status_version: number;
 }
 
-/** Ends openings: the accounts are open with the ledger's status, or refused for good. Returns them all, by id. */
+/** Ends openings: the accounts are open with the ledger's status, or refused. Returns all of them by id. */
 export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
   const updated = await client.query<AccountRow>(
     `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
@@ -79,7 +79,7 @@ export async function closeOpenings(client: Queries, closed: ClosedOpening[]): P
   return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
 }
 
-/** The open accounts among the ids. */
+/** Returns the open accounts among the ids. */
 export async function findAccounts(db: Queries, ids: string[]): Promise<Map<string, AccountMaster>> {
   const wellFormed = ids.filter((id) => isId('account', id));
   const found = await db.query<AccountRow>(
@@ -89,7 +89,7 @@ export async function findAccounts(db: Queries, ids: string[]): Promise<Map<stri
   return new Map(found.rows.map((row) => [row.account_id, accountOf(row)]));
 }
 
-/** Follows the ledger to a status version, only forward, and returns the account as it is then. */
+/** Applies the ledger's status if its version is newer, and returns the resulting account. */
 export async function followStatus(
   client: Queries,
   accountId: string,

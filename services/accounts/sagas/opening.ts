@@ -15,8 +15,8 @@ import type { ClosedOpening, NewAccount } from './account-store.ts';
 import { closeOpenings, insertOpenings } from './account-store.ts';
 
 /**
- * The opening saga. open_account leaves the account as opening and asks the ledger to open its side, with the initial
- * deposit; the ledger's reply makes it open or refused. Until then the account is shown to nobody.
+ * The opening saga. open_account inserts the account as opening and asks the ledger to open its account with
+ * the initial deposit. The ledger's reply makes it open or refused. Until then nobody can see the account.
  */
 export async function openAccounts(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
   const clients = await clientStates(
@@ -55,8 +55,8 @@ const numberTaken = (number: string) =>
 const nameTaken = refusal('duplicate_external_id', 'another account has this external_id');
 
 /**
- * Inserts accounts as opening; returns their numbers, or why they were not, by id. Of those with
- * one external_id the first that can be inserted has it.
+ * Inserts accounts as opening. Returns their numbers, or their refusals, by id. Of several accounts with the
+ * same external_id, the first that can be inserted gets it.
  */
 async function insertAll(
   client: Queries,
@@ -89,8 +89,8 @@ async function insertAll(
 const maxDraws = 50;
 
 /**
- * Inserts accounts, each under a number that nobody has: draws again where one is taken, but where
- * it was given. Returns the numbers by id.
+ * Inserts accounts under unused numbers, drawing again if one is taken, unless the caller supplied it. Returns
+ * the numbers by id. Throws after too many draws.
  */
 async function insertUnderNumbers(
   client: Queries,
@@ -122,7 +122,10 @@ async function insertUnderNumbers(
   return numbers;
 }
 
-/** The ledger has answered: open, with an event, or refused for good, which is kept as the command's outcome. */
+/**
+ * Handles the ledger's reply: the account is open, with an event, or refused, which is stored as the command's
+ * outcome.
+ */
 export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Outcome[]> {
   const results = finished.map(({ step, body }) => ({
     step,

@@ -16,8 +16,8 @@ export function accountNotFound(accountId: string): Refusal {
 }
 
 /**
- * The status saga. Whether the move is a no-op, and from what, only the ledger knows: it is always
- * asked. Its commit is the moment the status holds.
+ * The status saga. Only the ledger knows the previous status and whether the change is a no-op, so it is always
+ * asked. The change takes effect with its commit.
  */
 export async function changeAccountStatuses(
   client: Queries,
@@ -51,8 +51,8 @@ export async function changeAccountStatuses(
 }
 
 /**
- * Follows the ledger: status if its version is newer, a history row and an event only if the ledger
- * changed something.
+ * Follows the ledger: applies the status if its version is newer, and writes a history row and an event only if
+ * the ledger changed something.
  */
 export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);

@@ -1,10 +1,10 @@
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 
-/** Something that auditors or a SIEM ask about, of which many may happen in a minute. */
+/** An activity of interest to auditors or a SIEM. Many of them may occur in a minute. */
 export interface Activity {
-  /** `unauthenticated` for strangers. */
+  /** `unauthenticated` if the request had no valid credentials. */
   actor: string;
-  /** null: several ones. */
+  /** null if a summary covers several addresses. */
   address: string | null;
   action: string;
   outcome: 'success' | ErrorCode;
@@ -12,11 +12,11 @@ export interface Activity {
   request_id: string;
   method: string;
   path: string;
-  /** For the audit too, and not only for the topic `security`. */
+  /** Also written to the audit log, not only to the topic `security`. */
   isAudited: boolean;
 }
 
-/** The same activity, so many times. Resource and request are those of the first one. */
+/** The number of times that an activity occurred. Resource and request are those of the first occurrence. */
 export interface Summary extends Activity {
   count: number;
   since: string;
@@ -25,16 +25,19 @@ export interface Summary extends Activity {
 export const stranger = 'unauthenticated';
 const various = 'various';
 
-/** Summaries of one take at most, the most frequent ones; all others are added up by outcome. */
+/** The maximum number of summaries per call of take(): the most frequent ones. The others are combined by outcome. */
 const maxOfStrangers = 20;
 const maxOfCallers = 200;
-/** Kept apart between two takes: memory is bounded before detail is. */
+/**
+ * The maximum number of distinct activities between two calls; beyond it, detail is dropped so that memory
+ * stays bounded.
+ */
 const maxKept = 10_000;
 
 /**
- * Counts activities by address, caller, route and outcome. However many callers and addresses there
- * are, what is taken is bounded: strangers cannot make the audit grow by more than some dozens of
- * records a minute.
+ * Counts activities by address, caller, route, and outcome. The number of summaries is bounded, whatever the
+ * number of callers and addresses, so unauthenticated requests add at most some dozens of audit records per
+ * minute.
  */
 export class Activities {
   #counted = new Map<string, Summary>();
@@ -44,7 +47,7 @@ export class Activities {
     addTo(this.#counted, { ...(isRoom ? activity : folded(activity)), count: 1, since: at });
   }
 
-  /** What was counted since the last take. */
+  /** Returns what was counted since the last call. */
   take(): Summary[] {
     const [counted, taken] = [
       [...this.#counted.values()].sort((a, b) => b.count - a.count),
@@ -68,7 +71,7 @@ function addTo(summaries: Map<string, Summary>, summary: Summary): void {
   if (summary.since < known.since) known.since = summary.since;
 }
 
-/** What is refused because of its destination is counted by destination too: somebody may be looking for accounts. */
+/** Refusals because of a destination are also counted by destination: someone may be searching for accounts. */
 function keyOf({ address, actor, action, outcome, resource_id }: Activity): string {
   return JSON.stringify([address, actor, action, outcome, outcome === 'destination_refused' ? resource_id : null]);
 }

@@ -12,35 +12,38 @@ interface KnownKey {
   expiresMs: number;
   caller: Caller;
   usedMs: number;
-  /** The key itself, once it was shown to be right: then it needs no hashing until its state changes. */
+  /** The full key, once it was verified. Its hash is not calculated again until its state changes. */
   shown?: string;
 }
 
 export interface ApiKeysOptions {
   pepper: string;
-  /** Keys of others are nobody's here. */
+  /** Keys of other environments are treated as unknown. */
   environments: readonly KeyState['environment'][];
-  /** The one before: keys that were hashed under it go on working while it is given. */
+  /** The previous pepper. While it is configured, keys hashed with it remain valid. */
   previousPepper?: string | undefined;
   logger: Logger;
-  /** Told of a use, at most once a minute per key. Must not throw. */
+  /** Called when a key is used, at most once a minute per key. Must not throw. */
   onUse(keyId: string, at: Date): void;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
 }
 
-/** Every API key there is, as the topic `api-keys` tells it: no look-up leaves the process. */
+/** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
 export interface ApiKeys {
   /**
-   * Takes one message of the topic, whatever its record key is; an older version than the known
-   * one, and a tombstone, change nothing.
+   * Applies one message of the topic, whatever its record key. An older version than the known one, and a
+   * tombstone, change nothing.
    */
   take(key: string | null, value: Buffer | null): void;
-  /** The caller of a key; undefined for one that is malformed, unknown, expired, revoked or of another environment. */
+  /**
+   * Returns the caller of a key, or undefined if the key is malformed, unknown, expired, revoked, or of another
+   * environment.
+   */
   find(apiKey: string): Caller | undefined;
-  /** live or test; undefined for an unknown key. */
+  /** Returns live or test, or undefined for an unknown key. */
   environment(keyId: string): KeyState['environment'] | undefined;
-  /** True as soon as the key's state is as asked; false when it is not within `timeoutMs`. */
+  /** Resolves with true as soon as the key's state passes the test, or with false after `timeoutMs`. */
   seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs: number): Promise<boolean>;
 }
 
@@ -51,10 +54,10 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();
-  // What an unknown key is compared with: it must cost as much as a known one.
+  // Compared with unknown keys, so that they take as long as known ones.
   const nobodysHash = hashApiKey(pepper, '');
 
-  // Every one of them, so that the time taken says nothing of which it was.
+  // All peppers are always tried, so that the time does not reveal which one matched.
   const peppers = previousPepper === undefined ? [pepper] : [pepper, previousPepper];
   const isRight = (apiKey: string, hash: string): boolean =>
     peppers.filter((one) => sameHash(hashApiKey(one, apiKey), hash)).length > 0;
@@ -127,7 +130,7 @@ function readState(key: string, value: Buffer, logger: Logger): KeyState | undef
   try {
     return schema.parse(JSON.parse(value.toString()));
   } catch (error) {
-    // The key stays as it was; a message that cannot be read must not lock out, nor let in, anybody else.
+    // The key keeps its state: an unreadable message must neither lock anyone out nor let anyone in.
     logger.error({ err: error, key_id: key }, 'a message of the topic api-keys cannot be read');
     return undefined;
   }

@@ -16,32 +16,35 @@ import type { Activity, Summary } from './activities.ts';
 import { Activities, stranger } from './activities.ts';
 import { securityEvent } from './security-events.ts';
 
-/** What the gateway itself records for auditors and a SIEM: what it refused, who read what, who signed in and out. */
+/**
+ * Records what the gateway itself observes for auditors and a SIEM: refused requests, reads by staff, sign-ins
+ * and sign-outs.
+ */
 export interface AuditRecords {
-  /** Counts an answer other than success, if it is one of those that auditors ask about, for the next summary. */
+  /** Counts an error response for the next summary, if auditors are interested in it. */
   refused(request: FastifyRequest, code: ErrorCode, action?: string): void;
-  /** Counts an item of a batch that was refused for its destination, as its own request would be. */
+  /** Counts an item of a batch that was refused because of its destination, like a separate request. */
   destinationRefused(request: FastifyRequest, toAccountId: string): void;
-  /** Counts what somebody did and accounts records, for the topic `security` alone. */
+  /** Counts an action that accounts records, for the topic `security` only. */
   done(request: FastifyRequest, action: string): void;
-  /** Records what somebody did, or was not let do. Nobody waits for it; what cannot be sent is logged. */
+  /** Records an action or a refused attempt without waiting. If it cannot be sent, it is logged. */
   note(request: FastifyRequest, act: Act): void;
-  /** Records what somebody did. Resolves once the broker has it; rejects where nobody can say that it has. */
+  /** Records an action. Resolves when the broker has the record; rejects if that is unknown. */
   record(request: FastifyRequest, act: Act): Promise<void>;
-  /** Sends what was counted; also done every `summaryMs` from `start` on, and by `stop`. */
+  /** Sends what was counted. Also done every `summaryMs` after `start`, and by `stop`. */
   flush(): Promise<void>;
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Details: short facts, never personal data or secrets. */
+/** Details are short facts, never personal data or secrets. */
 type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & {
   outcome: 'success' | ErrorCode;
 };
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Of the dashboard's routes, which are no endpoints: the name under which a refusal is recorded. */
+    /** For routes of the dashboard, which are not endpoints: the action in records of refusals. */
     action?: string;
   }
 }
@@ -50,19 +53,19 @@ export interface AuditRecordsOptions {
   publisher: Pick<Publisher, 'publish'>;
   prefix: string;
   logger: Logger;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   metrics: Pick<GatewayMetrics, 'activity' | 'destinationRefusals'>;
   summaryMs?: number;
 }
 
-/** Records on their way to the broker at most; beyond that they are logged only. */
+/** The maximum number of records being sent; more are only logged. */
 const maxUnderWay = 1_000;
 const publishTimeoutMs = 5_000;
 const refusedUnderAdmin = new Set<number>([404, 405]);
 /**
- * What a path may show: the words of our own routes. Anything else was made up by the caller, and
- * could be a secret.
+ * The path segments that a record may contain: those of our own routes. Others come from the caller and could
+ * be secrets.
  */
 const knownSegments = new Set(
   Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))),
@@ -157,8 +160,8 @@ function mostOfOneDestination(summaries: Summary[]): number {
 }
 
 /**
- * Refused credentials (those beyond their limit are 429) and permissions anywhere, and what is not
- * there under /admin.
+ * Reports whether a refusal is recorded: refused credentials (429 beyond their limit), missing permissions, and
+ * unknown paths under /admin.
  */
 function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   const { status } = errorCodes[code];
@@ -166,7 +169,7 @@ function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   return refusedUnderAdmin.has(status) && /^\/admin(\/|$)/.test(pathOf(request));
 }
 
-/** The route's own path where there is one, so that no spelling of it goes by. */
+/** The path of the route, if there is one, so that different spellings are counted together. */
 function pathOf(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }
@@ -203,7 +206,7 @@ function destinationOf({ body }: FastifyRequest): string | null {
   return typeof to_account_id === 'string' && isId('account', to_account_id) ? to_account_id : null;
 }
 
-/** The id in the path, if it has the form of one. */
+/** Returns the id in the path if it has the form of one. */
 export function resourceOf({ params }: FastifyRequest): string | null {
   const [[name, value] = []] = Object.entries((params ?? {}) as Record<string, string>);
   const kind = name === undefined ? undefined : kindOfField[name];

@@ -5,13 +5,16 @@ import type { Caller } from './caller.ts';
 import { KeysUnavailable } from './jwks.ts';
 import type { VerifyToken } from './tokens.ts';
 
-/** The caller at once where the credential is known, else a promise. Throws, or rejects with, a Refused. */
+/**
+ * Returns the caller, immediately if the credential is known, otherwise as a promise. Throws or rejects with a
+ * Refused.
+ */
 export type Authenticate = (headers: IncomingHttpHeaders) => Caller | Promise<Caller>;
 
-// One text for every reason: what is wrong with a credential is nobody's business but its owner's.
+// The same message for every reason, because only the owner of a credential may learn what is wrong with it.
 const invalid = () => refuse('invalid_credentials', 'the credentials are not valid');
 
-/** Bearer token or API key, never both (contract: Authentication and permission). */
+/** Accepts a bearer token or an API key, but not both (contract: Authentication and permission). */
 export function createAuthenticate(verifyToken: VerifyToken, apiKeys: Pick<ApiKeys, 'find'>): Authenticate {
   return (headers) => {
     const { authorization } = headers;

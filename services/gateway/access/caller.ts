@@ -1,12 +1,12 @@
-/** Who asks, after authentication. The same object for as long as its credential is remembered. */
+/** An authenticated caller. The object is the same while its credential is cached. */
 export interface Caller {
-  /** `key:<family_id>` or `jwt:<iss>|<sub>`: the scope of Idempotency-Keys and of the rate limit. */
+  /** `key:<family_id>` or `jwt:<iss>|<sub>`. Idempotency keys and rate limits are scoped to it. */
   actor: string;
   scopes: ReadonlySet<string>;
-  /** The one client that the credential is bound to; undefined for none. */
+  /** The client to which the credential is bound; undefined if none. */
   boundClientId: string | undefined;
-  /** A member of staff, in person: signed in, bound to no client, and not the OAuth client itself. */
+  /** True for a staff user: a signed-in person, bound to no client, and not the OAuth client itself. */
   isStaff?: boolean;
-  /** The API key, where it is one. */
+  /** The API key, if the caller used one. */
   keyId?: string;
 }

@@ -3,13 +3,13 @@ import { toMinor } from '#libs/contracts/money.ts';
 import type { AccountStatus } from '#libs/contracts/resources.ts';
 import type { Caller } from './caller.ts';
 
-/** PURE: what a second person must approve (contract: Four eyes). */
+/** Decides which actions a second person must approve (contract: Four eyes). Pure. */
 
 export interface FourEyes {
   actions: ReadonlySet<ApprovalAction>;
-  /** What API keys do counts as what people do, and they may approve. */
+  /** API keys are treated like people: their actions may need approval, and they may approve. */
   keys: boolean;
-  /** The largest amount of each currency that needs no approval. */
+  /** The largest amount per currency that needs no approval. */
   limits: ReadonlyMap<string, string>;
 }
 
@@ -18,22 +18,22 @@ export interface Posting {
   currency: string;
 }
 
-/** What somebody is about to do, as far as it decides whether an approval is needed. */
+/** The part of a request that determines whether it needs an approval. */
 export type Deed =
   | { kind: 'reversal' }
   | { kind: 'status_change'; from: AccountStatus; to: AccountStatus }
   | { kind: 'key'; scopes: readonly string[] }
   | { kind: 'posting'; posting: Posting }
   | { kind: 'erasure' }
-  /** Of a posting that cannot be read nobody can say that it is small. */
+  /** An unreadable posting may have any amount. */
   | { kind: 'redrive'; renewsDeadline: boolean; posting?: Posting | 'unreadable' };
 
-/** Whether this caller's deeds may need an approval at all. */
+/** Reports whether this caller's actions may need approval at all. */
 export function isWatched(caller: Caller, { keys }: FourEyes): boolean {
   return keys || !isKey(caller);
 }
 
-/** People decide, in person; where keys count as people, so does everything else. */
+/** Reports whether the caller may decide approvals: people only, unless keys are treated like people. */
 export function mayDecide(caller: Caller, { keys }: FourEyes): boolean {
   return keys || caller.isStaff === true;
 }
@@ -42,7 +42,7 @@ function isKey({ actor }: Caller): boolean {
   return actor.startsWith('key:');
 }
 
-/** Why the deed needs an approval; undefined where it needs none. */
+/** Returns the action for which the request needs an approval, or undefined if it needs none. */
 export function approvalNeeded(deed: Deed, caller: Caller, fourEyes: FourEyes): ApprovalAction | undefined {
   if (!isWatched(caller, fourEyes)) return undefined;
   return reasons(deed, fourEyes.limits).find((action) => fourEyes.actions.has(action));
@@ -77,7 +77,7 @@ function mayBeLarge(posting: Posting | 'unreadable' | undefined, limits: FourEye
   return posting !== undefined && isAbove(posting, limits);
 }
 
-/** An amount with more digits than its currency has is above nothing: it is refused by whoever would post it. */
+/** An amount with more decimal places than its currency exceeds no limit, because it will be refused. */
 export function isAbove({ amount, currency }: Posting, limits: FourEyes['limits']): boolean {
   const limit = limits.get(currency);
   if (limit === undefined) return false;
@@ -85,7 +85,7 @@ export function isAbove({ amount, currency }: Posting, limits: FourEyes['limits'
   return minor === 'amount_too_large' || (typeof minor === 'bigint' && typeof most === 'bigint' && minor > most);
 }
 
-/** Whether there is a currency in which this amount needs an approval. */
+/** Reports whether the amount needs an approval in at least one currency. */
 export function isAboveSome(amount: string, limits: FourEyes['limits']): boolean {
   return [...limits.keys()].some((currency) => isAbove({ amount, currency }, limits));
 }

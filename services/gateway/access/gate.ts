@@ -20,8 +20,8 @@ export interface GateDependencies {
 type Done = (error?: Error) => void;
 
 /**
- * What every request passes before anything else is looked at, unknown paths included: who is it, and how often. Calls
- * back at once where the credential is known.
+ * Authenticates every request and applies the rate limits, before anything else and also for unknown paths.
+ * Calls back synchronously if the credential is known.
  */
 export function createGate({ authenticate, callerLimit, failureLimit }: GateDependencies) {
   const enter = (request: FastifyRequest, reply: FastifyReply, caller: Caller, done: Done): void => {
@@ -69,17 +69,17 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
 
 const maxHeaders = 1000;
 
-/** Whether a request is for /admin, or for the rest of the API. */
+/** Returns whether a request is for /admin or for the rest of the API. */
 function groupOf({ routeOptions, url }: FastifyRequest): RouteGroup {
   return /^\/admin(?:[/?]|$)/.test(routeOptions.url ?? url) ? 'admin' : 'api';
 }
 
-/** A call of the dashboard, which no network has seen. */
+/** Reports whether a request comes from the dashboard inside this process. */
 const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
 
 /**
- * After authentication: is there such a route, is it served, and may the caller use it. What is
- * wrong with it, or undefined. What is not served is answered as if it did not exist.
+ * Checks, after authentication, that the route exists and is served, and that the caller has its scopes.
+ * Returns the refusal, or undefined. A route that is not served is reported as not existing.
  */
 export function createRouteCheck(served: readonly RouteGroup[]) {
   return (request: FastifyRequest): Refused | undefined => {
@@ -93,24 +93,25 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
   };
 }
 
-/** What is wrong with the message itself, whatever it asks for. */
+/** Returns what is wrong with the HTTP message itself, or undefined. */
 function checkMessage(request: FastifyRequest): Refused | undefined {
   const {
     httpVersion,
     headers: { host },
     rawHeaders,
   } = request.raw;
-  // Node drops what comes behind 2000 without a word: what stands in front of us may have read it.
+  // Node silently drops headers beyond 2000, but a proxy in front of the gateway may have read them.
   if (rawHeaders.length > 2 * maxHeaders)
     return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
-  // Node reads HTTP/2.0 and HTTP/0.9 as if they were ours.
+  // Node accepts HTTP/2.0 and HTTP/0.9 request lines as if they were HTTP/1.1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
-  // Node would refuse it with an empty body, before anybody has said who they are.
+  // Node itself would refuse it with an empty body, before authentication.
   if (host === undefined && httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
-  // RFC 9112, 3.2: two are refused (they arrive joined), since what stands in front of us may have read the other one.
+  // RFC 9112, section 3.2: several Host headers are refused (they arrive joined), because a proxy in front of
+  // the gateway may have read another one.
   if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
-  // The router would take what follows for parameters.
+  // The router would treat what follows as parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   return undefined;
 }
@@ -123,7 +124,10 @@ for (const { method, path } of Object.values(endpoints)) {
   else routes.set(path, { form: new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`), methods });
 }
 
-/** A path that cannot be decoded (`%ZZ`) can only be a malformed id: the 404 of its resource. */
+/**
+ * Returns the 404 for a path that cannot be decoded (`%ZZ`): the id in it is malformed, so its resource does
+ * not exist.
+ */
 export function undecodable(request: FastifyRequest): Refused {
   const path = request.url.split('?', 1)[0] ?? '';
   for (const { form } of routes.values()) {
@@ -135,7 +139,7 @@ export function undecodable(request: FastifyRequest): Refused {
   return refuse('route_not_found', 'there is no such path');
 }
 
-/** 405 where another method is known, else 404. */
+/** Returns 405 if the path has another method, otherwise 404. */
 function noRoute(request: FastifyRequest): Refused {
   const path = request.url.split('?', 1)[0] ?? '';
   const matching = [...routes.values()].filter(({ form }) => form.test(path));

@@ -5,9 +5,15 @@ import { z } from 'zod';
 
 /** The issuer's public keys. */
 export interface KeySet {
-  /** The key for a token's header. Rejects with KeysUnavailable when the issuer must be asked and cannot be. */
+  /**
+   * Returns the key for a token's header. Rejects with KeysUnavailable if the issuer must be asked and does not
+   * respond.
+   */
   find: JWTVerifyGetKey;
-  /** The set in force: the same object until a key is added or withdrawn; undefined where none is young enough. */
+  /**
+   * The current key set: the same object until a key is added or removed; undefined if there is none that is
+   * fresh enough.
+   */
   current(): object | undefined;
 }
 
@@ -18,9 +24,9 @@ export class KeysUnavailable extends Error {
 export interface KeySetOptions {
   url: string;
   logger: Logger;
-  /** Keys that were fetched longer ago are not used; from a fifth of it on they are fetched again meanwhile. */
+  /** The maximum age of keys, in ms. From a fifth of it on, they are refreshed in the background. */
   maxStaleMs: number;
-  /** The least time between two fetches, so that made-up kids cannot flood the issuer. Default 5 s. */
+  /** The minimum time between two fetches in ms, so that invented key ids cannot flood the issuer. Default 5 s. */
   cooldownMs?: number;
   timeoutMs?: number;
 }
@@ -29,8 +35,8 @@ const maxBytes = 1_048_576;
 const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
 /**
- * Fetched when first needed, when a token names an unknown key, and again and again while tokens come. No timer: keys
- * that nobody used for a while are too old, and the next token waits for the issuer's answer.
+ * Keys are fetched when first needed, when a token names an unknown key, and repeatedly while tokens arrive.
+ * There is no timer: if no token arrives for a while, the keys expire, and the next token waits for the issuer.
  */
 export function createKeySet({
   url,
@@ -72,7 +78,7 @@ export function createKeySet({
   const current = () => {
     const ageMs = performance.now() - fetchedAt;
     if (ageMs >= maxStaleMs) return undefined;
-    // A failure is logged above, and the keys stay until they are too old.
+    // The failure is logged above, and the keys remain until they are too old.
     if (ageMs >= maxStaleMs / 5) reload().catch(() => undefined);
     return known;
   };

@@ -1,18 +1,18 @@
-/**
- * How often something may happen a minute, per key, in this process (documented so: every gateway
- * counts for itself).
- */
+/** Limits how often something may happen per minute and key. Each gateway counts by itself, as documented. */
 export interface Limiter {
-  /** Counts one; says how many are left (0 when this was the last one, negative beyond) and when it starts over. */
+  /**
+   * Counts one. Returns how many are left (0: this was the last one; negative: over the limit) and when the
+   * window ends.
+   */
   take(key: string): { left: number; reset_s: number };
   readonly limit: number;
 }
 
 const windowMs = 60_000;
-/** Beyond so many keys within one minute all start over: memory is bounded before fairness is. */
+/** Beyond this number of keys within a minute, all counts are reset, so that memory stays bounded. */
 const maxKeys = 100_000;
 
-/** Counts in windows of a minute, the same one for all keys. undefined for 0: no limit. */
+/** Counts in windows of one minute, shared by all keys. Returns undefined for limit 0: no limit. */
 export function createLimiter(limit: number, now: () => number = Date.now): Limiter | undefined {
   if (limit === 0) return undefined;
   let counts = new Map<string, number>();

@@ -8,7 +8,7 @@ import type { Summary } from './activities.ts';
 
 const type = 'corebanking.security.activity.v1';
 
-/** Classes and activities of the Open Cybersecurity Schema Framework, by which a SIEM sorts what it gets. */
+/** Classes and activities of the Open Cybersecurity Schema Framework (OCSF), by which a SIEM classifies events. */
 const authentication = { class_uid: 3002, class_name: 'Authentication' } as const;
 const entityManagement = { class_uid: 3004, class_name: 'Entity Management' } as const;
 const apiActivity = { class_uid: 6003, class_name: 'API Activity' } as const;
@@ -37,7 +37,7 @@ function classOf({
     : { ...entityManagement, activity_name: ofKey };
 }
 
-/** PURE, but for a fresh id: what is published of a summary, for a SIEM. */
+/** Returns the event published for a summary, for a SIEM. Pure, except for a new id. */
 export function securityEvent(summary: Summary, at: string, prefix: string): OutgoingMessage {
   const { actor, address, action, outcome, resource_id, request_id, count, since } = summary;
   const status = outcome === 'success' ? ('Success' as const) : ('Failure' as const);

@@ -15,21 +15,21 @@ export interface TokenOptions {
   algorithms: readonly TokenAlgorithm[];
   /** undefined: tokens are refused unless hs256Secret is given. */
   keySet: KeySet | undefined;
-  /** Only by explicit configuration; used for tokens of alg HS256 and for nothing else. */
+  /** Must be configured explicitly. Used only for tokens with alg HS256. */
   hs256Secret?: string;
-  /** OAuth clients whose tokens need no bank_client_id; `*`: all of them. */
+  /** OAuth clients whose tokens need no bank_client_id; `*` for all. */
   wholeBankClients: readonly string[];
-  /** Instead of `scope`; a name, or names from member to member with dots between. */
+  /** The claim to use instead of `scope`: a name, or a path of names separated by dots. */
   scopesClaim?: string;
-  /** Scopes by the values of scopesClaim; without it these are scopes themselves. */
+  /** Maps values of scopesClaim to scopes. Without it, the values are scopes. */
   roleScopes?: ReadonlyMap<string, readonly string[]>;
-  /** Longest time from iat to exp. */
+  /** The maximum time from iat to exp, in seconds. */
   maxLifetimeS: number;
 }
 
 /**
- * The caller that a bearer token stands for; undefined for a token that is not valid, for whatever reason. Rejects with
- * KeysUnavailable only.
+ * Returns the caller of a bearer token, or undefined if the token is invalid for any reason. Rejects only with
+ * KeysUnavailable.
  */
 export type VerifyToken = (token: string) => Caller | Promise<Caller | undefined>;
 
@@ -40,17 +40,17 @@ const absent = z.never().optional();
 const claimsSchema = z.object({
   iss: z.string(),
   sub: z.string().regex(/^[^\u0000-\u001f\u007f-\u009f]{1,255}$/),
-  /** In seconds, up to the last moment that a date can hold. */
+  /** In seconds, up to the last representable date. */
   exp: z.number().max(8.64e12),
   iat: z.number(),
-  /** The OAuth client: in a machine's own token it is the subject. */
+  /** The OAuth client. In a machine's own token it equals the subject. */
   client_id: z.unknown().optional(),
   azp: z.unknown().optional(),
-  /** A malformed binding is no credential: it must never turn into an unbound one. */
+  /** A malformed binding invalidates the token, because it must never become an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
-  /** Only whoever holds a certain key may use it (RFC 7800), and nothing here proves who holds it. */
+  /** The token may only be used by the holder of a certain key (RFC 7800), which is not verified here. */
   cnf: absent,
-  // Of ID tokens and logout tokens, which some issuers sign with the same typ and audience.
+  // Claims of ID tokens and logout tokens, which some issuers sign with the same typ and audience.
   nonce: absent,
   at_hash: absent,
   c_hash: absent,
@@ -61,13 +61,13 @@ type Claims = z.output<typeof claimsSchema>;
 interface Remembered {
   caller: Caller;
   untilMs: number;
-  /** With which keys it was verified: another set may not have the token's key any more. */
+  /** The key set that verified the token; a later set may lack the token's key. */
   keys: object;
 }
 
 /**
- * Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are
- * remembered until they expire or the keys change.
+ * Verifies tokens. Headers that contain or refer to a key (jku, x5u, jwk) are ignored. Valid tokens are cached
+ * until they expire or the keys change.
  */
 export function createTokenVerifier(options: TokenOptions, now: () => number = Date.now): VerifyToken {
   const remembered = new Map<string, Remembered>();
@@ -85,7 +85,7 @@ export function createTokenVerifier(options: TokenOptions, now: () => number = D
     if (known) {
       remembered.delete(token);
       if (known.untilMs > now() && known.keys === keys) {
-        // The least recently used one is the first of the map.
+        // The map is ordered by use: the first token is the least recently used.
         remembered.set(token, known);
         return known.caller;
       }
@@ -103,7 +103,7 @@ async function verifyToken(
   now: number,
 ): Promise<{ caller: Caller; exp: number } | undefined> {
   try {
-    // A token that does not even claim to be from our issuer does not make us ask it for keys.
+    // A token that does not claim to be from our issuer must not cause a request to it.
     if (decodeJwt(token).iss !== options.issuer) return undefined;
     const { payload } = await jwtVerify(token, keyFor(options), {
       algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
@@ -124,14 +124,14 @@ async function verifyToken(
   }
 }
 
-/** RFC 9068; many issuers write JWT. What says nothing of itself may be any token of the issuer. */
+/** RFC 9068, although many issuers use JWT. A token without typ may be any token of the issuer. */
 const accessToken = /^(?:(?:application\/)?at\+jwt|jwt)$/i;
 
-/** A key never meets an algorithm of the other kind: that is how a public key becomes an HMAC secret. */
+/** A key is never used with an algorithm of another kind; otherwise a public key could be used as an HMAC secret. */
 function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
   return (header, token) => {
     if (typeof header.typ !== 'string' || !accessToken.test(header.typ)) throw new Error('it is no access token');
-    // No issuer of access tokens needs an extension of JWS (RFC 7515, 4.1.11).
+    // No access token needs a JWS extension (RFC 7515, 4.1.11).
     if (header.crit !== undefined) throw new Error('the token needs an extension');
     if (header.alg === 'HS256') return Buffer.from(hs256Secret ?? '');
     if (header.kid === undefined || keySet === undefined) throw new Error('the token names no key that is known');
@@ -139,7 +139,7 @@ function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
   };
 }
 
-/** Undefined for a token that neither is bound to a client nor may act for the whole bank. */
+/** Returns undefined for a token that is neither bound to a client nor allowed to act for the whole bank. */
 function callerOf(
   options: TokenOptions,
   { iss, sub, client_id, azp, bank_client_id }: Claims,
@@ -158,10 +158,9 @@ function callerOf(
 }
 
 /**
- * Whether a token is an OAuth client's own, and nobody's in person. Its subject is the client (RFC
- * 9068), but with Auth0, whose
- * `gty` says how it was granted, Entra ID, where only an application's sub is its oid, and Keycloak, which has an account for
- * each client; a person of that name has a session.
+ * Reports whether a token belongs to an OAuth client itself rather than to a person. Its subject is the client
+ * (RFC 9068), except with Auth0, where `gty` names the grant; Entra ID, where only an application's sub equals
+ * its oid; and Keycloak, which has an account for each client, while a person with that name has a session.
  */
 function isMachines({ sub, client_id, azp, gty, idtyp, oid, sid, preferred_username }: JWTPayload): boolean {
   if (sub === client_id || sub === azp || gty === 'client-credentials' || idtyp === 'app' || oid === sub) return true;

@@ -1,7 +1,7 @@
 /**
- * When the commands were accepted that were answered 202, so that a repeat is told the same
- * created_at before there is an outcome. A repeat keeps its own deadline: this is for what is shown
- * alone. Bounded, oldest first out.
+ * Remembers when commands were accepted that were answered with 202, so that a repeat shows the same created_at
+ * before there is an outcome. It affects only what is shown; a repeat has its own deadline. Bounded: the oldest
+ * entries are removed first.
  */
 export class Acceptances {
   readonly #max: number;
@@ -11,7 +11,7 @@ export class Acceptances {
     this.#max = max;
   }
 
-  /** The moment that was given first for this id. */
+  /** Returns the first time of acceptance given for this id. */
   first(id: string, acceptedAt: Date): Date {
     const known = this.#times.get(id);
     if (known !== undefined) return known;

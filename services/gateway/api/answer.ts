@@ -4,11 +4,11 @@ import { etagOf } from '#libs/contracts/etag.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
-/** Success answers. */
+/** Success responses. */
 
 const json = 'application/json; charset=utf-8';
 
-/** `{status, data}`, with `complete` or `cursor` where it is given, or the bare resource. */
+/** Sends `{status, data}`, with `complete` or `cursor` if given, or the bare resource. */
 export function send(
   reply: FastifyReply,
   status: number,
@@ -22,23 +22,23 @@ export function send(
   return reply.code(status).send(`{"status":"success","data":${JSON.stringify(data)}${complete}${cursor}}`);
 }
 
-/** The ETag of an answer that can be named in If-Match. */
+/** Sets the ETag of a response that can be used in If-Match. */
 export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): void {
   if (versioned) reply.header('etag', etagOf(data as object));
 }
 
-/** The data of a query's outcome. Throws what is to be answered instead: its refusal, or that nobody can know now. */
+/** Returns the data of a query's outcome. Throws its refusal, or service_unavailable if there is no reply. */
 export function dataOf(outcome: Outcome): unknown {
   if (outcome.kind === 'done') return outcome.data;
   throw outcome.kind === 'refused' ? new Refused(outcome.refusal) : new Refused(unavailable);
 }
 
-/** A refusal that says that the thing asked for is not there. */
+/** Reports whether the outcome is a refusal because the resource does not exist. */
 export function isNotFound(outcome: Outcome): boolean {
   return outcome.kind === 'refused' && outcome.refusal.code.endsWith('_not_found');
 }
 
-/** 504: the command may or may not be executed; its resource is named, so that it can be looked for. */
+/** Returns a 504: the command may or may not be executed. It names the resource, so that the caller can look for it. */
 export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean): Refused {
   const [[, id] = ['', '']] = Object.entries(resource);
   const advice = hasKey

@@ -9,12 +9,12 @@ import type { Forwarder, Origin } from './forward.ts';
 import type { ReadDependencies } from './reads.ts';
 
 /**
- * What a command is about, read from those who know, as far as it decides whether a second person must approve it and
- * what that person is shown. A thing that does not exist is refused here, as the command itself would be.
+ * What an approver needs to know about a command, read from the services to decide whether an approval is
+ * needed. If a resource does not exist, the command is refused here, as it would be by the service.
  */
 export interface Question {
   deed: Deed;
-  /** Whoever decides needs these besides approvals:write. */
+  /** The scopes that the approver needs in addition to approvals:write. */
   scopes: Scope[];
   summary: string;
   changes: Approval['changes'];
@@ -26,12 +26,12 @@ export interface Asker {
   fourEyes: FourEyes;
 }
 
-/** Nothing of what is read here is shown to the caller, so that no record says that they have read it. */
+/** Reads that are not shown to the caller and therefore leave no audit record. */
 export function quiet({ origin }: Asker): Origin {
   return { ...origin, caller: { ...origin.caller, isStaff: false } };
 }
 
-/** A destination may be anyone's. */
+/** The destination may belong to any client. */
 export function unbound(origin: Origin): Origin {
   return { ...origin, caller: { ...origin.caller, boundClientId: undefined } };
 }
@@ -42,7 +42,7 @@ export async function accountOf(account_id: string, asker: Asker, origin = quiet
   return dataOf(await forwarderOf(asker).query('get_account', { account_id }, account_id, origin)) as AccountMaster;
 }
 
-/** What a capture takes: the amount asked for, or what is left of the hold. */
+/** Returns the amount that a capture takes: the requested one, or what remains of the hold. */
 export async function capturedPosting(
   hold_id: string,
   asked: string | null,

@@ -11,11 +11,11 @@ import type { Plan } from './commands.ts';
 import { readPosting } from './reads.ts';
 import { notFound } from './unknown-ids.ts';
 
-/** The question of each command that may need an approval. */
+/** The question for each command that may need an approval. */
 
 type Ask<N extends ApprovableCommand> = (data: MessageData<N>, asker: Asker) => Promise<Question | undefined>;
 
-/** Undefined: whatever is found, no approval is needed. */
+/** undefined: no approval is needed, whatever is read. */
 const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[]; ask: Ask<N> } } = {
   reverse_transaction: { mayNeed: ['reverse'], ask: aboutReversal },
   change_account_status: { mayNeed: ['unfreeze'], ask: aboutStatus },
@@ -133,7 +133,7 @@ async function aboutRotation(
   };
 }
 
-/** Small amounts ask nobody anything. */
+/** Small amounts need no question. */
 function mayBeAbove(amount: string, currency: string | null, { limits }: FourEyes): boolean {
   return currency === null ? isAboveSome(amount, limits) : isAbove({ amount, currency }, limits);
 }
@@ -227,7 +227,7 @@ async function aboutOpening(
   };
 }
 
-/** Nothing personal: an approval is kept for longer than what it is about. */
+/** Contains no personal data, because an approval is kept longer than its subject. */
 async function aboutErasure({ client_id }: MessageData<'erase_client'>, asker: Asker): Promise<Question> {
   const client = dataOf(await forwarderOf(asker).query('get_client', { client_id }, client_id, quiet(asker))) as Client;
   const personal = 'names, contacts and texts';

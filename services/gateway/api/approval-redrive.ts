@@ -8,7 +8,7 @@ import { dataOf, isNotFound } from './answer.ts';
 import type { Asker, Question } from './approval-question.ts';
 import { capturedPosting, forwarderOf, quiet } from './approval-question.ts';
 
-/** What redriving a dead letter would do: its bytes say it. */
+/** Determines from the bytes of a dead letter what redriving it would do. */
 export async function aboutRedrive(
   { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>,
   asker: Asker,
@@ -39,13 +39,16 @@ const postings = new Set<string | null>([
   'create_batch',
 ]);
 
-/** What the dead letter would post; undefined for what is no posting, or is no longer kept and cannot be redriven. */
+/**
+ * Returns what the dead letter would post; undefined if it is not a posting, or no longer stored and cannot be
+ * redriven.
+ */
 async function postingIn(
   { message, available, value }: DeadLetterContent,
   asker: Asker,
 ): Promise<Posting | 'unreadable' | undefined> {
   if (!postings.has(message) || !available || asker.fourEyes.limits.size === 0) return undefined;
-  // No item of a batch needed an approval when it was sent; of the limits of today nobody says that.
+  // No item of a batch needed an approval when it was sent, but the limits may have changed.
   if (message === 'create_batch') return 'unreadable';
   const data = fieldsIn(value);
   if (message === 'capture_hold') return postingOfCapture(data, asker);

@@ -23,7 +23,7 @@ import type { Page, ReadDependencies, ReadInput } from './reads.ts';
 import { readPage } from './reads.ts';
 import { knownForm } from './unknown-ids.ts';
 
-/** Four eyes at the gateway: what needs an approval is asked for instead of sent; approvals are read and presented. */
+/** Four eyes in the gateway: requests approvals instead of publishing commands, and reads and presents approvals. */
 
 export interface ApprovalDependencies extends ReadDependencies {
   fourEyes: FourEyes;
@@ -34,7 +34,10 @@ export interface Needed {
   question: Question;
 }
 
-/** The command as it may be sent, and why it must wait where it must. Throws a Refused for what does not exist. */
+/**
+ * Returns the command to publish and, if it needs an approval, the reason. Throws a Refused if a resource does
+ * not exist.
+ */
 export async function checkFourEyes(
   plan: Plan,
   origin: Origin,
@@ -46,7 +49,7 @@ export async function checkFourEyes(
   if (!question) return { plan };
   const action = approvalNeeded(question.deed, origin.caller, fourEyes);
   if (action !== undefined) return { plan, needed: { action, question } };
-  // The account may be frozen before the command arrives: then the ledger refuses to let it out.
+  // The account may be frozen before the command arrives. The ledger then refuses to unfreeze it.
   return question.deed.kind === 'status_change'
     ? { plan: { ...plan, data: { ...plan.data, keep_frozen: true } as Plan['data'] } }
     : { plan };
@@ -56,14 +59,14 @@ interface Request {
   endpoint: Endpoint;
   params: Record<string, string>;
   body: unknown;
-  /** Of the command, and of the approval. */
+  /** The id bits of the command and of the approval. */
   bits: string;
   acceptedAt: Date;
 }
 
 /**
- * Asks for the approval and answers 202 with it. A repeat under the same Idempotency-Key is answered what the approved
- * command was answered, once it was.
+ * Requests the approval and responds with 202. A repeat with the same Idempotency-Key gets the response of the
+ * approved command once there is one.
  */
 export async function askForApproval(
   reply: FastifyReply,
@@ -128,7 +131,7 @@ const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown): unknown
 
 const amounts = ['amount', 'initial_deposit'];
 
-/** As REST shows it: amounts as numbers, in the outcome and in what was asked for. */
+/** Converts an approval for REST: amounts in its outcome and request become numbers. */
 export function presentApproval(approval: Approval): Approval {
   const { request, outcome } = approval;
   const body = Object.entries(request.body).map(([name, value]) => [
@@ -143,7 +146,7 @@ export function presentApproval(approval: Approval): Approval {
   };
 }
 
-/** The scopes of a caller that mean something here, as messages carry them. */
+/** Returns the known scopes of a caller, for messages. */
 export function scopesOf({ scopes }: Caller): string[] {
   return allScopes.filter((scope) => scopes.has(scope));
 }
@@ -165,7 +168,7 @@ export async function readApprovals(input: ReadInput, deps: ReadDependencies): P
   return { ...page, items: page.items.map((item) => presentApproval(item as Approval)) };
 }
 
-/** An approval; with the secret of the key that it made, the first time that whoever asked for it reads it. */
+/** Reads an approval. The first time that its requester reads it, it includes the secret of the key that it created. */
 export async function readApproval(
   input: ReadInput,
   deps: ReadDependencies & CommandDependencies & { now: () => number },
@@ -176,7 +179,7 @@ export async function readApproval(
   return { ...presentApproval(approval), ...(api_key === undefined ? {} : { api_key }) };
 }
 
-/** Makes the secret. Undefined where somebody else was faster, or the key is no longer active. */
+/** Creates the secret. Returns undefined if another request was faster or the key is no longer active. */
 async function claimKey(
   approval: Approval,
   origin: Origin,

@@ -7,16 +7,15 @@ import type { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 const waitMs = 1_000;
 
 /**
- * Asks a ledger for the database's clock; in ms since 1970. Rejects when there is no answer within
- * a second. Each question takes the next partition, so that one that stands still does not keep the
- * answer for good.
+ * Asks a ledger for the database's time, in ms since 1970. Rejects if there is no reply within a second. Each
+ * request uses the next partition, so that one stalled partition cannot block it permanently.
  */
 export function createTimeReader(request: Requester['request'], prefix: string): () => Promise<number> {
   let partition = Math.floor(Math.random() * commandPartitions);
   return async () => {
     partition = (partition + 1) % commandPartitions;
     const id = `qry_${randomUUID()}`;
-    // Without deadline and reply_by, which would carry the very clock that is in doubt.
+    // Without deadline and reply_by, which would contain the time of the clock in question.
     const headers = toHeaders({
       message_id: id,
       type: messageType('get_time'),

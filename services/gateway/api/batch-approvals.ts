@@ -6,13 +6,12 @@ import { dataOf } from './answer.ts';
 import type { ItemPlan } from './batches.ts';
 import type { Forwarder, Origin } from './forward.ts';
 
-/** Most accounts that one query asks about. */
+/** The maximum number of accounts per query. */
 const maxAccounts = 500;
 
 /**
- * A batch cannot wait for a second person: where an item would have to, the whole is refused,
- * naming all of these (contract: Batches). An item whose account is unknown is refused by the
- * ledger, whatever its amount is.
+ * A batch cannot wait for an approval. If an item needs one, the whole batch is refused, naming all such items
+ * (contract: Batches). Items with unknown accounts are left to the ledger, which refuses them.
  */
 export async function checkLargeItems(
   plans: ItemPlan[],

@@ -24,9 +24,9 @@ import { presenterOf } from './present.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 
 /**
- * A batch: one message to each partition that its items are for, or one for all of them in atomic
- * mode, and one answer from the replies. Its items become what they would be if they were sent
- * alone, under ids that follow from the batch's.
+ * Handles a batch: publishes one message per partition of its items, or a single one in atomic mode, and
+ * combines the replies into one response. Items become the commands that they would be if sent alone, with ids
+ * derived from the batch id.
  */
 export interface BatchDependencies {
   forwarder: Forwarder;
@@ -65,7 +65,7 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
     throw new Refused(unavailable);
   };
 
-  /** False where it asked for a repeat alone, and there is none. */
+  /** Returns false if it requested only a repeat and there is none. */
   async function execute(
     { request, body, bits, acceptedAt }: { request: FastifyRequest; body: Body; bits: string; acceptedAt: Date },
     origin: Origin,
@@ -86,7 +86,7 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
     if (origin.repeatOnly === true) {
       if (outcomes.every(isUnknownRepeat)) return false;
       if (outcomes.some(({ kind }) => kind === 'failed')) throw new Refused(unavailable);
-      // A part of it is known: the rest has the same name, whoever asks.
+      // Part of the batch is known, so it was named with this secret, and the rest is sent under the same name.
       if (outcomes.some(isUnknownRepeat)) outcomes = await sendAll({ ...origin, repeatOnly: false });
     }
     const refused = (index: number): void =>
@@ -105,7 +105,7 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
   }
 }
 
-/** Whether the caller may send these items at all, then what is wrong with them, all of it at once. */
+/** Checks the caller's scopes, then reports all violations at once. */
 function parse(request: FastifyRequest, caller: Caller): { key: string; body: Body } {
   const wrong: Violation[] = [];
   const key = collect(wrong, () => idempotencyKeyOf(request));
@@ -121,7 +121,7 @@ function parse(request: FastifyRequest, caller: Caller): { key: string; body: Bo
   return { key, body };
 }
 
-/** Of a batch of which everything is wrong, so many violations are named. */
+/** The maximum number of violations reported for a batch. */
 const maxViolations = 1000;
 
 function checkScopes(body: unknown, { scopes }: Caller): void {
@@ -137,7 +137,7 @@ function checkScopes(body: unknown, { scopes }: Caller): void {
   }
 }
 
-/** Ids that cannot exist: nobody needs to be asked. */
+/** Returns violations for malformed ids, which cannot exist, without asking a service. */
 function unknownAccounts({ items }: Body): Violation[] {
   return items.flatMap(({ transaction, transfer }, index) => {
     const { account_id } = transaction ?? {};
@@ -156,8 +156,8 @@ function accountOf({ transaction, transfer }: BodyItem): string {
 }
 
 /**
- * In atomic mode one command in the bucket of the batch, else one for each partition, in the bucket
- * of its first item.
+ * Returns one command in the bucket of the batch (atomic mode), or one per partition in the bucket of its first
+ * item.
  */
 function commandsOf(
   batch: { batch_id: string; mode: Body['mode']; count: number },
@@ -193,8 +193,8 @@ function commandsOf(
 }
 
 /**
- * What is decided, by index. Throws what is to be answered in its place: a refusal of the whole, or
- * that nobody can know.
+ * Returns the decided items by index. Throws a refusal of the whole batch, or service_unavailable if nothing is
+ * known.
  */
 function resultsOf(
   outcomes: Outcome[],
@@ -208,7 +208,7 @@ function resultsOf(
   }
   for (const { index, error } of results.values()) if (error?.code === 'destination_refused') destinationRefused(index);
   const refusals = outcomes.filter((outcome) => outcome.kind === 'refused');
-  // What was dead-lettered is looked into; what else there is stays as it was decided.
+  // Part of the batch was dead-lettered and needs an operator. The rest is decided and does not change.
   const [refused] = results.size === 0 ? refusals : refusals.filter(({ refusal }) => refusal.code !== 'internal_error');
   if (refused) throw refusedBatch(refused, destinationRefused);
   const stages = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.stage] : []));
@@ -227,7 +227,7 @@ function refusedBatch(
   return new Refused(refusal, replayed ? { 'idempotent-replayed': 'true' } : undefined);
 }
 
-/** An item as it is shown until its outcome is known. In atomic mode all items wait in the bucket of the batch. */
+/** Returns an item as shown while its outcome is unknown. In atomic mode all items are in the bucket of the batch. */
 function pendingItem(
   plan: ItemPlan,
   index: number,

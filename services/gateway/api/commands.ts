@@ -19,23 +19,26 @@ import { verificationOf } from './operations.ts';
 import { knownForm } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
-/** What a writing request becomes: one entry per command endpoint. */
+/** The command for a writing request, with what its response needs. There is one planner per command endpoint. */
 export interface Plan<N extends MessageName = MessageName> {
   name: N;
-  /** ce_id, and the idempotency record. */
+  /** The ce_id, which is also the idempotency record. */
   id: string;
   key: string;
-  /** Where the key's own bucket is not the one to wait in. */
+  /** The bucket, if it is not that of the key. */
   bucket?: number;
   data: MessageData<N>;
-  /** What a caller is told of a command whose outcome is not known. */
+  /** The ids that a caller receives if the outcome is unknown. */
   resource: Record<string, string>;
   location?: string;
-  /** The resource as it is shown until the outcome is known. `acceptedAt`: of the first request (acceptances.ts). */
+  /**
+   * Returns the resource to show while the outcome is unknown. `acceptedAt` is that of the first request
+   * (acceptances.ts).
+   */
   pending?(acceptedAt: Date): Transaction | Transfer;
-  /** Runs before a success is answered, and may add to what is shown. */
+  /** Runs before a success response and may extend the data. */
   finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
-  /** Where no reply came in time: the outcome as it can be read, if it can. */
+  /** Reads the outcome in another way if no reply arrived in time. */
   otherwise?(origin: Origin): Promise<Outcome | undefined>;
 }
 
@@ -43,10 +46,10 @@ export interface Input<B = unknown> {
   params: Record<string, string>;
   body: B;
   caller: Caller;
-  /** 128 bits that name the command: see ids.ts. */
+  /** The 128 bits of the command's id: see ids.ts. */
   bits: string;
   acceptedAt: Date;
-  /** The versions that If-Match names; undefined: any. */
+  /** The versions named by If-Match; undefined: any. */
   ifMatch?: string[] | undefined;
 }
 
@@ -55,20 +58,20 @@ type Body<S extends z.ZodType> = z.output<S>;
 export interface CommandDependencies {
   pepper: string;
   apiKeys: ApiKeys;
-  /** Longest life of a new key. */
+  /** The maximum lifetime of a new key. */
   keyMaxLifetimeMs: number;
   forwarder: Forwarder;
   fourEyes: FourEyes;
   secretKeys: SecretKeys;
 }
 
-/** What things are called is for the bank to say, not for its customers. Null gives none: it can take one away. */
+/** Only the bank sets an external_id, not its customers. Null sets none, but could remove one, so it counts. */
 function checkNames(caller: Caller, given: boolean): void {
   if (!given || caller.boundClientId === undefined) return;
   throw refuse('insufficient_scope', 'credentials bound to one client cannot give an external_id');
 }
 
-/** Who somebody is, the bank has seen on paper. */
+/** Only the bank changes the identity of a client, which it has verified. */
 function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): void {
   const named = identityFields.filter((field) => body[field] !== undefined);
   if (caller.boundClientId === undefined || named.length === 0) return;
@@ -76,8 +79,8 @@ function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): 
 }
 
 /**
- * How long a write of an API key waits until this gateway has seen it (contract: effective on every
- * gateway within 2 s).
+ * How long a request that changes an API key waits until this gateway has seen the change (contract: effective
+ * on every gateway within 2 s).
  */
 export const seenWithinMs = 2_000;
 
@@ -223,7 +226,7 @@ const moneyPlanners = {
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
     const original = knownForm('transaction', params['transaction_id']);
-    // Behind the original, which may still wait in its bucket.
+    // In the bucket of the original transaction, which may still be queued there.
     const bucket = bucketOfId(original);
     const transaction_id = idOf('transaction', inBucket(bits, bucket));
     const data = { transaction_id, reverses_transaction_id: original, reason: body.reason, ...namesOf(body) };
@@ -271,7 +274,7 @@ const deadLetterPlanners = {
   },
 };
 
-/** The ledger checks the books, and accounts the audit beside them: a part of the same verification, where it can. */
+/** The ledger checks the books, and accounts then checks the audit as part of the same verification, if it can. */
 function bookPlanners({ forwarder }: CommandDependencies) {
   return {
     verify_books({ bits, acceptedAt }: Input): Plan<'verify_books'> {
@@ -297,7 +300,10 @@ function bookPlanners({ forwarder }: CommandDependencies) {
   };
 }
 
-/** The secret is made here and shown once; only its hash travels. A replay answers the same body without it. */
+/**
+ * The secret is generated here and shown once; only its hash is sent. A repeat gets the same body without the
+ * secret.
+ */
 function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies) {
   const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown =>
     replayed ? data : { ...(data as ApiKey), api_key: apiKey };
@@ -345,7 +351,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
     }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
       const rotates_key_id = knownForm('key', params['key_id']);
       const key_id = idOf('key', bits);
-      // Its environment is the old key's: known here as soon as that key is.
+      // The environment is that of the old key, which this gateway may not know yet.
       const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', key_id);
       const maker_scopes = allScopes.filter((scope) => caller.scopes.has(scope));
       const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;
@@ -393,5 +399,5 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
   };
 }
 
-/** The planners as the routes call them: the body has been parsed by the endpoint's own schema. */
+/** A planner as called by the routes. The body was parsed by the endpoint's schema. */
 export type Planner = (input: Input) => Plan;

@@ -5,20 +5,19 @@ import { position } from '#libs/contracts/messages.ts';
 import { refuse } from '../http/errors.ts';
 
 /**
- * Opaque places in lists. A cursor is signed together with the list it was made for (endpoint,
- * path, filters, order), so that none but our own come back, and only to their own list. Every
- * gateway has the same secrets.
+ * Opaque positions in lists. A cursor is signed together with its list (endpoint, path, filters, order), so
+ * that only our own cursors are accepted, and only for their own list. All gateways have the same secrets.
  */
 export interface Cursors {
   make(list: string, next: Position): string;
-  /** Throws a Refused (invalid_cursor) for anything that `make` did not make for this list. */
+  /** Throws a Refused (invalid_cursor) for anything that `make` did not create for this list. */
   read(list: string, cursor: string): Position;
 }
 
 const signatureBytes = 16;
 const written = z.tuple([z.string(), z.string()]);
 
-/** `secrets`: the one that signs, and each that is accepted. */
+/** `secrets`: the one that signs, and all that are accepted. */
 export function createCursors(secrets: () => { first: string; all: readonly string[] }): Cursors {
   const sign = (secret: string, list: string, place: string): Buffer =>
     createHmac('sha256', secret)
@@ -37,7 +36,7 @@ export function createCursors(secrets: () => { first: string; all: readonly stri
     read(list, cursor) {
       const bytes = Buffer.from(cursor, 'base64url');
       const place = bytes.subarray(signatureBytes).toString();
-      // What decodes to the same bytes but is written otherwise is not a cursor of ours either.
+      // A different encoding of the same bytes is not accepted either.
       const isSignedBy = (secret: string): boolean =>
         timingSafeEqual(bytes.subarray(0, signatureBytes), sign(secret, list, place));
       const ours =
@@ -49,7 +48,7 @@ export function createCursors(secrets: () => { first: string; all: readonly stri
   };
 }
 
-/** Names a list: the same for the same endpoint, path, filters and order, whatever the limit. */
+/** Returns the name of a list: the same for the same endpoint, path, filters, and order, whatever the limit. */
 export function listName(path: string, query: Record<string, unknown>): string {
   const filters = Object.keys(query)
     .filter((name) => name !== 'limit' && name !== 'cursor' && query[name] !== undefined)

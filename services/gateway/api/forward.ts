@@ -18,45 +18,48 @@ import type { Breaker } from '../overload/breaker.ts';
 import { createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
 
-/** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
+/** The maximum time that a response waits for a reply (contract: Idempotency and time-outs). */
 export const replyWaitMs = 5_000;
-/** Until when the first service may begin a command. */
+/** The time within which the first service must start a command. */
 const deadlineMs = 30_000;
 
-/** Whose request a message belongs to. */
+/** The request to which a message belongs. */
 export interface Origin {
   caller: Caller;
   requestId: string;
   /** The caller's network address. */
   address?: string | undefined;
   traceparent: string | undefined;
-  /** Until when its answer may wait for replies (performance.now), however many it takes. */
+  /** Until when the response may wait for replies, however many (performance.now). */
   answerBy: number;
   idempotencyKey?: string | undefined;
   fingerprint?: string | undefined;
-  /** The service answers what it has kept under this id, and executes nothing. */
+  /** The service replies with the outcome stored under this id and executes nothing. */
   repeatOnly?: boolean | undefined;
-  /** The command must not begin later, in ms since 1970. */
+  /** The latest time at which the command may start, in ms since 1970. */
   notAfterMs?: number | undefined;
 }
 
 export interface Command {
   name: MessageName;
-  /** ce_id: the same on every repeat. */
+  /** The ce_id, the same on every repeat. */
   id: string;
-  /** What decides its order: commands of one key are taken one after the other. */
+  /** Commands with the same key are executed in order. */
   key: string;
-  /** Default: that of the key. */
+  /** The default is the bucket of the key. */
   bucket?: number | undefined;
   data: unknown;
-  /** The moment of acceptance: becomes created_at. */
+  /** The time of acceptance, which becomes created_at. */
   acceptedAt: Date;
 }
 
 export type Outcome =
   | { kind: 'done'; data: unknown; replayed: boolean }
   | { kind: 'refused'; refusal: Refusal; replayed: boolean }
-  /** not_sent: nothing was or will be executed. no_reply: the broker has it. unacknowledged, malformed: not known. */
+  /**
+   * not_sent: nothing was or will be executed. no_reply: the broker has the message. unacknowledged, malformed:
+   * unknown.
+   */
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
 
 export interface Behind {
@@ -66,8 +69,8 @@ export interface Behind {
 
 export interface Forwarder {
   /**
-   * Asks for data. `behind`: the commands of the ledger in this bucket of that topic, to be
-   * answered when they have been.
+   * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the
+   * commands before it.
    */
   query<N extends MessageName>(
     name: N,
@@ -84,7 +87,7 @@ export interface Forwarder {
 export interface ForwarderOptions {
   request: Requester['request'];
   loadShedding: Pick<LoadShedding, 'enter'>;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   prefix: string;
   logger: Logger;
@@ -95,7 +98,7 @@ export interface ForwarderOptions {
 const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
-/** Turns requests into messages and their replies into outcomes. Never rejects. */
+/** Converts requests to messages and their replies to outcomes. Its calls never reject. */
 export function createForwarder({
   request,
   loadShedding,
@@ -141,7 +144,7 @@ export function createForwarder({
     }
   };
 
-  /** The wait for a reply as a span of its own, below which everything lies that the message sets off. */
+  /** Wraps the wait for a reply in a span, which becomes the parent of everything that the message causes. */
   const traced = async (
     name: MessageName,
     topic: TopicName,
@@ -202,7 +205,7 @@ function idSequence(prefix: string): () => string {
 
 const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
-/** A command of the gateway's own, for whose reply nobody waits. */
+/** Encodes a command of the gateway itself that expects no reply. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
   return encodeCommand(command, { caller: nobody, requestId, traceparent: undefined }, prefix);
 }
@@ -216,7 +219,7 @@ function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefi
   );
 }
 
-/** Times as text. At full load several messages share a millisecond. */
+/** Formats times. Under full load, several messages share a millisecond. */
 function timeText(): (ms: number) => string {
   let [known, text] = [Number.NaN, ''];
   return (ms) => {
@@ -227,7 +230,7 @@ function timeText(): (ms: number) => string {
 
 const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeText()];
 
-/** A command or query as a message. Where the reply goes is added by the requester. */
+/** Encodes a command or query. The requester adds the reply address. */
 function encode(
   { name, id, key, data, acceptedAt }: Command,
   origin: Omit<Origin, 'answerBy'>,

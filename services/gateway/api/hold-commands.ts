@@ -8,7 +8,7 @@ import { knownForm } from './unknown-ids.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
 
-/** Holds: commands of one hold follow each other, because its id carries the bucket of its account. */
+/** Planners for holds. Commands for a hold are executed in order, because its id contains the bucket of its account. */
 export const holdPlanners = {
   place_hold({ params, body, bits }: Input<Body<typeof holdBodies.placeHold>>): Plan<'place_hold'> {
     const account_id = knownForm('account', params['account_id']);

@@ -4,37 +4,37 @@ import type { Outcome } from './forward.ts';
 import { derivedBits } from './ids.ts';
 
 /**
- * How requests with an Idempotency-Key get the ids of their commands while IDEMPOTENCY_SECRET is
- * rotated (docs/decisions/0047). All gateways change at one moment of the bank's clock, so that no
- * two of them name a new request differently; and before a request gets an id by the new secret,
- * the service that owns it is asked for a repeat by the old one.
+ * Determines the command ids of requests with an Idempotency-Key while IDEMPOTENCY_SECRET is rotated
+ * (docs/decisions/0047). All gateways switch at the same time by the bank's clock, so that they never derive
+ * different ids for a new request. Before a request gets an id from the new secret, the service is asked
+ * whether it knows the id from the old one.
  */
 export interface IdempotencySecrets {
-  /** The one for new things, and during a rotation the one before it. */
+  /** The secret for new ids and, during a rotation, the previous one. */
   secrets: readonly string[];
-  /** From when on the first is used, in ms since 1970; until then the second. */
+  /** When the first secret comes into use, in ms since 1970; until then the second one is used. */
   sinceMs?: number | undefined;
 }
 
-/** One try at a command: the next follows only where the service does not know this id and did nothing. */
+/** One attempt to send a command. The next one follows only if the service does not know this id and did nothing. */
 export interface Attempt {
   bits: string;
-  /** The service answers what it has kept under this id, and executes nothing. */
+  /** The service replies with the outcome stored under this id and executes nothing. */
   repeatOnly: boolean;
-  /** The command must not begin later, in ms since 1970. */
+  /** The latest time at which the command may start, in ms since 1970. */
   notAfterMs?: number | undefined;
 }
 
 /**
- * More than two clocks of the bank can differ by: each is compared with the database's, and known
- * to within half a second.
+ * More than any two of the bank's clocks can differ: each is compared with the database's clock to within half
+ * a second.
  */
 export const changeMs = 2_000;
 
 /**
- * PURE: the tries for a request, in their order. What is named by the old secret must begin before
- * the change; from `changeMs` behind it on, all that was so named is therefore known to its
- * service, or never will be executed. Between both nothing is new.
+ * Returns the attempts for a request, in order. A command named with the old secret must start before the
+ * change. From `changeMs` after it, such a command is known to its service or will never be executed. In
+ * between, nothing new is accepted. Pure.
  */
 export function attemptsOf(
   { secrets, sinceMs = -Infinity }: IdempotencySecrets,
@@ -55,18 +55,18 @@ export function attemptsOf(
   return nowMs < sinceMs + changeMs ? [repeat] : [repeat, attempt(current, false)];
 }
 
-/** Whether a service that was asked for a repeat alone knows of none. */
+/** Reports whether a service does not know the command of a repeat-only request. */
 export function isUnknownRepeat(outcome: Outcome): boolean {
   return outcome.kind === 'refused' && outcome.refusal.message === unknownRepeat.message;
 }
 
-/** For what refuses a try: false where its service does not know the id; throws everything else. */
+/** Returns false if the service does not know the id of an attempt; throws any other error. */
 export function unlessUnknownRepeat(error: unknown): false {
   if (error instanceof Refused && error.refusal.message === unknownRepeat.message) return false;
   throw error;
 }
 
-/** The secret for new things that need no history, and all that are accepted. */
+/** Returns the secret to use for values without history, and all secrets that are accepted. */
 export function inUse(
   { secrets, sinceMs = -Infinity }: IdempotencySecrets,
   nowMs: number,

@@ -1,13 +1,13 @@
 import { createHmac, hash, randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
-/** 128 bits in 32 hex digits for the id of a command, which is the id of what it creates. */
+/** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
-// Randomness is fetched for many ids at once: by the piece it costs more than all else of an id.
+// Random bytes are requested for many ids at once; one at a time they would cost more than the rest of an id.
 const pool = Buffer.alloc(16 * 256);
 let used = pool.length;
 
-/** Fresh ones: a UUIDv7, so that ids of one time lie together in an index. */
+/** Returns new bits: a UUIDv7, so that ids of the same time are close together in an index. */
 export function freshBits(): string {
   if (used >= pool.length) {
     randomFillSync(pool);
@@ -19,19 +19,22 @@ export function freshBits(): string {
 }
 
 /**
- * The same ones for every repeat of a request, on every gateway: caller, route and Idempotency-Key
- * name the command.
+ * Returns the bits for a request with an Idempotency-Key, derived from caller, route, and key: the same on
+ * every repeat and every gateway.
  */
 export function derivedBits(secret: string, actor: string, route: string, idempotencyKey: string): string {
   return createHmac('sha256', secret).update(`${actor}\0${route}\0${idempotencyKey}`).digest('hex').slice(0, 32);
 }
 
-/** SHA-256 (first 128 bits) over path parameters and the validated body: what makes two requests the same one. */
+/**
+ * Returns the first 128 bits of a SHA-256 over path parameters and validated body. Requests with the same
+ * fingerprint are the same request.
+ */
 export function fingerprint(params: Record<string, string>, body: unknown): string {
   return hash('sha256', canonicalJson([params, body]), 'hex').slice(0, 32);
 }
 
-/** JSON with sorted keys, in which an absent field and a null one are the same. */
+/** Serializes JSON with sorted keys. An absent field and a null one are the same. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }

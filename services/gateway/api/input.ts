@@ -8,8 +8,8 @@ import { refuseViolations } from '../http/errors.ts';
 type Issue = z.core.$ZodIssue;
 
 /**
- * Fields or parameters with their national phone numbers made international. `callingCode`:
- * DEFAULT_CALLING_CODE, if the bank has one.
+ * Converts national phone numbers in fields or parameters to international ones. `callingCode`:
+ * DEFAULT_CALLING_CODE, if configured.
  */
 export function internationalPhones<T>(fields: T, callingCode: string | undefined): T {
   if (callingCode === undefined || typeof fields !== 'object' || fields === null) return fields;
@@ -20,15 +20,15 @@ export function internationalPhones<T>(fields: T, callingCode: string | undefine
   return phones.length === 0 ? fields : { ...fields, ...Object.fromEntries(phones) };
 }
 
-/** The validated, normalised body. Throws a Refused that names every violation. */
+/** Returns the validated, normalized body. Throws a Refused that names every violation. */
 export function parseFields<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
-  // A number is an object here, so that no digit is lost; as the whole body it is as wrong as a text.
+  // Numbers are objects here, so that no digit is lost. A number as the whole body is treated like a string.
   const parsed = schema.safeParse(body instanceof NumberText ? body.text : body);
   if (parsed.success) return parsed.data;
   throw refuseViolations(allViolations(parsed.error, body, 'unknown_field'));
 }
 
-/** The validated query parameters. One that is unknown, given twice, or holds a NUL is refused by name. */
+/** Returns the validated query parameters. Refuses unknown and repeated parameters and values with NUL, by name. */
 export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string, unknown>): z.output<S> {
   const bad: Violation[] = [];
   for (const name in query) {
@@ -45,8 +45,8 @@ export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string,
 }
 
 /**
- * Every field once, with the first rule that it breaks: what follows from that (a text has too few
- * items) is not true of it.
+ * Returns each field once, with the first rule that it violates. Later rules would report consequences of the
+ * first.
  */
 function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: ErrorCode): Violation[] {
   const named = new Set<string>();
@@ -70,7 +70,7 @@ function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Viola
   return [violation(path, given?.success ? given.data : 'validation_failed', rule(issue, valueAt(input, issue.path)))];
 }
 
-/** A field is a dotted path; an item of a batch stands in brackets (contract: Batches). */
+/** A field is a dotted path; an item of a batch is in brackets (contract: Batches). */
 function violation(path: string[], code: ErrorCode, words: string): Violation {
   const field = path
     .join('.')
@@ -97,7 +97,7 @@ const kinds: Record<string, string> = {
   number: 'a number',
 };
 
-/** The rule that was broken, in words that follow the field's name. */
+/** Describes the violated rule, to follow the field's name. */
 function rule(issue: Issue, value: unknown): string {
   if (issue.code === 'custom') return issue.message;
   if (value === undefined && issue.path.length > 0) return 'is required';

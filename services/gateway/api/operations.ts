@@ -4,8 +4,8 @@ import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /**
- * How the bank is. It is asked when something is wrong: what does not answer is shown as such, and
- * fails nothing else.
+ * Reads the state of the bank. It is used when something is wrong, so a part that does not respond is reported
+ * as such and does not fail the others.
  */
 export async function readOperations(
   { origin }: ReadInput,
@@ -39,7 +39,10 @@ function answered<N extends 'get_ledger_operations' | 'get_accounts_operations'>
   return outcome.kind === 'done' ? (outcome.data as MessageResult<N>) : undefined;
 }
 
-/** PURE: the ledger's check of the books and that of the audit by accounts as one, as far as they belong together. */
+/**
+ * Combines the ledger's check of the books and accounts' check of the audit, if they belong to the same
+ * verification. Pure.
+ */
 export function verificationOf(books: BookCheck, audit: AuditCheck | null | undefined): Verification {
   if (audit?.verification_id !== books.verification_id) return { ...books, covers: ['books'] };
   const findings = [...books.findings, ...audit.findings];

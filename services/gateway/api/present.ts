@@ -1,22 +1,22 @@
 import { z } from 'zod';
 
-/** From the resources of messages to those of REST: the same, with money as JSON numbers. */
+/** Converts resources of messages to those of REST: the same fields, with money as JSON numbers. */
 
 type Present = (value: unknown) => unknown;
 
 const exactDigits = 15;
-// In V8 since Node 21, not in the compiler's library yet.
+// In V8 since Node 21, but not yet in the compiler's library.
 const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
 
 /**
- * A decimal string as a JSON number. Beyond 15 digits (Vault only) the text itself is written, so
- * that no digit is lost.
+ * Converts a decimal string to a JSON number. With more than 15 digits (Vault only) the text is written as it
+ * is, so that no digit is lost.
  */
 export function jsonNumber(decimal: string): unknown {
   return decimal.length <= exactDigits ? Number(decimal) : rawJSON(decimal);
 }
 
-/** A function that turns what the schema marks as money into numbers; undefined where it holds none. */
+/** Returns a function that converts the fields marked as money to numbers, or undefined if the schema has none. */
 export function presenterOf(schema: z.ZodType): Present | undefined {
   if (z.globalRegistry.get(schema)?.['money'] === true)
     return (value) => (typeof value === 'string' ? jsonNumber(value) : value);

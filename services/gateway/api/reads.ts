@@ -10,7 +10,7 @@ import { dataOf, isNotFound } from './answer.ts';
 import type { Behind, Forwarder, Origin } from './forward.ts';
 import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
 
-/** Reads, each made of one query or two. They answer data, or throw a Refused. */
+/** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 
 export interface ReadDependencies {
   forwarder: Forwarder;
@@ -22,27 +22,27 @@ export interface ReadDependencies {
 export interface ReadInput {
   params: Record<string, string>;
   query: Record<string, unknown>;
-  /** The place that the cursor names. */
+  /** The position in the cursor. */
   after: Position | undefined;
   origin: Origin;
-  /** Only the headers are asked for. */
+  /** True for a HEAD request. */
   isHead: boolean;
 }
 
 export interface Page {
   items: unknown[];
   next?: Position;
-  /** Of a search: false where the page ends because no more rows were looked at. */
+  /** For a search: false if the page ended because the scan limit was reached. */
   complete?: boolean | undefined;
 }
 
-/** One resource of which a part is a page. */
+/** A resource of which a part is paged. */
 export interface Document {
   item: unknown;
   next?: Position;
 }
 
-/** The ids of the path, all well formed. Throws the resource's own 404 otherwise. */
+/** Returns the ids in the path. Throws the 404 of the resource if one is malformed. */
 function pathIds(params: Record<string, string>): Record<string, string> {
   for (const name in params) {
     const kind = kindOfField[name];
@@ -51,7 +51,7 @@ function pathIds(params: Record<string, string>): Record<string, string> {
   return params;
 }
 
-/** A filter by an id that cannot exist: nothing is found, and nobody needs to be asked. */
+/** Reports whether a filter contains a malformed id. It matches nothing, so no service is asked. */
 function findsNothing(query: Record<string, unknown>): boolean {
   return Object.entries(query).some(([name, value]) => {
     const kind = kindOfField[name];
@@ -59,7 +59,7 @@ function findsNothing(query: Record<string, unknown>): boolean {
   });
 }
 
-/** A read that is one query: what it asks with are the path's ids and the parameters. */
+/** A read that is a single query with the ids of the path and the parameters. */
 export async function readOne(
   name: MessageName,
   { params, query, origin }: ReadInput,
@@ -91,7 +91,7 @@ export async function readPage(name: MessageName, input: ReadInput, deps: ReadDe
   return isSearch(name, data, boundClientId) ? deps.searches.run(actor, ask) : ask();
 }
 
-/** Master data from accounts, balance and the status that decides from the ledger, asked at the same time. */
+/** Combines master data from accounts with balance and status from the ledger, queried concurrently. */
 export async function readAccount({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<Account> {
   const account_id = knownForm('account', params['account_id']);
   const [master, balances] = await Promise.all([
@@ -102,7 +102,7 @@ export async function readAccount({ params, origin }: ReadInput, { forwarder }: 
   return withBalances([account], dataOf(balances) as LedgerAccount[])[0] as Account;
 }
 
-/** Accounts chooses the page, then one query gives every balance of it. */
+/** accounts selects the page; one query to the ledger then returns all its balances. */
 export async function readAccounts(input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const page = (await readPage('list_accounts', input, deps)) as MessageResult<'list_accounts'>;
   if (page.items.length === 0) return page;
@@ -116,7 +116,7 @@ export async function readAccounts(input: ReadInput, deps: ReadDependencies): Pr
   return { ...page, items: withBalances(page.items, dataOf(balances) as LedgerAccount[]) };
 }
 
-/** Never a balance left out: one that is missing is 503 for all (contract: Lists). */
+/** A balance is never omitted: if one is missing, the whole list is a 503 (contract: Lists). */
 function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Account[] {
   const byId = new Map(balances.map((balance) => [balance.account_id, balance]));
   return accounts.map((account) => {
@@ -126,7 +126,7 @@ function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Acc
   });
 }
 
-/** Every failure to fetch is a 500 with this message; only what the caller did wrong is answered otherwise. */
+/** Every failure to fetch the balance is a 500 with this message; errors of the caller keep their own status. */
 export async function readBalance({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
   const account_number = params['accountNumber'] ?? '';
   if (!/^[\x21-\x7e]{1,64}$/.test(account_number)) throw numberNotFound(account_number);
@@ -138,10 +138,9 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
 }
 
 /**
- * A transaction or transfer. One that the ledger does not know is asked for once more behind the
- * commands of its bucket, where the command that makes it may still wait, alone or in a batch. What
- * has been there has left a record, if only that it was dead-lettered: so an id that was answered
- * 202 is never a 404, whichever gateway is asked.
+ * Reads a transaction or transfer. If the ledger does not know it, the query is repeated behind the commands of
+ * its bucket, where its command may still be queued, alone or in a batch. Every command leaves a record, even
+ * if it is dead-lettered. An id that was answered with 202 is therefore never a 404, on any gateway.
  */
 export async function readPosting(
   kind: 'transaction' | 'transfer',
@@ -164,8 +163,8 @@ export async function readPosting(
 }
 
 /**
- * A batch, asked for like a posting: it is known as soon as one of its messages is decided, and its
- * id names the bucket of one.
+ * Reads a batch in the same way. It is known once one of its messages is decided, and its id contains the
+ * bucket of one.
  */
 export async function readBatch({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
   const batch_id = knownForm('batch', params['batch_id']);

@@ -5,27 +5,24 @@ import type { Caller } from '../access/caller.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 
 /**
- * Who of the staff, in person, saw what: recorded before it is shown. Reads by machines are not
- * recorded, but those of dead letters, which may hold anybody's data.
+ * Records which staff user read what, before it is shown. Reads by machines are not recorded, except those of
+ * dead letters, which may contain anyone's data.
  */
 
 const scopes = new Set<unknown>(['clients:read', 'accounts:read', 'transactions:read']);
 const further = new Set<EndpointName>(['search', 'get_timeline', 'get_dead_letter']);
 
-/** Whether the caller's reading it is recorded. */
+/** Reports whether a read by this caller is recorded. */
 export function isRecordedFor(name: EndpointName, { isStaff }: Caller): boolean {
   return isStaff === true || name === 'get_dead_letter';
 }
 
-/** Whether reading it shows something of customers. */
+/** Reports whether a read shows data of customers. */
 export function isRecorded(name: EndpointName, { method, scope }: Endpoint): boolean {
   return method === 'GET' && (scopes.has(scope) || further.has(name));
 }
 
-/**
- * Filters whose values stand in records: ids of the bank, words of enumerations, amounts and times.
- * All others may be personal.
- */
+/** The filters whose values are recorded: ids, enumerations, amounts, and times. Other values may be personal. */
 const shownFilters = new Set([
   'client_id',
   'account_id',
@@ -43,7 +40,7 @@ const shownFilters = new Set([
 ]);
 const ofPage = new Set(['limit', 'order', 'cursor']);
 
-/** PURE: what was asked for, without what may be personal. */
+/** Returns the filters of a request without values that may be personal. Pure. */
 export function filtersOf(query: Record<string, unknown>): Record<string, unknown> {
   const given = Object.entries(query).filter(([name, value]) => value !== undefined && !ofPage.has(name));
   return Object.fromEntries(given.map(([name, value]) => [name, shownFilters.has(name) ? value : '(given)']));
@@ -57,7 +54,7 @@ const idFields = {
   Holds: 'hold_id',
 } as const;
 
-/** PURE: the one thing that is shown, if it is one: that of the path, or the only row. */
+/** Returns the id of the resource that is shown, if it is a single one: that of the path, or of the only row. Pure. */
 function onlyId(data: unknown, tag: Endpoint['tag']): string | null {
   const only = Array.isArray(data) ? (data.length === 1 ? data[0] : undefined) : data;
   const field = tag === 'Administration' ? 'id' : idFields[tag as keyof typeof idFields];
@@ -65,7 +62,7 @@ function onlyId(data: unknown, tag: Endpoint['tag']): string | null {
   return typeof id === 'string' ? id : null;
 }
 
-/** Records the read of `data`, which is not shown where that fails: one record per request. */
+/** Records the read of `data`, one record per request. If that fails, the data is not shown. */
 export async function recordRead(
   auditRecords: AuditRecords,
   request: FastifyRequest,

@@ -6,15 +6,15 @@ import { plainAddress } from '../http/network.ts';
 import { givenTraceparent } from '../http/trace.ts';
 import { type Origin, replyWaitMs } from './forward.ts';
 
-/** What every route reads of its request. */
+/** What routes read from their request. */
 
-/** The caller that the gate has let in. */
+/** Returns the caller that the gate has authenticated. */
 export function callerOf(request: FastifyRequest): Caller {
   if (!request.caller) throw new TypeError('a route was reached without authentication');
   return request.caller;
 }
 
-/** Whose request it is. Called when it has arrived: the wait for replies counts from here. */
+/** Returns the origin of a request. Call it when the request has arrived, because the wait for replies starts here. */
 export function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
   return {
     caller: callerOf(request),
@@ -27,7 +27,7 @@ export function originOf(request: FastifyRequest, idempotencyKey?: string, bodyF
   };
 }
 
-/** Runs a check; its violations join those of the others, so that a caller is told all of them at once. */
+/** Runs a check and collects its violations, so that the caller receives all of them at once. */
 export function collect<T>(wrong: Violation[], check: () => T): T | undefined {
   try {
     return check();
@@ -40,14 +40,14 @@ export function collect<T>(wrong: Violation[], check: () => T): T | undefined {
 
 const keyForm = /^[\x20-\x7e]{1,255}$/;
 
-/** The caller's name for the request; undefined where it has none. Throws a Refused for what cannot be one. */
+/** Returns the Idempotency-Key, or undefined if there is none. Throws a Refused if it is invalid. */
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return undefined;
   const wrong = (rule: string) =>
     refuseViolations([{ field: 'Idempotency-Key', code: 'validation_failed', message: `Idempotency-Key ${rule}` }]);
   if (typeof key !== 'string' || !keyForm.test(key)) throw wrong('must have 1 to 255 printable ASCII characters');
-  // Several ones arrive joined by commas.
+  // Several headers arrive joined by commas.
   if (key.includes(',') && request.raw.headersDistinct['idempotency-key']?.length !== 1)
     throw wrong('is given more than once');
   return key;

@@ -36,18 +36,18 @@ import { readEvents } from './webhooks.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the gate before anything else looks at the request. */
+    /** Set by the gate before anything else reads the request. */
     caller: Caller | null;
-    /** Where requests are traced. */
+    /** Set if requests are traced. */
     span: Span | null;
   }
   interface FastifyContextConfig {
     endpoint?: EndpointName;
-    /** Each is needed. */
+    /** All of them are required. */
     scopes?: readonly Scope[];
     /**
-     * Answered without the credentials of the API: what holds no data, and the dashboard's pages,
-     * which ask for their session themselves.
+     * Needs no API credentials: resources without data, and the dashboard's pages, which check their session
+     * themselves.
      */
     public?: boolean;
   }
@@ -57,7 +57,7 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'searches'>, C
   cursors: Cursors;
   idempotencySecrets: IdempotencySecrets;
   apiVersion: string;
-  /** Of national phone numbers; undefined: they are refused. */
+  /** The calling code for national phone numbers; undefined: they are refused. */
   callingCode?: string | undefined;
   auditRecords: AuditRecords;
   letterhead: Letterhead;
@@ -66,7 +66,7 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'searches'>, C
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** One route per row of the endpoints table. */
+/** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = { ...given, searches: new Searches() };
   const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
@@ -152,7 +152,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
 
 type Ask = (input: ReadInput, deps: RouteDependencies & ReadDependencies) => Promise<unknown>;
 
-/** How an endpoint reads: the composed ones by hand, the rest by their message. */
+/** Returns how an endpoint reads: composed reads are written by hand, the others follow from their message. */
 function reader(name: EndpointName, endpoint: Endpoint): Ask {
   switch (name) {
     case 'get_account':
@@ -181,14 +181,14 @@ function reader(name: EndpointName, endpoint: Endpoint): Ask {
   return (input, deps) => (isPaged(endpoint) ? readPage : readOne)(message, input, deps);
 }
 
-/** The same request with the cursor of the next page (RFC 8288; relative to the request's URL). */
+/** Returns the Link to the next page: the same request with its cursor (RFC 8288; relative to the request's URL). */
 function nextLink(path: string, url: string, cursor: string, parameter = 'cursor'): string {
   const parameters = new URLSearchParams(url.slice(path.length));
   parameters.set(parameter, cursor);
   return `<${path}?${parameters.toString()}>; rel="next"`;
 }
 
-/** What may be said in the body of a write that takes none. */
+/** The accepted body of a write that takes none. */
 const noBody = z.strictObject({});
 
 function write(
@@ -268,7 +268,7 @@ function write(
   }
 }
 
-/** Of a plan that knows what else to ask, the last second of the wait is for that. */
+/** If the plan has another way to read the outcome, the last second of the wait is reserved for it. */
 async function command(plan: Plan & { acceptedAt: Date }, origin: Origin, forwarder: Forwarder): Promise<Outcome> {
   if (!plan.otherwise) return forwarder.command(plan, origin);
   const outcome = await forwarder.command(plan, { ...origin, answerBy: origin.answerBy - 1_000 });
@@ -279,11 +279,14 @@ async function command(plan: Plan & { acceptedAt: Date }, origin: Origin, forwar
 
 interface FailedContext {
   hasKey: boolean;
-  /** What is shown until the outcome is known. */
+  /** Returns what is shown while the outcome is unknown. */
   pending: () => unknown;
 }
 
-/** 503 when nothing was sent, 202 where the broker has the command and the endpoint knows Pending, else 504. */
+/**
+ * Responds with 503 if nothing was sent, 202 if the broker has the command and the endpoint supports Pending,
+ * otherwise 504.
+ */
 function answerFailed(
   reply: FastifyReply,
   endpoint: Endpoint,

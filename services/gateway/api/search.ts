@@ -4,7 +4,7 @@ import { refuse } from '../http/errors.ts';
 import { dataOf } from './answer.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
-/** Who may be shown what. */
+/** The scope required for each kind of hit. */
 const scopeOf: Record<SearchKind, Scope> = {
   client: 'clients:read',
   account: 'accounts:read',
@@ -13,7 +13,10 @@ const scopeOf: Record<SearchKind, Scope> = {
   audit_record: 'audit:read',
 };
 
-/** What both services find, of the kinds that the caller's scopes allow; neither is asked for what is not shown. */
+/**
+ * Returns what both services find, for the kinds that the caller's scopes allow. A service is not asked for
+ * other kinds.
+ */
 export async function search({ query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<SearchHit[]> {
   const { scopes, boundClientId } = origin.caller;
   if (boundClientId !== undefined)

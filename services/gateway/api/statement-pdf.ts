@@ -13,7 +13,7 @@ import { filtersOf, isRecordedFor } from './recorded-reads.ts';
 import { originOf } from './request.ts';
 import { knownForm } from './unknown-ids.ts';
 
-/** GET /accounts/:account_id/statement as a file: the whole period, as it can be printed. */
+/** GET /accounts/:account_id/statement as a PDF: the whole period, ready to print. */
 
 const pdf = 'application/pdf';
 
@@ -26,7 +26,7 @@ export interface PdfDependencies {
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** Answers a PDF to whoever asks for one, and by `json` everybody else. */
+/** Responds with a PDF if the request asks for one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: PdfDependencies): Handler {
   const make = createPdfMaker();
   return async (request, reply) => {
@@ -52,7 +52,7 @@ export function statementHandler(json: Handler, deps: PdfDependencies): Handler 
   };
 }
 
-/** PURE: whether this Accept names PDF, and nothing that it would rather have. */
+/** Reports whether this Accept header prefers PDF. Pure. */
 export function prefersPdf(accept = ''): boolean {
   const wanted = new Map(
     accept.split(',').map((part) => {
@@ -66,7 +66,7 @@ export function prefersPdf(accept = ''): boolean {
   return own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);
 }
 
-/** Every entry of the period. Each page may take as long as the reply to any request. */
+/** Reads every entry of the period. Each page may take as long as any reply. */
 async function wholeStatement(
   period: { account_id: string; from: string | undefined; to: string | undefined },
   origin: Origin,
@@ -91,7 +91,7 @@ function tooMany(count: number): Refused {
   return refuseViolations([{ field: 'from', code: 'validation_failed', message }]);
 }
 
-/** Name and address of whose account it is; nothing for a caller who may not read clients. */
+/** Returns the name and address of the account's owner, or nothing if the caller may not read clients. */
 async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder): Promise<string[]> {
   if (!origin.caller.scopes.has('clients:read')) return [];
   const account = dataOf(
@@ -103,7 +103,7 @@ async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder
   return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
 }
 
-/** A person of the staff who takes a file is recorded before it is given. */
+/** A download by a staff user is recorded before it is sent. */
 async function recordExport(
   request: FastifyRequest,
   { caller }: Origin,

@@ -2,7 +2,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { Refused } from '../http/errors.ts';
 import { quote, refuse } from '../http/errors.ts';
 
-/** A malformed id is an unknown one (contract: Envelope, ids, time): 404, without asking anybody. */
+/** A malformed id is unknown (contract: Envelope, ids, time): 404 without asking a service. */
 
 const notFoundCodes = {
   client: 'client_not_found',
@@ -20,7 +20,7 @@ const notFoundCodes = {
 
 export type ResourceKind = keyof typeof notFoundCodes;
 
-/** Which resource a parameter of that name names. */
+/** The resource that a parameter refers to, by the parameter's name. */
 export const kindOfField: Record<string, ResourceKind | undefined> = {
   client_id: 'client',
   account_id: 'account',
@@ -45,7 +45,7 @@ export function numberNotFound(accountNumber: string): Refused {
   return refuse('account_not_found', `account number ${quote(accountNumber)} not found`);
 }
 
-/** The id itself, if it has the form of one; else throws its 404. */
+/** Returns the id if it is well formed; otherwise throws its 404. */
 export function knownForm(kind: ResourceKind, id: string | undefined): string {
   if (id === undefined || !isId(kind, id)) throw notFound(kind, id ?? '');
   return id;

@@ -10,11 +10,14 @@ import { knownForm } from './unknown-ids.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
 
-/** A secret is made here and shown once; it travels and is kept sealed. A replay answers the same body without it. */
+/**
+ * The secret is generated here and shown once; it is sent and stored sealed. A repeat gets the same body
+ * without it.
+ */
 export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   const withSecret = (secret: string) => async (data: unknown, replayed: boolean) =>
     replayed ? data : { ...(data as object), secret };
-  /** A command about a webhook that is there. */
+  /** A command about an existing webhook. */
   const about = <N extends Plan['name']>(
     name: N,
     { params, bits }: Input,
@@ -74,7 +77,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   };
 }
 
-/** Events with the place from which to ask on. */
+/** Returns events and the cursor with which to continue. */
 export async function readEvents(
   { query, origin }: ReadInput,
   { forwarder }: ReadDependencies,

@@ -39,9 +39,9 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   maxConnections: number;
   trustProxy: string[];
   corsOrigins: string[];
-  /** What is served to callers; the dashboard calls the API from inside in any case. */
+  /** The routes served to callers. The dashboard calls the API inside the process and is not affected. */
   routes: readonly RouteGroup[];
-  /** Whom /.well-known/security.txt names; undefined: there is no such path. */
+  /** The contact in /.well-known/security.txt; undefined: the path does not exist. */
   securityContact?: string | undefined;
   /** undefined: there is no dashboard. */
   dashboard?: DashboardOptions | undefined;
@@ -49,32 +49,30 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   logger: Logger;
   metrics: GatewayMetrics;
   tracing?: Tracing | undefined;
-  /** True from the moment this process is told to stop: every answer then closes its connection. */
+  /** True once this process is stopping; every response then closes its connection. */
   isDraining?: () => boolean;
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Bytes of its body that have come. */
+    /** The number of received bytes of the body. */
     heldBytes: number;
   }
 }
 
-/**
- * Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids
- * of 10 KB in a path.
- */
+/** Large enough for a token of 64 KB, which is refused like any invalid token, and for ids of 10 KB in a path. */
 const maxHeaderBytes = 80 * 1024;
 
 const serverOptions = {
-  // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
+  // One child logger per request costs too much. What needs a log line is logged explicitly, with the request
+  // id.
   logger: false,
   genReqId: requestId,
   bodyLimit: 64 * 1024,
   ...patience,
   http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
-  // While it stops, requests on connections that are still open are answered, and the connections closed.
+  // While stopping, requests on open connections are answered, and the connections are then closed.
   return503OnClosing: false,
   routerOptions: { maxParamLength: maxHeaderBytes },
   rewriteUrl: originForm,
@@ -89,17 +87,17 @@ const securityHeaders = {
   'x-frame-options': 'DENY',
 };
 
-/** Successes of which a SIEM is told, besides what is refused. */
+/** Successful operations that are reported to a SIEM, in addition to refusals. */
 const toldToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key']);
 
-/** The public API as a function of what it depends on; it listens to nothing yet. */
+/** Creates the public API from its dependencies. It does not listen yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
   const { now } = deps.clock;
   const app = fastify({
     ...serverOptions,
     clientErrorHandler: (error, socket) => answerClientError(deps.logger, error, socket),
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
-    // What the router refuses is no request of a route yet, and passes no hook.
+    // What the router refuses is not yet a request of a route and passes no hook.
     frameworkErrors: (_error, request, reply) =>
       entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
@@ -124,7 +122,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     onCut: () => deps.metrics.connectionCut(),
   });
   app.server.on('request', rememberLatest);
-  // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
+  // For an unknown Expect, Node would respond with 417 and an empty body, before authentication.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   if (deps.tracing) traceRequests(app, deps.tracing);
   app.addHook('onRequest', entrance.onRequest);
@@ -138,7 +136,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     done();
   });
   app.setErrorHandler(answerError);
-  // Only what /docs does not hold comes so far: the entrance has refused every other unknown path.
+  // Only unknown paths below /docs get here; the entrance has refused all others.
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'there is no such path');
   });
@@ -160,7 +158,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
 
 type AnswerError = ReturnType<typeof errorHandler>;
 
-/** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
+/** Processes a request before its route: response headers, CORS, authentication, scopes. */
 function createEntrance(
   deps: AppDependencies,
   gate: ReturnType<typeof createGate>,
@@ -172,7 +170,7 @@ function createEntrance(
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
-    // So that no caller finds its idle connection cut in the middle of the next request.
+    // So that no client sends its next request on a connection that is about to be closed.
     if (deps.isDraining?.() === true) reply.header('connection', 'close');
     cors.mark(request, reply);
   };
@@ -215,14 +213,14 @@ function takeJsonOnly(app: FastifyInstance, held: HeldBodies): void {
   });
 }
 
-/** The path and query of a request target in absolute form (RFC 9112, 3.2.2: servers must take it). */
+/** Returns the path and query of a request target in absolute form, which servers must accept (RFC 9112, 3.2.2). */
 function originForm({ url = '/' }: IncomingMessage): string {
   return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
 const requestIdForm = /^[\x20-\x7e]{1,128}$/;
 
-/** The caller's own X-Request-Id, or a new one. */
+/** Returns the caller's X-Request-Id, or a new one. */
 function requestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
@@ -232,7 +230,7 @@ function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependen
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
     logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
-    // Fastify closes the connection for a body that it cannot take; what is left of it is dropped
+    // Fastify closes the connection after refusing a body; here the rest of the body is read and dropped
     // instead (receiveBody).
     if (isDraining?.() !== true) reply.removeHeader('connection');
     metrics.refused(refusal.code);

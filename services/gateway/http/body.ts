@@ -9,27 +9,28 @@ const colon = 0x3a;
 const minus = 0x2d;
 const zero = 0x30;
 const nine = 0x39;
-/** Brackets are braces without this bit. */
+/** The bit that distinguishes braces from brackets. */
 const braceBit = 0x20;
 const opening = 0x7b;
 const closing = 0x7d;
-/** Of brackets and braces: far more than any body has, far fewer than the stack takes. */
+/** The maximum nesting: far more than any body needs, and far less than the stack allows. */
 const maxDepth = 64;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * A JSON body with its numbers as they were written (contract: Money). Undefined for an empty one.
- * Throws a Refused (malformed_json) for what is not JSON in UTF-8, duplicate keys, `__proto__`,
+ * Parses a JSON body and keeps the source text of its numbers (contract: Money). Returns undefined for an empty
+ * body. Throws a Refused (malformed_json) for input that is not JSON in UTF-8, duplicate keys, `__proto__`,
  * `constructor.prototype`, lone surrogates, NUL, and more than 64 levels.
  */
 export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
   const text = bytes.toString('utf8');
-  // Before it is parsed: thousands of levels would fill the stack.
+  // Checked before parsing, because thousands of levels would overflow the stack.
   const { colons, depth, marked } = scan(text);
   if (depth > maxDepth) throw malformed('the body is nested too deeply');
-  // Only an escape can bring in what UTF-8 or JSON itself does not allow. From here on NUL marks the numbers alone.
+  // Only an escape can produce characters that UTF-8 or JSON does not allow. From here on, NUL marks only
+  // numbers.
   if (text.includes('\\u')) checkTexts(parseJson(text));
   const members = { count: 0 };
   const value = unmark(parseJson(marked), members);
@@ -40,9 +41,9 @@ export function parseBody(bytes: Buffer): unknown {
 type Received = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Reads a body of at most `limit` bytes. `onBytes` is told of what comes, and says what is to be
- * answered in its place. Where it is refused before it has come as a whole, the rest is read and
- * dropped: a caller who is still sending would not see the answer.
+ * Reads a body of at most `limit` bytes. `onBytes` is called with the received bytes and may return a refusal.
+ * After a refusal the rest of the body is read and dropped, because a client that is still sending would not
+ * see the response.
  */
 export function receiveBody(
   payload: IncomingMessage,
@@ -72,10 +73,7 @@ function tooLarge(limit: number) {
   return refuse('body_too_large', `the body must not exceed ${limit / 1024} KiB`);
 }
 
-/**
- * Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read
- * as something else.
- */
+/** Throws a Refused (unsupported_media_type) for a compressed body, which would be misread. */
 export function checkCodings({
   'content-encoding': content = '',
   'transfer-encoding': transfer = 'chunked',
@@ -88,7 +86,7 @@ function malformed(message: string) {
   return refuse('malformed_json', message);
 }
 
-/** Without V8's own words, which quote the text: the body of a bank's caller stands in no answer and no log. */
+/** V8's message is not used, because it quotes the text, which must not appear in responses or logs. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -98,8 +96,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * The value with its marked numbers as they were written; counts the members of its objects. Throws
- * for keys that are not allowed.
+ * Converts marked numbers back to their source text and counts the members of objects. Throws for keys that are
+ * not allowed.
  */
 function unmark(value: unknown, members: { count: number }): unknown {
   if (typeof value === 'string') return isMarked(value) ? new NumberText(value.slice(1)) : value;
@@ -136,9 +134,9 @@ function checkTexts(value: unknown): void {
 }
 
 /**
- * What stands outside of strings: colons, which are the members as they were written, and how deep
- * brackets go; and the text with each number as a string that begins with NUL. It is JSON where the
- * text is, and otherwise only where a number is a key.
+ * Scans what is outside strings: counts colons (the members as written) and nesting, and returns the text with
+ * each number as a string that starts with NUL. The result is valid JSON if the text is, and otherwise only if
+ * a number is used as a key.
  */
 function scan(text: string): { colons: number; depth: number; marked: string } {
   let [colons, level, depth, from] = [0, 0, 0, 0];

@@ -17,24 +17,21 @@ const malformed = refusal('validation_failed', 'the request is not valid HTTP');
 
 const latest = new WeakMap<Socket, ServerResponse>();
 
-/** Told of every request, so that what goes wrong on its connection can be told apart from it. */
+/** Call for every request, so that a later error on its connection can be attributed. */
 export function rememberLatest({ socket }: IncomingMessage, response: ServerResponse): void {
   latest.set(socket, response);
 }
 
-/**
- * Told of every answer: with its request complete, nothing of the two can be asked for again, and
- * they need not be kept.
- */
+/** Call for every response. Once the request is complete, neither needs to be kept. */
 export function forgetLatest({ socket, complete }: IncomingMessage): void {
   if (complete) latest.delete(socket);
 }
 
 /**
- * Answers what never became a request with the one error body, then closes the connection. What
- * follows a request that is still being worked on gets no answer: the caller would take it for that
- * of the request. That one is answered, then the connection closed. A request that has its answer,
- * and whose body goes wrong afterwards, gets no second one.
+ * Responds to something that never became a request with the usual error body, and closes the connection. If an
+ * earlier request on the connection is still being processed, the client would mistake this response for that
+ * request's, so only that request is answered before the connection is closed. A request that has been
+ * answered, and whose body then fails, gets no second response.
  */
 export function answerClientError(logger: Logger, error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;

@@ -3,39 +3,38 @@ import type { Socket } from 'node:net';
 import { networkOf } from './network.ts';
 
 /**
- * How long a connection may take its time. Whoever drips headers or a body is answered 408 and cut
- * within 13 s: each bound plus the second between two looks.
+ * Connection timeouts. A client that sends headers or a body too slowly gets a 408 and is disconnected within
+ * 13 s: each timeout plus the second between two checks.
  */
 export const patience = {
   requestTimeout: 12_000,
-  // Nothing sent and nothing taken for so long, in the middle of a request or an answer. No reply
-  // is waited for as long.
+  // The maximum inactivity in the middle of a request or response, in ms. No reply takes as long.
   connectionTimeout: 30_000,
-  // Longer than the idle time-out of the usual load balancer, so that it is the one to close.
+  // Longer than the idle timeout of common load balancers, so that the load balancer closes the connection.
   keepAliveTimeout: 72_000,
 } as const;
 
 export const httpPatience = { headersTimeout: 10_000, connectionsCheckingInterval: 1_000 } as const;
 
 export interface ConnectionBounds {
-  /** Of all addresses together; a tenth of them may be of one. */
+  /** The maximum number of connections of all addresses; one address may have a tenth of it. */
   max: number;
-  /** A proxy in front of the gateway: the callers behind it are many, so that the bound per address is not theirs. */
+  /**
+   * Reports whether the address is a proxy in front of the gateway. It carries many callers, so the limit per
+   * address does not apply.
+   */
   isProxy: (address: string) => boolean;
-  /** Told of each connection that is closed to make room. */
+  /** Called for each connection that is closed to make room. */
   onCut: () => void;
 }
 
-/** The response that Node has under way on this connection; it has no public name. */
+/** A socket with Node's current response, which has no public name. */
 export type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-/** Bytes that had come on a connection when its last request was answered. */
+/** The bytes received on a connection when its last request was answered. */
 const bytesAnswered = new WeakMap<Socket, number>();
 
-/**
- * Told of every answer, so that a connection which waits for its next request is known from one in
- * the middle of it.
- */
+/** Call for every response, so that idle connections can be distinguished from those with an unfinished request. */
 export function markAnswered({ socket }: IncomingMessage): void {
   bytesAnswered.set(socket, socket.bytesRead);
 }
@@ -47,8 +46,8 @@ function stateOf(socket: ServerSocket): 'unfinished' | 'idle' | 'working' {
 }
 
 /**
- * The oldest connection with an unfinished request, else the oldest idle one; undefined where all
- * are being worked on.
+ * Returns the oldest connection with an unfinished request, otherwise the oldest idle one; undefined if all
+ * requests are being processed.
  */
 function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
   let idle: Socket | undefined;
@@ -61,13 +60,13 @@ function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
 }
 
 /**
- * Bounds the connections of one address, and of all together. Beyond a bound an older connection of
- * that address (of the address that has most) is closed for the new one; where all of them are
- * being worked on, the new one is.
+ * Limits the connections per address and in total. Above a limit, an older connection of that address (in
+ * total: of the address with the most) is closed for the new one. If all of them are being processed, the new
+ * one is closed.
  */
 export function boundConnections(server: Server, { max, isProxy, onCut }: ConnectionBounds): void {
   const perAddress = Math.max(1, Math.floor(max / 10));
-  /** The oldest connection of each address first. */
+  /** The oldest connection of each address comes first. */
   const byAddress = new Map<string, Set<Socket>>();
   let count = 0;
   const add = (address: string, socket: Socket): void => {

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /**
- * CORS for an API whose credentials travel in headers, never in cookies. By hand, because @fastify/cors answers every
- * OPTIONS request without credentials, and only a preflight may be.
+ * CORS for an API that authenticates by headers, never by cookies. Written by hand, because @fastify/cors
+ * answers every OPTIONS request without credentials, which is only allowed for a preflight.
  */
 export interface Cors {
-  /** Headers of any answer to a page of an allowed origin. */
+  /** Sets the headers of a response to a page of an allowed origin. */
   mark(request: FastifyRequest, reply: FastifyReply): void;
   isPreflight(request: FastifyRequest): boolean;
   answerPreflight(request: FastifyRequest, reply: FastifyReply): FastifyReply;

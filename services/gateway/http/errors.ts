@@ -4,7 +4,7 @@ import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
 import { errorCodes, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { plainAddress } from './network.ts';
 
-/** An answer other than success, on its way to the error handler. Its refusal is made for callers' eyes. */
+/** An error response, thrown to the error handler. Its refusal may be shown to callers. */
 export class Refused extends Error {
   override name = 'Refused';
   readonly refusal: Refusal;
@@ -27,12 +27,12 @@ export function refuseViolations(errors: Violation[]): Refused {
 
 const longestQuote = 80;
 
-/** What a caller sent, short enough to be quoted in a message. */
+/** Shortens a caller's input so that a message can quote it. */
 export function quote(text: string): string {
   return text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text;
 }
 
-/** The error body (contract: Errors), as JSON text. */
+/** Returns the error body (contract: Errors) as JSON text. */
 export function errorBody({ code, message, errors, details }: Refusal, requestId: string): string {
   return JSON.stringify({ status: 'error', message, code, request_id: requestId, errors, details });
 }
@@ -47,7 +47,7 @@ const challenges: Partial<Record<ErrorCode, Record<string, string>>> = {
   rate_limited: retryAfter,
 };
 
-/** Sends the one error body with the status that the table gives its code, and the headers that go with it. */
+/** Sends the error body with the status of its code and the given headers. */
 export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Record<string, string>): FastifyReply {
   const own = challenges[given.code];
   if (own) reply.headers(own);
@@ -56,7 +56,7 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
 }
 
-/** What the line of a refused or failed request says; null is what the request did not come far enough to have. */
+/** The log line of a refused or failed request. A field is null if the request failed before it was known. */
 interface RefusedLine {
   request_id: string;
   method: string | null;
@@ -64,14 +64,11 @@ interface RefusedLine {
   status: number;
   code: ErrorCode;
   caller: string | null;
-  /** Not `address`, which is a client's, and hidden in every log. */
+  /** Not named `address`, which is a client's field and hidden in every log. */
   caller_address: string;
 }
 
-/**
- * The one line of a request that was refused or failed; at level error where it is a fault of ours,
- * whose cause is then given.
- */
+/** Logs a refused or failed request; at level error, with the cause, if it is our fault. */
 export function writeRefused(logger: Logger, line: RefusedLine, error?: unknown): void {
   const what = line.status < 500 ? 'a request was refused' : 'a request failed';
   const isOurs = error !== undefined && line.status >= 500;
@@ -79,8 +76,8 @@ export function writeRefused(logger: Logger, line: RefusedLine, error?: unknown)
 }
 
 /**
- * The line of this request, by which its request id is found; that a resource is not there leaves
- * none. `status` where a page has another one than the code.
+ * Logs this request, so that it can be found by its request id. A resource that does not exist is not logged.
+ * `status` is set if a page has another status than its code.
  */
 export function logRefused(
   logger: Logger,
@@ -105,14 +102,14 @@ export function logRefused(
   );
 }
 
-/** What fastify refuses by itself, by its error code; the rest of its 4xx is a malformed request. */
+/** The errors that fastify itself reports, by error code. Its other 4xx errors are malformed requests. */
 const ofFastify: Record<string, Refusal> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal('unsupported_media_type', 'the Content-Type must be application/json'),
   FST_ERR_CTP_BODY_TOO_LARGE: refusal('body_too_large', 'the body must not exceed 64 KiB'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal('malformed_json', 'the body is not as long as its Content-Length says'),
 };
 
-/** The refusal that an error stands for; undefined for what is a fault of ours. */
+/** Returns the refusal for an error, or undefined if the error is our fault. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refused) return error.refusal;
   if (!(error instanceof Error)) return undefined;

@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 
 /**
- * PURE: what counts as one address. Whoever has an IPv6 address has a /64 of them, so that counts
- * as one; an IPv4 address that is written as an IPv6 one is the IPv4 address.
+ * Returns the network that counts as one address: a /64 for IPv6, because one user has all of it, and the IPv4
+ * address for an IPv4-mapped one. Pure.
  */
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%', 1);
@@ -22,7 +22,7 @@ export function networkOf(address: string): string {
     .join(':')}::/64`;
 }
 
-/** The 16-bit groups of a part of an address; the last one may be written as IPv4. */
+/** Returns the 16-bit groups of part of an address, whose last group may be IPv4. */
 function groupsOf(part: string): number[] {
   if (part === '') return [];
   return part.split(':').flatMap((group) => {
@@ -32,7 +32,7 @@ function groupsOf(part: string): number[] {
   });
 }
 
-/** An address as it is shown: IPv4 that is written as IPv6 is IPv4. */
+/** Returns an address as shown: an IPv4-mapped address as IPv4. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Tracing, traceparentForm } from '#libs/service/tracing.ts';
 
-/** The caller's own, where it is one. */
+/** Returns the caller's traceparent if it is valid. */
 export function givenTraceparent({ headers: { traceparent } }: FastifyRequest): string | undefined {
   return typeof traceparent === 'string' && traceparentForm.test(traceparent) ? traceparent : undefined;
 }
 
-/** A span for each request to a route of the API, from its first hook to the end of its answer. */
+/** Creates a span for each request to an API route, from its first hook to the end of its response. */
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const { endpoint } = request.routeOptions.config;

@@ -6,25 +6,25 @@ import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
 /**
- * What this process counts. Labels are endpoints, statuses, codes and message names: few values,
+ * What this process counts. Labels are endpoints, statuses, codes, and message names, so they have few values,
  * whatever callers send.
  */
 export interface GatewayMetrics {
   answered(endpoint: string, status: number, seconds: number): void;
   refused(code: string): void;
-  /** Refused before anything of it was looked at: load shedding, or a wrong clock. */
+  /** Counts a request that was rejected before it was examined, because of load or a wrong clock. */
   shed(reason: string): void;
   replied(message: string, seconds: number): void;
   lateReply(): void;
-  /** A state of an API key that accounts has not signed. */
+  /** Counts a state of an API key without a valid signature of accounts. */
   forgedKeyState(): void;
-  /** Something that a SIEM asks about. Actions are those of our routes. */
+  /** Counts an activity of interest to a SIEM. Actions are those of our routes. */
   activity(action: string, outcome: string): void;
-  /** Payments refused because of one destination, the most of any, between the last two summaries. */
+  /** Sets the largest number of payments refused because of a single destination, between the last two summaries. */
   destinationRefusals(most: number): void;
-  /** A connection was closed to make room for another one. */
+  /** Counts a connection that was closed to make room for another one. */
   connectionCut(): void;
-  /** The last minute of this process. */
+  /** Returns the last minute of this process. */
   recent(): Operations['requests'];
 }
 
@@ -58,7 +58,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     'What a SIEM is told of: refused credentials and permissions, sign-ins, API keys, exports',
     ['action', 'outcome'],
   );
-  // There from the start: an increase from nothing to the first one is none to Prometheus.
+  // Initialized, because Prometheus does not count the first increment of a new series as an increase.
   for (const action of ['create_api_key', 'rotate_api_key', 'revoke_api_key', 'export', 'sign_in'])
     activities.inc({ action, outcome: 'success' }, 0);
   let destinationRefusals = 0;
@@ -99,7 +99,7 @@ export interface GatewayState {
   forwarder: Forwarder;
 }
 
-/** What is read at each scrape. */
+/** Measures what is read at each scrape. */
 export function measureGateway(metrics: Metrics, { requester, publisher, consumerLag, forwarder }: GatewayState): void {
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
@@ -112,7 +112,7 @@ export function measureGateway(metrics: Metrics, { requester, publisher, consume
         .breakers()
         .map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })),
   );
-  // Here and not in the consumers: it must be seen where they are gone.
+  // Measured here and not in the consumers, because it must be visible when they are gone.
   metrics.gauges(
     'consumer_lag_messages',
     "Messages that a group of the bank's own has not committed, the same in every gateway",

@@ -10,7 +10,7 @@ interface Slot {
   slowest_s: number;
 }
 
-/** How many requests this process answered in the last minute, and how fast; the second that runs is left out. */
+/** Counts the requests of the last minute and their durations, excluding the current second. */
 export function createRecentRequests(nowMs: () => number = () => performance.now()) {
   const empty = (second: number): Slot => ({ second, count: 0, server_errors: 0, total_s: 0, slowest_s: 0 });
   const slots = Array.from({ length: windowSeconds + 1 }, () => empty(-windowSeconds));

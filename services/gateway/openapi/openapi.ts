@@ -12,26 +12,26 @@ import { explained, meaningOf } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
-/** The OpenAPI 3.1 document: nothing in it is written twice, it is the endpoints table in other words. */
+/** Builds the OpenAPI 3.1 document from the endpoints table. */
 
-const description = `Core banking: clients, accounts, transactions and transfers in double-entry accounting.
+const description = `Core banking: clients, accounts, transactions, and transfers with double-entry accounting.
 
 Amounts are JSON numbers with at most the decimal places of their currency. Times are ISO 8601 UTC. Success bodies are
-\`{status: "success", data}\`, errors \`{status: "error", message, code, request_id}\`; which HTTP status a code has is the
-same everywhere. Lists are newest first; the \`Link\` header (rel="next") names the next page. A POST with an
-\`Idempotency-Key\` can be repeated: it is done once, and every repeat gets the first outcome.`;
+\`{status: "success", data}\`, error bodies \`{status: "error", message, code, request_id}\`; each code always has the same
+HTTP status. Lists are sorted newest first; the \`Link\` header (rel="next") refers to the next page. A POST with an
+\`Idempotency-Key\` can be repeated: it is executed once, and every repeat returns the first outcome.`;
 
 const tags: Record<Endpoint['tag'], string> = {
-  Health: 'Whether the service runs',
-  Clients: 'People and organisations that have accounts',
-  Accounts: 'Accounts, their status, balances, entries and statements',
-  Transactions: 'Deposits, withdrawals, and what was booked on an account',
-  Transfers: 'Money from one account to another',
-  Holds: 'Money of an account that is set aside for later',
+  Health: 'Health check',
+  Clients: 'People and organizations that have accounts',
+  Accounts: 'Accounts, their status, balances, entries, and statements',
+  Transactions: 'Deposits, withdrawals, and all postings on an account',
+  Transfers: 'Movements between two accounts',
+  Holds: 'Reserved money on an account',
   Batches: 'Many postings in one request',
-  Events: 'What happened, to be asked for again and again',
-  Webhooks: 'What happened, sent to a URL',
-  Administration: 'What staff and operators need: API keys, audit, approvals, dead letters, verification',
+  Events: 'Polling for events',
+  Webhooks: 'Sending events to a URL',
+  Administration: 'For staff and operators: API keys, audit log, approvals, dead letters, verification',
 };
 
 /** Components of those sections that something refers to. */
@@ -76,7 +76,7 @@ function wholeDocument(version: string): Json {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'A JWT of the identity provider; `scope` holds the permissions',
+          description: 'A JWT of the identity provider; `scope` contains the permissions',
         },
         api_key: {
           type: 'apiKey',
@@ -106,18 +106,24 @@ const headerComponents: Record<string, Json> = {
   ETag: { description: 'The version of the resource, for If-Match', required: true, schema: text },
   Link: { description: 'The next page, rel="next"; absent on the last one', schema: text },
   RetryAfter: { description: 'Seconds to wait', required: true, schema: count },
-  RetryAfterIfPending: { description: 'Seconds to wait, where the outcome is under way', schema: count },
-  Replayed: { description: 'true where this answers a repeat', schema: { type: 'string', const: 'true' } },
+  RetryAfterIfPending: { description: 'Seconds to wait, if the outcome is pending', schema: count },
+  Replayed: {
+    description: 'true if this is the response to a repeated request',
+    schema: { type: 'string', const: 'true' },
+  },
   Challenge: { description: 'How to authenticate', required: true, schema: text },
-  RateLimitLimit: { description: 'Requests a minute of this caller; absent where there is no limit', schema: count },
-  RateLimitRemaining: { description: 'How many of them are left', schema: count },
-  RateLimitReset: { description: 'Seconds until they start over', schema: count },
+  RateLimitLimit: {
+    description: 'Requests per minute allowed for this caller; absent if there is no limit',
+    schema: count,
+  },
+  RateLimitRemaining: { description: 'Requests left in the current window', schema: count },
+  RateLimitReset: { description: 'Seconds until the window ends', schema: count },
 };
 const idempotencyKey: Json = {
   name: 'Idempotency-Key',
   in: 'header',
   schema: { type: 'string', maxLength: 255, pattern: '^[!-~]([ -~]*[!-~])?$' },
-  description: 'Makes the request repeatable: one key, one outcome',
+  description: 'Makes the request safe to repeat: every repeat with the same key returns the same outcome',
 };
 const headerParameters: Record<string, Json> = {
   RequestId: {
@@ -125,13 +131,13 @@ const headerParameters: Record<string, Json> = {
     in: 'header',
     schema: text,
     description:
-      'Taken over into logs, events and answers when it has 1 to 128 printable ASCII characters, else replaced',
+      'Used in logs, events, and responses if it has 1 to 128 printable ASCII characters; otherwise replaced',
   },
   IfMatch: {
     name: 'If-Match',
     in: 'header',
     schema: text,
-    description: 'The ETag of the version that may be changed, or several; any other version is 412',
+    description: 'One or more ETags; the resource is changed only if it has one of them, otherwise the response is 412',
   },
   IdempotencyKey: idempotencyKey,
   RequiredIdempotencyKey: { ...idempotencyKey, required: true },
@@ -215,7 +221,7 @@ function requestBody(name: EndpointName, { body }: Endpoint): Json {
 }
 
 const successStatus = { type: 'string', const: 'success', description: 'Always success' };
-const described = (data: Json): Json => ({ ...data, description: 'What was asked for, or made' });
+const described = (data: Json): Json => ({ ...data, description: 'The requested or created resource' });
 
 /** The body of a success, around the resource. */
 function envelope(name: EndpointName, { result, shape, message }: Endpoint): Json {
@@ -228,7 +234,7 @@ function envelope(name: EndpointName, { result, shape, message }: Endpoint): Jso
       properties: {
         status: successStatus,
         data: described(data),
-        cursor: { type: 'string', description: 'Where to go on: give it as `after`' },
+        cursor: { type: 'string', description: 'The position after this page; pass it as `after`' },
       },
       required: ['status', 'data', 'cursor'],
     };
@@ -238,7 +244,7 @@ function envelope(name: EndpointName, { result, shape, message }: Endpoint): Jso
           complete: {
             type: 'boolean',
             description:
-              'Only where the list is one that no index confines: false where its page ends because no more rows were looked at; the Link goes on from there',
+              'Only for searches without an index: false if the page ended because the scan limit was reached; the Link continues from there',
           },
         }
       : {};
@@ -289,7 +295,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
       'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) },
     };
     answers['202'] = {
-      description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`,
+      description: `Accepted; the outcome of ${name} is not known yet: poll Location`,
       headers: waiting,
       content: unfinished,
       ...links(name),
@@ -299,7 +305,8 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   return answers;
 }
 
-const awaitsApproval = 'A second person must approve it (FOUR_EYES): nothing has happened; its approval is at Location';
+const awaitsApproval =
+  'A second person must approve it (FOUR_EYES); nothing was executed, and the approval is at Location';
 
 /** 202 with an Approval, besides what else it may hold. */
 function withApproval(pending: Json | undefined): Json {
@@ -330,7 +337,7 @@ function withApproval(pending: Json | undefined): Json {
   const both = {
     'application/json': { schema: { anyOf: [schema, approvalBody] }, examples: { ...ofPending, ...examples } },
   };
-  // Nobody is told when to ask again where a person decides.
+  // There is no Retry-After while a person decides.
   const { 'Retry-After': _later, ...common } = own;
   return {
     ...rest,

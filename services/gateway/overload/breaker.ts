@@ -1,25 +1,28 @@
 import CircuitBreaker from 'opossum';
 import type { Logger } from 'pino';
 
-/** Fires a request; rejects at once, with an error for which `isRefused` is true, while the service does not reply. */
+/** Runs a request. Rejects at once, with an error for which `isRefused` is true, while the service does not reply. */
 export type Breaker<Reply> = CircuitBreaker<[() => Promise<Reply>], Reply>;
 
 export interface BreakerOptions {
   name: string;
   logger: Logger;
-  /** Whether an error of a request means that the service kept silent (and not, say, that Kafka was away). */
+  /**
+   * Reports whether an error means that the service did not reply, as opposed to, for example, an unreachable
+   * broker.
+   */
   isSilence(error: unknown): boolean;
 }
 
-/** Waits that ended without a reply for so long, and no reply in between, open the breaker. */
+/** The breaker opens if waits have ended without reply for this long, with no reply in between. */
 const silentMs = 3_000;
 const halfOpenAfterMs = 1_000;
 
 /**
- * A circuit breaker that opens when a service stays silent. Opossum opens by the share of requests
- * that fail, but here a request fails only after seconds of waiting, so that share says nothing of
- * the service: one reply shows that it is there. A refusal is a reply like any other. Open, it
- * tries one request after a second; any reply closes it.
+ * Creates a circuit breaker that opens when a service does not reply. Opossum opens by the share of failed
+ * requests, but here a request fails only after seconds of waiting, so that share says little: a single reply
+ * shows that the service is alive. A refusal is a reply too. While open, the breaker tries one request per
+ * second; any reply closes it.
  */
 export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions): Breaker<Reply> {
   const circuit: Breaker<Reply> = new CircuitBreaker((request: () => Promise<Reply>) => request(), {
@@ -45,5 +48,5 @@ export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions
   return circuit;
 }
 
-/** Whether the breaker itself has refused a request: it was not sent. */
+/** Reports whether the breaker rejected a request without sending it. */
 export const isRefused = (error: unknown): boolean => error instanceof Error && CircuitBreaker.isOurError(error);

@@ -1,16 +1,16 @@
 import { refusal } from '#libs/contracts/errors.ts';
 import { Refused } from '../http/errors.ts';
 
-/** The bytes of request bodies that are held: counted as they come, until the response of their request is closed. */
+/** Counts the bytes of request bodies in memory, from their arrival until the response has closed. */
 export interface HeldBodies {
-  /** Bytes of a body of this caller have come. What is to be answered where they are too many; undefined: go on. */
+  /** Adds received bytes of a caller's body. Returns a refusal if there are too many, otherwise undefined. */
   add(actor: string, bytes: number): Refused | undefined;
   remove(actor: string, bytes: number): void;
 }
 
-/** Of all callers together: 512 of the largest bodies. */
+/** The limit for all callers together: 512 of the largest bodies. */
 export const maxHeldBytes = 32 * 1024 * 1024;
-/** Of one caller, so that no caller can take the room of the others. */
+/** The limit per caller, so that no caller can use up the limit of all. */
 const maxPerCaller = maxHeldBytes / 16;
 
 const tooManyOfCaller = new Refused(

@@ -8,35 +8,29 @@ import type { Clock } from '#libs/service/clock.ts';
 import { Refused } from '../http/errors.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 
-/**
- * Refuses requests while more come than can be answered, so that those which are taken are answered
- * soon (decision 12).
- */
+/** Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12). */
 export interface LoadShedding {
-  /**
-   * The refusal of a request that is not to be taken now; undefined: take it. Nothing of the
-   * request is looked at yet.
-   */
+  /** Returns the refusal of a request, or undefined to accept it. Nothing of the request has been examined yet. */
   refuse(request: FastifyRequest): Refused | undefined;
-  /** A message to this topic is on its way; call what it returns when the wait for its reply is over. */
+  /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
   enter(topic: TopicName): (isAnswered: boolean) => void;
-  /** A reply came to a request of this topic that had been given up. */
+  /** Call when a reply to a given-up request of this topic arrives. */
   late(topic: TopicName): void;
 }
 
-/** Requests that have waited for longer are a queue, not a batch. */
+/** Requests that have waited longer than this, in ms, form a queue rather than a batch. */
 const maxWaitMs = 500;
-/** So many must have waited for so long: a slow query, or a reply that was lost, is no overload. */
+/** The number of requests that must have waited that long. A slow query or a lost reply is not an overload. */
 const enough = 100;
 /**
- * A service that has not replied for so long has stopped, which says nothing of its speed: that is
- * the breaker's business.
+ * A service that has not replied for this long, in ms, has stopped, which says nothing about its speed. That is
+ * handled by the breaker.
  */
 const silenceMs = 1_000;
 
-/** The requests that wait for the replies to one topic. All times are in ms of a monotonic clock. */
+/** The requests waiting for replies to one topic. All times are in ms of a monotonic clock. */
 export class Queue {
-  /** When each of them began to wait, the oldest first. */
+  /** When each request started to wait, oldest first. */
   readonly #waiting = new Set<{ since: number }>();
   #repliedAt = -Infinity;
 
@@ -53,7 +47,7 @@ export class Queue {
     this.#repliedAt = now;
   }
 
-  /** Replies come, and still a hundred requests have waited for too long. */
+  /** Reports whether 100 requests have waited too long although replies arrive. */
   isTooLong(now: number): boolean {
     if (now - this.#repliedAt > silenceMs) return false;
     let count = 0;

@@ -11,7 +11,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 
 export interface AuditSenderOptions {
   pool: Pool;
-  /** One of its own: what fails here must not hold up any other message. */
+  /** A separate publisher, so that its failures delay no other messages. */
   publisher: Pick<Publisher, 'publishAll'>;
   prefix: string;
   logger: Logger;
@@ -22,7 +22,7 @@ const maxRecords = 200;
 /** Below the 5 s that a transaction may be idle. */
 const publishTimeoutMs = 3000;
 
-/** Keeps audit records, in the transaction that does what they say, until accounts gets them. */
+/** Stores audit records, in the transaction that makes the change, until they are sent to accounts. */
 export async function insertAudits(client: Queries, records: readonly AuditRecord[]): Promise<void> {
   if (records.length === 0) return;
   await client.query(
@@ -32,9 +32,9 @@ export async function insertAudits(client: Queries, records: readonly AuditRecor
 }
 
 /**
- * Sends the ledger's audit records to accounts, by a table and a topic of their own: no event waits
- * behind them. They need no order, so every ledger sends what no other one is sending; accounts
- * knows repeats by audit_id.
+ * Sends the ledger's audit records to accounts through a separate table and topic, so that no event waits
+ * behind them. They need no order, so every ledger sends whatever no other ledger is sending; accounts
+ * recognizes repeats by audit_id.
  */
 export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions) {
   const stopping = new AbortController();
@@ -60,7 +60,7 @@ export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 10
   };
 }
 
-/** Deletes records where the broker has them. Returns how many. */
+/** Deletes records once the broker has them. Returns their number. */
 async function sendSome(pool: Pool, publisher: AuditSenderOptions['publisher'], prefix: string): Promise<number> {
   return transaction(pool, async (client) => {
     const { rows } = await client.query<{ record: string }>(

@@ -12,11 +12,10 @@ const ofStaff = new Set<CommandName>([
 ]);
 
 /**
- * The audit record of a posting that auditors ask about, kept for accounts by the transaction that
- * posts it (audit-sender.ts): a reversal by anyone, a deposit, withdrawal or transfer, their batch
- * besides, and what is done with holds, by a member of staff in person. Undefined for all others,
- * for repeats, and for refusals that are not kept. Openings and changes of status are recorded by
- * accounts.
+ * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts).
+ * Audited are reversals by anyone and, if a staff user requests them, deposits, withdrawals, transfers,
+ * batches, and changes of holds. Returns undefined for everything else, for repeats, and for refusals that are
+ * not stored. accounts records openings and status changes.
  */
 export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
@@ -45,7 +44,7 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
 }
 
 function factsOf({ name, data }: Command): Record<string, unknown> {
-  // Its reason is free text, and stands in the reversal's description.
+  // The reason is free text, which is stored as the reversal's description.
   if (name === 'reverse_transaction') return { reverses_transaction_id: data.reverses_transaction_id };
   if (name === 'create_transfer')
     return {

@@ -15,23 +15,25 @@ import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unso
 import { runBatch } from './engine.ts';
 
 /**
- * Batches of callers, from a topic of their own: single commands are decided beside them by another
- * writer, and never stand behind them. They share the machine, and the locks of accounts that both
- * touch: so while single commands come, batches take smaller steps, and rest after each for as long
- * as it took.
+ * Callers' batches, from a separate topic. Single commands are decided by another writer, so they never wait
+ * behind a batch. Both writers share the machine and the locks of accounts that both touch, so while single
+ * commands arrive, batches use smaller transactions and pause after each for as long as it took.
  */
 
 type BatchRequest = Request & { data: MessageData<'create_batch'> };
 
-/** Items that are decided and written in one transaction, beside single commands and alone; atomic batches excepted. */
+/**
+ * The number of items per transaction, while single commands arrive and otherwise. Atomic batches always use
+ * one transaction.
+ */
 const step = { beside: 100, alone: 500 };
 
 type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
-  /** Whether single commands come to this process at the moment. */
+  /** Reports whether this process is currently receiving single commands. */
   hasSingles: () => boolean;
 };
 
-/** Executes the callers' batches that wait, of all partitions. */
+/** Executes the waiting batches of callers, from all partitions. */
 export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   const writer = new Writer(deps);
   const consumer = createCommandConsumer<BatchRequest>({
@@ -51,7 +53,7 @@ function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest
   return isSound(request.context) && isId('batch', request.data.batch_id) ? request : unsound(request);
 }
 
-/** One message, and those behind it as far as they fit in one transaction with it. */
+/** Takes one message, and more as long as they fit into the same transaction. */
 function nextGroup(lanes: Item<BatchRequest>[][], most: number): Item<BatchRequest>[][] {
   const group: Item<BatchRequest>[] = [];
   let size = 0;
@@ -81,7 +83,7 @@ async function execute(group: Item<BatchRequest>[], writer: Writer) {
 
 type Run = (commands: BatchCommand[]) => Promise<ReplyBody[]>;
 
-/** Decides and commits, one transaction after the other. */
+/** Decides and commits one transaction after the other. */
 class Writer {
   readonly #deps: BatchDependencies;
   #restUntil = 0;
@@ -90,7 +92,7 @@ class Writer {
     this.#deps = deps;
   }
 
-  /** Items of the next transaction. */
+  /** Returns the number of items of the next transaction. */
   step(): number {
     return this.#deps.hasSingles() ? step.beside : step.alone;
   }
@@ -99,7 +101,8 @@ class Writer {
     const { pool, wake, observe, hasSingles } = this.#deps;
     const waitMs = this.#restUntil - performance.now();
     if (waitMs > 0 && hasSingles()) await sleep(waitMs);
-    // Its own slots of Teller and Vault: this writer and that of single commands do not wait for each other.
+    // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait
+    // for each other.
     const { replies, times } = await runBatch(pool, commands, commandPartitions + slotOf(group, this.#deps));
     this.#restUntil = 2 * times.committed - times.begun;
     wake();
@@ -109,9 +112,9 @@ class Writer {
 }
 
 /**
- * An independent message, by as many transactions as it takes. Each item is a command of its own:
- * one that is poison is found by halves and the others are executed, before the message is
- * dead-lettered. What of it is decided then, is decided for good.
+ * Executes an independent message in several transactions. Each item is a command of its own: if one is poison,
+ * it is found by halving and the others are executed before the message is dead-lettered. What is decided then
+ * is final.
  */
 async function runInParts(command: BatchCommand, size: number, run: Run): Promise<ReplyBody> {
   const replies: ReplyBody[] = [];
@@ -140,10 +143,7 @@ function partsOf(command: BatchCommand, size: number): BatchCommand[] {
   }));
 }
 
-/**
- * The reply to a message, of those to its parts. Where one is refused, all are: the key was used
- * for another request.
- */
+/** Combines the replies to the parts of a message. If one is refused, all are: the key was used for another request. */
 function together(replies: ReplyBody[]): ReplyBody {
   const [only] = replies;
   if (only !== undefined && (replies.length === 1 || !only.ok)) return only;

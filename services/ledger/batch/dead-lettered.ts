@@ -6,12 +6,11 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { batchCommand } from '../domain/batches.ts';
 
 /**
- * Which postings were dead-lettered: nothing is decided about them until somebody redrives or drops
- * them, but a query for what they were to create must not answer that it is unknown, because their
- * callers may have been told 202.
+ * Records which postings were dead-lettered. They are undecided until someone redrives or drops them, but a
+ * query for their id must not report it as unknown, because the caller may have received a 202.
  */
 
-/** Those whose outcome always has a record under the command's own id. */
+/** Commands whose outcome is always recorded under their own id. */
 const postings: readonly (MessageName | undefined)[] = ['create_transaction', 'create_transfer', 'create_batch'];
 
 interface Dead {
@@ -19,7 +18,7 @@ interface Dead {
   value: Buffer | null;
 }
 
-/** Before the message goes to the dead letters. */
+/** Called before the message is dead-lettered. */
 export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): Promise<void> {
   const { ce_id = '', ce_type = '' } = headers;
   const name = messageOfType(ce_type);
@@ -31,8 +30,8 @@ export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): 
 }
 
 /**
- * Of a message that can be read, and still could not be executed. Those of its items that are
- * decided have their records.
+ * Returns the item ids of a message that is readable but could not be executed. Items that were decided have
+ * their records.
  */
 function itemIds(value: Buffer | null): string[] {
   const parsed = messages.create_batch.data.safeParse(parseJson(value));

@@ -30,34 +30,40 @@ import {
 } from './store.ts';
 
 /**
- * The batch: what waits is decided and written in one transaction, so that a posting costs per
- * batch. In order: lock the touched accounts (customers by id, then this writer's slots by id: no
- * two writers can wait for each other); read, in a statement that begins after the locks were got,
- * which commands are known; end the holds whose time is over; decide; write the postings by one
- * statement and, while the database executes it, make the events, which another one writes.
+ * Decides and writes all waiting commands in one transaction, so that its cost is shared by the batch:
+ * 1. Lock the affected accounts: customers by id, then this writer's slots by id, so that writers cannot
+ *    deadlock.
+ * 2. Read which commands are already recorded, in a statement that starts after the locks were acquired.
+ * 3. Expire holds and decide the commands.
+ * 4. Write the postings with one statement. While the database executes it, build the events, and write them
+ *    with another.
  *
- * Exactly once: two writers of the same command either lock the same account, and the later one then sees the record of
- * the earlier, or collide on a unique index, and the batch is repeated, and then sees it.
+ * Exactly once: two writers of the same command either lock the same account, so that the later one sees the
+ * record of the earlier one, or violate a unique index, in which case the batch is repeated and then sees it.
  */
 const maxCollisions = 10;
 
-/** What a batch has led to, durably. */
+/** The committed result of a batch. */
 export interface Outcome {
-  /** One per command, in their order. */
+  /** One reply per command, in order. */
   replies: ReplyBody[];
   times: BatchTimes;
 }
 
-/** When a batch had come how far (performance.now), of the attempt that was committed. */
+/** The times (performance.now) at which the committed attempt reached each phase. */
 export interface BatchTimes {
   begun: number;
-  /** Its accounts are locked, and what there is to know is read: until here it waited for other writers. */
+  /** The accounts are locked and everything is read. Up to here the batch waited for other writers. */
   read: number;
   decided: number;
   committed: number;
 }
 
-/** Decides and commits a batch: its outcome is durable when this resolves. */
+/**
+ * Decides and commits a batch. Its outcome is durable when this resolves. Throws, with nothing done, if the
+ * transaction fails; after a lost COMMIT the commands may have been executed, and a repeat returns their
+ * outcome.
+ */
 export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
     try {
@@ -80,7 +86,7 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
   return { replies: decisions.map((decision) => decision.reply), times };
 }
 
-/** What the pure decision throws, whatever it is, is a defect of ours that this command met. */
+/** Any error thrown by the pure decision is a bug of ours that this command triggers. */
 function decideOne(command: Command, books: Books): Decision {
   try {
     return isUnknownRepeat(command, books)
@@ -92,8 +98,8 @@ function decideOne(command: Command, books: Books): Decision {
 }
 
 /**
- * A command that asks for a repeat alone, where there is nothing to repeat. One whose record is not
- * read here is none: it is executed under the id that it has, once, as without that question.
+ * Reports whether a repeat-only command has nothing to repeat. Commands whose records are not read here are
+ * executed, which is idempotent under their id.
  */
 function isUnknownRepeat(command: Command, { transactions, outcomes }: Books): boolean {
   const { name, context } = command;
@@ -118,8 +124,8 @@ async function openBooks(client: Queries, commands: Command[], slot: number): Pr
     c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)],
   );
   const numbers = singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
-  // Sent together, executed one after the other: each of those behind the locks begins after they were got, and so sees
-  // what their former holders committed.
+  // These statements are sent together and executed one after the other. Each statement after the locks starts
+  // when they are held and therefore sees what their previous holders committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, touchedAccounts(singles, originals, holdAccounts)),
     lockSlots(
@@ -170,12 +176,15 @@ async function openBooks(client: Queries, commands: Command[], slot: number): Pr
   return books;
 }
 
-/** Of a batch of a caller its items. */
+/** Returns the items of a caller's batch, or the command itself. */
 function singlesOf(command: Command): SingleCommand | SingleCommand[] {
   return command.name === 'create_batch' ? command.items.map((item) => item.command) : command;
 }
 
-/** A transaction that is decided and reversed in one batch brings its accounts itself. */
+/**
+ * Returns the ids of all accounts that the batch may post to. A reversal of a transaction that is decided in
+ * the same batch needs no further accounts.
+ */
 function touchedAccounts(
   commands: SingleCommand[],
   originals: TransactionRecord[],
@@ -194,7 +203,7 @@ function touchedAccounts(
   return [...ids];
 }
 
-/** The currencies in which cash may move in this batch. */
+/** Returns the currencies in which the batch may move cash. */
 function cashCurrencies(
   commands: SingleCommand[],
   originals: TransactionRecord[],
@@ -207,7 +216,7 @@ function cashCurrencies(
   return currencies;
 }
 
-/** Those on which cash may move in this batch. */
+/** Returns the accounts on which the batch may move cash. */
 function cashAccounts(commands: SingleCommand[], holdAccounts: Map<string, string>): string[] {
   return commands.flatMap(({ name, data }) => {
     if (name === 'create_transaction') return [data.account_id];
@@ -216,8 +225,8 @@ function cashAccounts(commands: SingleCommand[], holdAccounts: Map<string, strin
 }
 
 /**
- * This writer's slots for those currencies, as far as they exist; the accounts' own currencies are
- * looked up behind their locks.
+ * Locks this writer's existing slots for these currencies and for those of the cash accounts, which the
+ * statement looks up.
  */
 async function lockSlots(
   client: Queries,
@@ -235,7 +244,7 @@ interface Decided {
   decision: Decision;
 }
 
-/** Every command with its decision; behind a batch of a caller its items. */
+/** Pairs every command with its decision. A caller's batch is followed by its items. */
 function decidedOf(commands: readonly Command[], decisions: readonly Decision[]): Decided[] {
   return commands.flatMap((command, i) => {
     const own = { command, decision: decisions[i] as Decision };
@@ -263,7 +272,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const moved = [...books.moved.union(books.reheld)];
   const ofHolds = [...books.expired, ...all.flatMap((d) => d.hold ?? [])];
   const audits = decided.flatMap(({ command, decision }) => auditOf(command, decision, books.now) ?? []);
-  // The database works at these while the events are made.
+  // The database executes these statements while the events are built.
   const written = Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),

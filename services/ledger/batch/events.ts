@@ -21,10 +21,8 @@ import {
 } from '../domain/records.ts';
 
 /**
- * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by
- * account, complete; one per Transfer; one per change of a hold; and the latest balance of each
- * account that the batch opened, moved or changed otherwise. ce_id of a transaction's event is its
- * id's bits.
+ * Returns the events of a decision: one per customer transaction, keyed by account; one per transfer; and one
+ * per change of a hold. The ce_id of a transaction's event consists of the bits of its id.
  */
 export function eventsOf(
   decision: Decision,
@@ -40,7 +38,7 @@ export function eventsOf(
     accounts,
     now,
   };
-  // Both legs of a transfer tell all its entries: written out once.
+  // Both legs of a transfer contain all its entries, so they are serialized once.
   const shownEntries = entries.length === 0 ? '' : JSON.stringify(entries.map(toEventEntry));
   const events = transactions
     .filter((record) => !isShownByIdAlone(record) || record.failure_code === 'account_not_found')
@@ -51,9 +49,9 @@ export function eventsOf(
   return events;
 }
 
-/** What the events of one command have in common. */
+/** What the events of one command share. */
 interface Origin {
-  /** As members of their data, written out. */
+  /** Serialized fields of the events' data. */
   asked: string;
   traceparent: string | undefined;
   accounts: ReadonlyMap<string, AccountState>;
@@ -61,8 +59,8 @@ interface Origin {
 }
 
 /**
- * Whose the account is, as members of an event's data: of the row that the posting has locked.
- * Their characters need no escapes.
+ * Returns the owner of the account as serialized fields of an event's data, from the locked row. The values
+ * need no escaping.
  */
 function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountState>): string {
   const account = accounts.get(accountId);
@@ -100,17 +98,14 @@ function transactionEvent(
   };
 }
 
-/**
- * Of a transfer that was posted or refused, and of one that was reversed: keyed by the transfer
- * that was asked for first.
- */
+/** Returns the event of a completed or refused transfer, or of a reversal. Its key is the original transfer. */
 function transferEvent(
   { transactions: [first, second], reverses_operation_id: reverses }: Decision,
   { asked, now, traceparent }: Origin,
 ): OutboxEvent | undefined {
   if (first === undefined || !isOfTransfer(first) || isShownByIdAlone(first)) return undefined;
   const isReversal = first.reverses_transaction_id !== null;
-  // The refusal of a reversal leaves the transfer as it is: the event of its transaction tells it.
+  // A refused reversal does not change the transfer; only the event of its transaction is published.
   if (isReversal && (second === undefined || reverses === undefined)) return undefined;
   const reversesSource =
     reverses !== undefined && first.reverses_transaction_id === idOf('transaction', idBits(reverses));
@@ -128,7 +123,7 @@ function transferEvent(
   };
 }
 
-/** In order per account: each has the next hold_version. */
+/** Events of holds are in order per account: each has the next hold_version. */
 export function holdEvent(
   { kind, hold, hold_version, request_id, captured }: HoldChange,
   accounts: ReadonlyMap<string, AccountState>,
@@ -159,9 +154,9 @@ function context(request_id: string, traceparent: string | undefined): Record<st
 }
 
 /**
- * The state of an account after the batch, for the compacted topic: the higher `sequence` is the
- * newer one, and at equal ones the higher `status_version` or `hold_version`. `isAgain`: it was
- * told before, and is written again as a new event (restate.ts).
+ * Returns the state of an account after the batch, for the compacted topic. The state with the higher
+ * `sequence` is newer; if equal, the one with the higher `status_version` or `hold_version`. `isAgain`: the
+ * state was published before and is published again as a new event (restate.ts).
  */
 export function balanceEvent(account: AccountState, now: string, isAgain = false): OutboxEvent {
   const holds = account.hold_version === 0n ? '' : ` ${account.hold_version}`;

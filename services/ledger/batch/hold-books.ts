@@ -9,13 +9,13 @@ import { readHoldAccounts, readHolds, writeHolds } from './hold-store.ts';
 import { lockAccounts, look, writeBatch } from './store.ts';
 
 /**
- * What a batch needs to know of holds. Where it names none, and none of its accounts has one whose
- * time is over, nothing is read.
+ * What a batch needs to know about holds. If it names no hold, and none of its accounts has an expired one,
+ * nothing is read.
  */
 
 /**
- * The account of each hold that the commands name, as far as it exists or is placed by one of them.
- * Before anything is locked.
+ * Returns the account of each hold that the commands name, if it exists or is placed by one of them. Called
+ * before anything is locked.
  */
 export async function accountsOfHolds(client: Queries, commands: Command[]): Promise<Map<string, string>> {
   const named = commands.flatMap(({ name, data }) =>
@@ -27,7 +27,7 @@ export async function accountsOfHolds(client: Queries, commands: Command[]): Pro
   return new Map([...placed, ...(named.length === 0 ? [] : await readHoldAccounts(client, named))]);
 }
 
-/** Reads the holds of these ids, and ends those of locked accounts whose time is over: they count in no decision. */
+/** Reads these holds, and expires those of locked accounts whose expires_at has passed, before any decision. */
 export async function openHolds(client: Queries, books: Books, ids: string[]): Promise<void> {
   const due = dueAccounts(books.accounts.values(), books.now);
   if (due.length + ids.length === 0) return;
@@ -44,7 +44,7 @@ function dueAccounts(accounts: Iterable<AccountState>, now: string): AccountStat
   return [...accounts].filter(({ hold_expires_at }) => hold_expires_at !== null && hold_expires_at <= now);
 }
 
-/** Records holds of these accounts as Expired whose time is over. */
+/** Records expired holds of these accounts. */
 export async function recordExpired(pool: Pool, accountIds: string[]): Promise<void> {
   await transaction(pool, async (client) => {
     const accounts = await lockAccounts(client, accountIds);
@@ -67,12 +67,12 @@ export async function recordExpired(pool: Pool, accountIds: string[]): Promise<v
   });
 }
 
-/** Writes the holds that were changed; what is held of accounts is written with their balances. */
+/** Writes changed holds. The held amounts of accounts are written with their balances. */
 export async function writeHeld(client: Queries, { changedHolds }: HoldBooks): Promise<void> {
   if (changedHolds.size > 0) await writeHolds(client, [...changedHolds]);
 }
 
-/** The accounts of which these changes tell. */
+/** Returns the accounts affected by these changes. */
 function shownBy(changes: HoldChange[], accounts: AccountState[]): AccountState[] {
   const ids = new Set(changes.map(({ hold }) => hold.account_id));
   return accounts.filter(({ account_id }) => ids.has(account_id));

@@ -4,11 +4,11 @@ import type { HoldState } from '../domain/records.ts';
 import { holdColumns, holdOf, prefixed } from '../rows.ts';
 
 /**
- * The ledger's SQL for writing holds. A batch that neither names a hold nor meets one whose time is
- * over executes none of it.
+ * The ledger's SQL for writing holds. A batch that neither names a hold nor finds an expired one executes none
+ * of it.
  */
 
-/** The accounts of these holds, which never change: before anything is locked. */
+/** Returns the accounts of these holds. They never change, so they can be read before locking. */
 export async function readHoldAccounts(client: Queries, ids: string[]): Promise<Map<string, string>> {
   const { rows } = await client.query<{ hold_id: string; account_id: string }>(
     'select hold_id, account_id from holds where hold_id = any($1::uuid[])',
@@ -17,7 +17,7 @@ export async function readHoldAccounts(client: Queries, ids: string[]): Promise<
   return new Map(rows.map((row) => [prefixed('hld', row.hold_id), prefixed('acc', row.account_id)]));
 }
 
-/** These holds, and every Active one of these accounts. */
+/** Reads these holds, and every Active hold of these accounts. */
 export async function readHolds(client: Queries, ids: string[], accountIds: string[]): Promise<HoldState[]> {
   const { rows } = await client.query<HoldState>(
     `select ${holdColumns} from holds where hold_id = any(array(
@@ -46,7 +46,7 @@ const holdTypes: Columns<HoldState> = [
   ['updated_at', 'timestamptz'],
 ];
 
-/** Writes holds as the batch leaves them, new ones and old ones. */
+/** Writes new and changed holds as they are after the batch. */
 export async function writeHolds(client: Queries, holds: HoldState[]): Promise<void> {
   await client.query(
     `insert into holds (${holdColumns}) select ${holdColumns} from unnest($1::written_hold[])

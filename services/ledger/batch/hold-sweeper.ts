@@ -6,19 +6,18 @@ import { recordExpired } from './hold-books.ts';
 
 export interface HoldSweeperOptions {
   pool: Pool;
-  /** The outbox relay's wake. */
+  /** Wakes the outbox relay. */
   wake: () => void;
   logger: Logger;
-  /** Holds are to be recorded Expired within 10 s. */
+  /** Holds must be recorded as Expired within 10 s. */
   sweepMs?: number;
 }
 
 const accountsAtOnce = 200;
 
 /**
- * Records holds as Expired whose time is over and whose accounts no command has touched since: they
- * have not counted in any decision from then on. Every ledger sweeps; what another one has recorded
- * meanwhile is left as it is.
+ * Records expired holds whose accounts no command has touched since. Decisions have ignored them from
+ * expires_at on. Every ledger sweeps; holds already recorded by another one are skipped.
  */
 export function createHoldSweeper({ pool, wake, logger, sweepMs = 2_000 }: HoldSweeperOptions): {
   start(): void;
@@ -48,7 +47,7 @@ export function createHoldSweeper({ pool, wake, logger, sweepMs = 2_000 }: HoldS
   };
 }
 
-/** Returns how many accounts it found. */
+/** Returns the number of accounts with expired holds. */
 export async function sweepHolds(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ account_id: string }>({
     name: 'due_holds',

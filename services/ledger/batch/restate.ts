@@ -7,9 +7,8 @@ import { balanceEvent } from './events.ts';
 import { lockAccounts, look } from './store.ts';
 
 /**
- * Publishes the present balance of every account of which these messages tell a balance: a late
- * copy of an older state, which may be the last record of its key in the compacted topic, is
- * replaced.
+ * Publishes the current balance of every account whose balance these messages contain. This replaces a late
+ * copy of an older state, which may be the last record of its key in the compacted topic.
  */
 export async function restateBalances(
   pool: Pool,
@@ -23,8 +22,8 @@ export async function restateBalances(
 const accountsAtOnce = 500;
 
 /**
- * Publishes the present balance of every customer's account again. Postings go on meanwhile; they
- * wait for a page at most. Returns how many.
+ * Publishes the current balance of every customer account again. Postings continue meanwhile and wait for at
+ * most one page. Returns the number of accounts.
  */
 export async function restateAllBalances(pool: Pool, schema: string): Promise<number> {
   let count = 0;
@@ -45,7 +44,7 @@ export async function restateAllBalances(pool: Pool, schema: string): Promise<nu
   }
 }
 
-/** The accounts are locked as for a posting, so that the order of the outbox is that of the states. */
+/** The accounts are locked as for a posting, so that the outbox has the order of the states. */
 async function restate(pool: Pool, ids: string[]): Promise<void> {
   await transaction(pool, async (client) => {
     const accounts = await lockAccounts(client, ids);

@@ -5,9 +5,9 @@ import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import { entryColumns, entryTypes, prefixed, systemAccountId, transactionColumns, transactionTypes } from '../rows.ts';
 
-/** The ledger's SQL for writing: one function per statement. Ids are stored as their 128 bits, without prefix. */
+/** The ledger's SQL for writing, one function per statement. Ids are stored as their 128 bits, without prefix. */
 
-/** From a row, whose ids are uuids. */
+/** Converts a row, whose ids are uuids. */
 function accountOf(row: AccountState): AccountState {
   return {
     ...row,
@@ -20,9 +20,9 @@ const accountColumns =
   'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version';
 
 /**
- * Locks the customers' accounts among `ids`, in id order: no two batches can wait for each other.
- * Slots of Teller and Vault are none, whoever names them: they are locked after all customers, by
- * their own writer alone.
+ * Locks the customer accounts among `ids` in id order, so that batches cannot deadlock. Slots of Teller and
+ * Vault are skipped even if a caller names them: they are locked after all customer accounts, and only by their
+ * own writer.
  */
 export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
   const { rows } = await client.query<AccountState>({
@@ -34,8 +34,8 @@ export async function lockAccounts(client: Queries, ids: string[]): Promise<Acco
 }
 
 /**
- * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of
- * these accounts (an account's currency never changes), as far as they exist. By account number.
+ * Locks one writer's existing slots of Teller and Vault in id order, for these currencies and those of the
+ * given accounts (an account's currency never changes). Returns them by account number.
  */
 export async function lockSystemAccounts(
   client: Queries,
@@ -89,7 +89,7 @@ const heldTypes: Columns<AccountState> = [
   ['hold_version', 'int8'],
 ];
 
-/** Kept replies of commands that leave no transaction, by commandKey. */
+/** Reads stored replies of commands that leave no transaction, by commandKey. */
 export async function readOutcomes(
   client: Queries,
   ids: string[],
@@ -106,7 +106,7 @@ export async function readOutcomes(
   );
 }
 
-/** Which of these account numbers are taken. */
+/** Returns which of these account numbers are taken. */
 export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
   const { rows } = await client.query<{ account_number: string }>(
     'select account_number from accounts where account_number = any($1::text[])',
@@ -116,8 +116,8 @@ export async function readTakenNumbers(client: Queries, numbers: string[]): Prom
 }
 
 /**
- * The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions
- * exist (equality as in readTransactions).
+ * Returns the database's time (ISO 8601 UTC), and which of these transactions exist (equality as in
+ * readTransactions).
  */
 export async function look(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
   const { rows } = await client.query<{ now: string; known: string[] | null }>({
@@ -189,10 +189,10 @@ const moveBalancesAndHeld = `update accounts a set balance_minor = m.balance_min
 const [writePlain, writeHeld] = [write(moveBalances), write(moveBalancesAndHeld)];
 
 /**
- * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries
- * that contradict the balances written beside them. `moved`: the accounts to be written; `isHeld`:
- * with what is held of them, where the batch has changed that of any: a balance and what is held of
- * it are one update, between whose halves the database would refuse them.
+ * Writes the transactions, entries, and balances of a batch with one statement. A trigger refuses entries that
+ * contradict the balances. `moved`: the accounts to update. `isHeld`: also update their held amounts, if the
+ * batch changed any. Balance and held amount must be one update, because the database would refuse a state
+ * between two.
  */
 export async function writeBatch(
   client: Queries,

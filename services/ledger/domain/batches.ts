@@ -8,14 +8,13 @@ import { type Books, type CommandOf, type Decision, only, outcomeOf } from './de
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
- * Batches of callers: what one request asks for as a whole. Its items are the commands that the
- * ledger knows, each with an id that follows from the batch's, so that exactly once holds for each
- * of them. Pure.
+ * Callers' batches. Their items are ordinary commands with ids derived from the batch id, so that each is
+ * executed exactly once. Pure.
  */
 
 export type Posting = CommandOf<'create_transaction' | 'create_transfer'>;
 
-/** Items of a batch, as one message brings them. */
+/** The items of a batch in one message. */
 export interface BatchCommand {
   name: 'create_batch';
   data: { batch_id: string; mode: BatchMode; count: number };
@@ -28,7 +27,7 @@ interface Item {
   command: Posting;
 }
 
-/** What is kept of a batch, whatever became of its items: by the first of its messages that is decided. */
+/** What is stored of a batch regardless of its outcome, by the first of its messages that is decided. */
 export interface KeptBatch {
   batch_id: string;
   mode: BatchMode;
@@ -38,13 +37,13 @@ export interface KeptBatch {
 
 type Decide = (command: Posting, books: Books) => Decision;
 
-/** The commands that a message stands for. */
+/** Expands a message into its commands. */
 export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
   const { batch_id, mode } = data;
   const itemOf = (item: (typeof items)[number]): Posting => {
     const posting = 'transaction' in item ? item.transaction : item.transfer;
     const account = 'account_id' in posting ? posting.account_id : posting.from_account_id;
-    // In atomic mode all of them wait where the batch does.
+    // In atomic mode all items are in the partition of the batch.
     const bits = itemBits(batch_id, item.index, mode === 'atomic' ? bucketOfId(batch_id) : bucketOf(account));
     const own = { ...context, batch_id };
     if ('account_id' in posting) {
@@ -66,7 +65,10 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
   };
 }
 
-/** Decides the items of a message in their order, each seeing the ones before. In atomic mode all of them, or none. */
+/**
+ * Decides the items of a message in order; each sees the effects of the previous ones. In atomic mode all are
+ * applied, or none.
+ */
 export function decideBatch(command: BatchCommand, books: Books, decideItem: Decide): Decision {
   const { data, context } = command;
   const known = books.outcomes.get(commandKey(context.message_id));
@@ -121,7 +123,10 @@ function kept({ data, context }: BatchCommand, outcome: ReplyBody): ReplyBody & 
   return { ...outcome, batch: { ...data, bound_client_id: context.bound_client_id ?? null } };
 }
 
-/** Books on which items can be decided without a trace: what they change shows in the given ones once it is applied. */
+/**
+ * Returns a copy of the books on which items can be decided. The changes reach the given books only when they
+ * are applied.
+ */
 function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply(): void } {
   const originals = new Map<AccountState, AccountState>();
   const copy = (account: AccountState): AccountState => {
@@ -171,7 +176,7 @@ function resultsOf({ items }: BatchCommand, { transactions }: Books): { results:
   return { results };
 }
 
-/** An item that is decided, from its record: the first time, on every repeat, and when it is read. */
+/** Returns the result of a decided item from its record: the first time, on every repeat, and when it is read. */
 export function resultOf(index: number, name: Posting['name'], record: TransactionRecord): ItemResult {
   const reply = outcomeOf(name, record);
   return {

@@ -1,8 +1,8 @@
 import type { AccountType, Direction, Side } from '#libs/contracts/resources.ts';
 
 /**
- * The chart of accounts (contract: Double entry). `credit` means that this account's balance rises, `debit` that it
- * falls, for Teller and Vault too; the accounting side follows from the account's class.
+ * The chart of accounts (contract: Double entry). `credit` means that the balance of this account rises,
+ * `debit` that it falls, also for Teller and Vault. The accounting side follows from the account's class.
  */
 export type AccountClass = 'liability' | 'asset';
 export type SystemKind = 'Teller' | 'Vault';
@@ -25,13 +25,13 @@ export function opposite(direction: Direction): Direction {
   return direction === 'credit' ? 'debit' : 'credit';
 }
 
-/** One step of an operation: which account moves in which direction. */
+/** One step of an operation: an account and its direction. */
 export interface Leg<A> {
   account: A;
   direction: Direction;
 }
 
-/** Cash in: the customer's account rises, the Teller receives, and passes it on to the Vault. */
+/** Cash in: credit the customer and the Teller, then transfer from the Teller to the Vault. */
 export function cashIn<A>(customer: A, teller: A, vault: A): Leg<A>[] {
   return [
     { account: customer, direction: 'credit' },
@@ -42,8 +42,8 @@ export function cashIn<A>(customer: A, teller: A, vault: A): Leg<A>[] {
 }
 
 /**
- * Cash out: the Vault pays the Teller, the Teller pays the customer. `customerDirection` is debit for a withdrawal
- * and credit where a loan is paid out (the outstanding principal rises).
+ * Cash out: transfer from the Vault to the Teller, then debit the Teller. The customer is debited for a
+ * withdrawal, and credited when a loan is paid out (the outstanding principal rises).
  */
 export function cashOut<A>(customer: A, teller: A, vault: A, customerDirection: Direction): Leg<A>[] {
   return [
@@ -54,7 +54,10 @@ export function cashOut<A>(customer: A, teller: A, vault: A, customerDirection: 
   ];
 }
 
-/** Between customers: the source falls; the destination rises, or a Loan's outstanding principal falls. */
+/**
+ * Between customers: debit the source and credit the destination. For a Loan, debit the destination too: the
+ * outstanding principal falls.
+ */
 export function move<A>(source: A, destination: A, toLoan: boolean): Leg<A>[] {
   return [
     { account: source, direction: 'debit' },
@@ -62,14 +65,17 @@ export function move<A>(source: A, destination: A, toLoan: boolean): Leg<A>[] {
   ];
 }
 
-/** The same entries turned, last first. */
+/** Returns the legs in the opposite direction and reverse order. */
 export function turned<A>(legs: Leg<A>[]): Leg<A>[] {
   return legs.map((leg) => ({ account: leg.account, direction: opposite(leg.direction) })).reverse();
 }
 
 export const systemPrefix = { Teller: 'TLR', Vault: 'VLT' } as const;
 
-/** `TLR-USD`, `VLT-USD`; with a slot `VLT-USD/7`. One Teller and one Vault per currency, each held in slots. */
+/**
+ * Returns `TLR-USD` or `VLT-USD`; with a slot, `VLT-USD/7`. There is one Teller and one Vault per currency,
+ * each consisting of slots.
+ */
 export function systemAccountNumber(kind: SystemKind, currency: string, slot?: number): string {
   return `${systemPrefix[kind]}-${currency}${slot === undefined ? '' : `/${slot}`}`;
 }

@@ -6,13 +6,15 @@ import type { Books } from './decision.ts';
 import { type AccountState, availableMinor } from './records.ts';
 
 /**
- * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's
- * order: the accounts exist; type, status, currency, limits and funds of the source; then those of
- * the destination, so that a source that cannot pay learns nothing about the destination but that
- * it exists. Pure.
+ * The checks of a posting. Each returns a refusal, or undefined if it passes. They run in the contract's order:
+ * the accounts exist; type, status, currency, limits, and funds of the source; then those of the destination,
+ * so that a source without funds learns only that the destination exists. Pure.
  */
 
-/** A customer's account; Teller and Vault, and accounts of another client than the caller's, are unknown to callers. */
+/**
+ * Returns a customer's account. Teller, Vault, and accounts that do not belong to the bound client are unknown
+ * to callers.
+ */
 export function customer(books: Books, accountId: string, boundClientId: string | undefined): AccountState | undefined {
   const account = books.accounts.get(accountId);
   if (account === undefined || isSystem(account.account_type)) return undefined;
@@ -36,13 +38,13 @@ export function accountNotFound(accountId: string, field = 'account_id'): Refusa
   });
 }
 
-/** The details of accountNotFound, from its message: that alone is kept. */
+/** Recovers the details of accountNotFound from its message, because only the message is stored. */
 export function namedByNotFound(message: string): { field: string; account_id: string } {
   const [field = '', account_id = ''] = message.split(/:? /);
   return { field, account_id };
 }
 
-/** All that a caller bound to one client is told of another client's account that cannot take its payment. */
+/** The only refusal that a bound caller gets about another client's account that cannot accept its payment. */
 export function destinationRefused(): Refusal {
   return refusal('destination_refused', 'the destination account cannot take this payment');
 }
@@ -76,7 +78,7 @@ export function beyondLimit(account: AccountState, minor: bigint): Refusal | und
   );
 }
 
-/** A slot of Teller or Vault has no limit of the bank's, but its balance is a 64-bit integer in the database. */
+/** Slots of Teller and Vault have no limit set by the bank, but their balance is a 64-bit integer in the database. */
 export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
   const after = ({ account, direction }: Leg<AccountState>) =>
     account.balance_minor + (direction === 'credit' ? minor : -minor);
@@ -98,7 +100,7 @@ export function beyondOutstanding(account: AccountState, minor: bigint): Refusal
   );
 }
 
-/** What is held cannot be taken by anything but its own capture. */
+/** A held amount can only be taken by a capture of its hold. */
 export function withoutFunds(account: AccountState, minor: bigint, message: string): Refusal | undefined {
   return minor <= availableMinor(account) ? undefined : refusal('insufficient_funds', message);
 }

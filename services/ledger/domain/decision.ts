@@ -17,7 +17,7 @@ import {
   toTransfer,
 } from './records.ts';
 
-/** What decisions are made of and made from. Pure. */
+/** The input and output of decisions. Pure. */
 export type SingleName =
   | 'create_transaction'
   | 'create_transfer'
@@ -35,47 +35,50 @@ export type SingleCommand = {
 export type Command = SingleCommand | BatchCommand;
 export type CommandOf<N extends CommandName> = Extract<Command, { name: N }>;
 
-/** The state that a batch decides on. */
+/**
+ * The state on which a batch is decided. Decisions update it, so that later commands of the batch see their
+ * effects.
+ */
 export interface Books {
-  /** Customers' accounts touched by the batch, locked, by account_id. */
+  /** The locked customer accounts of the batch, by account_id. */
   accounts: Map<string, AccountState>;
-  /** Accounts that the batch has posted to. */
+  /** The accounts to which the batch has posted. */
   moved: Set<AccountState>;
-  /** Numbers of accounts to be opened that are taken already. */
+  /** The numbers of accounts to open that are already taken. */
   takenNumbers: Set<string>;
-  /** This writer's slot of Teller or Vault. */
+  /** Returns this writer's slot of Teller or Vault. */
   system: (kind: SystemKind, currency: string) => AccountState;
-  /** Transactions that are decided already: those of repeated commands, and those to be reversed, by idKey. */
+  /** Existing transactions of repeated commands, and transactions to be reversed, by idKey. */
   transactions: Map<string, TransactionRecord>;
-  /** Reversed transaction → its reversal. */
+  /** Maps a reversed transaction to its reversal. */
   reversals: Map<string, string>;
   /** Outcomes of repeated commands that leave no transaction, by commandKey. */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
-  /** The holds that its commands name, as they were read behind the locks, and those that it has placed, by hold_id. */
+  /** The holds that the commands name, read after locking, and holds placed by the batch, by hold_id. */
   holds: Map<string, HoldState>;
-  /** Holds that the batch has placed or changed, and accounts of which it has changed what is held. */
+  /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */
   changedHolds: Set<HoldState>;
   reheld: Set<AccountState>;
-  /** Holds that have ended by themselves, before anything was decided. */
+  /** Holds that expired before anything was decided. */
   expired: HoldChange[];
-  /** The moment of the batch, by the database's clock. ISO 8601 UTC. */
+  /** The posting time of the batch, by the database's clock. ISO 8601 UTC. */
   now: string;
 }
 
-/** A change of a hold, as it is told. */
+/** A change of a hold, for its event. */
 export interface HoldChange {
   kind: 'placed' | 'captured' | 'released' | 'expired';
-  /** As it is afterwards. */
+  /** The hold after the change. */
   hold: HoldState;
-  /** Of the account, afterwards. */
+  /** The account's hold_version after the change. */
   hold_version: bigint;
-  /** Of the request that led to it; none where it expired. */
+  /** The request that caused the change; none if the hold expired. */
   request_id?: string;
-  /** What captured it: the transaction on its account. */
+  /** The transaction on the hold's account that captured it. */
   captured?: TransactionRecord;
 }
 
-/** What becomes of one command. */
+/** The decision about one command. */
 export interface Decision {
   reply: ReplyBody;
   transactions: TransactionRecord[];
@@ -85,36 +88,36 @@ export interface Decision {
   /** The account whose status this command changed. */
   restated?: AccountState;
   hold?: HoldChange;
-  /** Of a reversal: the operation that it turns. */
+  /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
-  /** To be kept under the command's id, where no transaction is its record. */
+  /** Stored under the command's id if no transaction is its record. */
   keep?: ReplyBody & { batch?: KeptBatch };
-  /** Of the items of a batch, in their order. */
+  /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
 }
 
-/** A transaction before its outcome is known. */
+/** A transaction whose outcome is not yet known. */
 export type Draft = Omit<
   TransactionRecord,
   'amount_minor' | 'amount_text' | 'currency' | 'status' | 'failure_code' | 'failure_message'
 >;
-/** An amount as it was asked for. */
+/** A requested amount. */
 export interface Amount {
   decimal: string;
   currency: string | null;
 }
 
-/** A reply that is kept as sent under the command's id, where no transaction is its record. */
+/** A decision whose reply is stored as sent under the command's id, because no transaction is its record. */
 export function keeping(reply: ReplyBody): Decision {
   return { ...only(reply), keep: reply };
 }
 
-/** A reply that leaves nothing: that of a repeat, and what a decision with a record is made of. */
+/** A decision that writes nothing: a repeat, or the starting point of a decision with a record. */
 export function only(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };
 }
 
-/** The reply to a command, from the record that it left: the first time and on every repeat. */
+/** Returns the reply to a command from its record, the first time and on every repeat. */
 export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
   if (record.status === 'Completed')
     return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
@@ -128,7 +131,7 @@ export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBo
   return { ok: false, refusal: { ...refusal, details: { ...named, transaction_id } } };
 }
 
-/** A transaction of this command; created_at is the moment of acceptance. */
+/** Returns the draft of this command's transaction. Its created_at is the time of acceptance. */
 export function draftOf(
   context: MessageContext,
   transactionId: string,
@@ -162,7 +165,7 @@ export function draftOf(
   };
 }
 
-/** The record of a transaction that is applied. */
+/** Returns the record of a completed transaction. */
 export function completed(draft: Draft, minor: bigint, currency: string): TransactionRecord {
   return {
     ...draft,
@@ -176,8 +179,8 @@ export function completed(draft: Draft, minor: bigint, currency: string): Transa
 }
 
 /**
- * A refusal: one Failed Transaction is its record, without entries. An unknown account is named as
- * it was asked for.
+ * Refuses a command. The record is one Failed transaction without entries. If the account is unknown, it is
+ * stored as requested.
  */
 export function fail(
   name: CommandName,
@@ -201,7 +204,10 @@ export function fail(
   return { reply: outcomeOf(name, record), transactions: [record], entries: [] };
 }
 
-/** Applies an operation: its entries, leg by leg, and its transactions, of which the first is the command's record. */
+/**
+ * Applies an operation: its entries, leg by leg, and its transactions. The first transaction is the command's
+ * record.
+ */
 export function complete(
   name: CommandName,
   records: TransactionRecord[],
@@ -223,7 +229,10 @@ export function complete(
   return { reply: outcomeOf(name, primary), transactions: records, entries };
 }
 
-/** One entry: moves the account's balance and sequence. Throws where a check was forgotten. */
+/**
+ * Applies one entry to the balance and sequence of its account. Throws if the balance leaves its bounds, which
+ * means that a check is missing.
+ */
 function enter(
   { account, direction }: Leg<AccountState>,
   minor: bigint,

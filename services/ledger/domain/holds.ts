@@ -26,11 +26,11 @@ import { moveBetween, moveCash } from './movement.ts';
 import { type AccountState, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
 /**
- * Holds: placing, capturing, releasing, and those whose time is over. An account carries the sum of
- * what is held, so that no posting needs to look at holds. Pure.
+ * Placing, capturing, releasing, and expiring holds. Each account contains the total of its holds, so that
+ * postings need not read them. Pure.
  */
 
-/** What the hold still holds. */
+/** Returns the amount that is still held. */
 function leftOf(hold: HoldState): bigint {
   return hold.amount_minor - hold.captured_minor;
 }
@@ -57,10 +57,10 @@ function notActive(hold: HoldState): Refusal | undefined {
   return hold.status === 'Active' ? undefined : refusal('hold_not_active', `hold ${hold.hold_id} is ${hold.status}`);
 }
 
-/** What of the books a change of a hold is noted in. */
+/** The part of the books that a change of a hold updates. */
 export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'reheld'>;
 
-/** The change, as it is told; the batch writes the hold and its account. */
+/** Notes a change. The batch then writes the hold and its account. */
 function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountState, books: HoldBooks): HoldChange {
   if (account.held_minor === 0n) account.hold_expires_at = null;
   account.hold_version += 1n;
@@ -130,7 +130,7 @@ export function releaseHold({ data, context }: CommandOf<'release_hold'>, books:
   };
 }
 
-/** A posting like any other, but that what it takes is no longer held. */
+/** Captures a hold: a posting that takes the held amount. */
 export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, books: Books): Decision {
   const found = holdOf(data.hold_id, context.bound_client_id, books);
   if (found === undefined) return only({ ok: false, refusal: holdNotFound(data.hold_id) });
@@ -203,8 +203,8 @@ function holdOf(
 }
 
 /**
- * Ends the holds of these accounts whose time is over. `holds`: every Active one of theirs, and perhaps others.
- * updated_at is the moment at which it ceased to count, whenever that is noticed.
+ * Expires the holds of these accounts whose expires_at has passed. `holds` contains all their Active holds, and
+ * possibly others. updated_at is set to expires_at, regardless of when this runs.
  */
 export function expireHolds(
   accounts: readonly AccountState[],

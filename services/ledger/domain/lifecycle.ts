@@ -7,7 +7,7 @@ import { accountNotFound, beyondSlots, customer } from './checks.ts';
 import { type Books, type CommandOf, complete, completed, type Decision, draftOf, keeping, only } from './decision.ts';
 import { type AccountState, availableMinor } from './records.ts';
 
-/** Opening a ledger account with its first amount, and changing its status. Pure. */
+/** Opens ledger accounts with their initial amount, and changes their status. Pure. */
 
 export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
   if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
@@ -58,7 +58,7 @@ function openingLegs(account: AccountState, books: Books): Leg<AccountState>[] {
   return account.account_type === 'Loan' ? cashOut(account, teller, vault, 'credit') : cashIn(account, teller, vault);
 }
 
-/** The opening amount is booked whatever the opening status is: it is part of the opening. */
+/** The initial amount is part of the opening, so it is posted whatever the opening status. */
 function bookOpening(
   account: AccountState,
   legs: Leg<AccountState>[],

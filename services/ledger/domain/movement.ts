@@ -17,11 +17,11 @@ import { type Books, type CommandName, complete, completed, type Decision, type 
 import type { AccountState } from './records.ts';
 
 /**
- * Money moves, or one Failed Transaction says why not: what a posting and the capture of a hold
- * have in common. Pure.
+ * What a posting and the capture of a hold share: it moves money, or records one Failed transaction with the
+ * reason. Pure.
  */
 
-/** A deposit or a withdrawal, as the draft says. */
+/** Applies a deposit or a withdrawal, according to the draft. */
 export function moveCash(
   name: CommandName,
   draft: Draft,
@@ -51,7 +51,7 @@ export function moveCash(
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 
-/** A transfer. `asked` is the transaction on its source. */
+/** Applies a transfer. `asked` is the transaction on its source. */
 export function moveBetween(
   name: CommandName,
   asked: Draft,

@@ -10,11 +10,15 @@ import { moveBetween, moveCash } from './movement.ts';
 import { reverseTransaction } from './reversal.ts';
 
 /**
- * The decision: commands and locked state in, entries or refusals out. Pure: no I/O, no clock, no randomness.
- * `decide` works on the books that it is given and changes them, so that the next command of the batch sees its effect.
+ * Decides commands: commands and locked state in, entries or refusals out. Pure: no I/O, no clock, no
+ * randomness. `decide` updates the books that it is given, so that the next command of the batch sees its
+ * effect.
  */
 
-/** Decides one command. Never throws for what a caller can send; throws where an invariant of ours is broken. */
+/**
+ * Decides one command. It never throws for any input that a caller can send, only if an internal invariant is
+ * violated.
+ */
 export function decide(command: Command, books: Books): Decision {
   switch (command.name) {
     case 'create_transaction':
@@ -42,7 +46,7 @@ export function decide(command: Command, books: Books): Decision {
   }
 }
 
-/** The id of the transaction that is the record of a command. */
+/** Returns the id of the transaction that is a command's record. */
 export function recordId(command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>): string {
   return command.name === 'create_transfer' ? debitLegId(command.data.transfer_id) : command.data.transaction_id;
 }
@@ -52,7 +56,7 @@ function reusedKey(): Decision {
   return only({ ok: false, refusal: refusal('idempotency_key_reused', message) });
 }
 
-/** The answer to a command whose record exists: rebuilt from its immutable columns (contract: Idempotency). */
+/** Rebuilds the reply to a repeated command from the immutable columns of its record (contract: Idempotency). */
 function replayed(
   command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>,
   books: Books,
@@ -65,7 +69,7 @@ function replayed(
   return only({ ...outcomeOf(command.name, record), replayed: true });
 }
 
-/** The answer to a command whose reply is kept as sent. */
+/** Returns the stored reply to a repeated command whose reply is kept as sent. */
 function replayedStep({ context }: Command, books: Books): Decision | undefined {
   const known = books.outcomes.get(commandKey(context.message_id));
   if (known === undefined) return undefined;
@@ -75,15 +79,14 @@ function replayedStep({ context }: Command, books: Books): Decision | undefined 
 }
 
 /**
- * The reply to a reversal, or to the capture of a hold, is kept as sent, whether a transaction
- * records it or not: so that of two rivals of which only one knows the original, one finds the
- * other's row of `commands` in its way.
+ * The reply to a reversal or a capture is always stored, even if a transaction records it. If only one of two
+ * concurrent writers knows the original, the other's row in `commands` then collides with its own.
  */
 function kept(decision: Decision): Decision {
   return { ...decision, keep: decision.reply };
 }
 
-/** So that a repeat within the batch is recognised too. */
+/** Remembers the decision, so that a repeat in the same batch is recognized. */
 function remembered(command: Command, decision: Decision, books: Books): Decision {
   if (decision.keep)
     books.outcomes.set(commandKey(command.context.message_id), {

@@ -13,7 +13,7 @@ import type {
 } from '#libs/contracts/resources.ts';
 import type { LedgerAccountType } from './chart.ts';
 
-/** What the ledger keeps, and the resources that are rebuilt from it. Money in minor units. */
+/** The ledger's records, and the resources that are rebuilt from them. Money is in minor units. */
 
 export interface AccountState {
   account_id: string;
@@ -23,19 +23,19 @@ export interface AccountState {
   account_type: LedgerAccountType;
   currency: string;
   status: AccountStatus;
-  /** Rises with every change of status: the order of changes. */
+  /** Incremented by each status change, which orders the changes. */
   status_version: number;
   balance_minor: bigint;
   last_sequence: bigint;
-  /** The sum of what its Active holds still hold. */
+  /** The total that its Active holds still hold. */
   held_minor: bigint;
-  /** None of its Active holds ends before this moment; null where there is none. */
+  /** No Active hold expires before this time; null if there is none. */
   hold_expires_at: string | null;
-  /** Counts the changes of its holds. */
+  /** The number of changes of its holds. */
   hold_version: bigint;
 }
 
-/** What can be taken from the account. */
+/** Returns the available balance in minor units. */
 export function availableMinor({
   balance_minor,
   held_minor,
@@ -70,7 +70,10 @@ export interface TransactionRecord {
   counterparty_account_id: string | null;
   transaction_type: TransactionType;
   direction: Direction;
-  /** null, with the decimal in amount_text, where no currency is known to count minor units in. */
+  /**
+   * null, with the decimal in amount_text, if the currency is unknown or the amount is not a whole number of
+   * its minor units.
+   */
   amount_minor: bigint | null;
   amount_text: string | null;
   currency: string | null;
@@ -80,7 +83,7 @@ export interface TransactionRecord {
   failure_code: string | null;
   failure_message: string | null;
   reverses_transaction_id: string | null;
-  /** The hold that it captures. */
+  /** The hold that the transaction captures. */
   hold_id: string | null;
   idempotency_key: string | null;
   fingerprint: string | null;
@@ -89,7 +92,7 @@ export interface TransactionRecord {
   created_at: string;
   external_id: string | null;
   metadata: Record<string, string> | null;
-  /** The batch that it was an item of. */
+  /** The batch that contained it as an item. */
   batch_id: string | null;
 }
 
@@ -107,9 +110,8 @@ export interface EntryRecord {
 }
 
 /**
- * Refusals that are no part of any account's history: of an account that is none, or that its
- * sender may not know, and of an amount that its currency does not count. They are shown by GET of
- * their id, in no list and in no event.
+ * Refusals that are not part of an account's history: the account does not exist or is hidden from the caller,
+ * or the amount is not valid in its currency. GET of their id returns them, but lists and events do not.
  */
 const shownByIdAlone = ['account_not_found', 'invalid_amount_precision', 'amount_too_large'];
 
@@ -117,17 +119,17 @@ export function isShownByIdAlone({ failure_code }: Pick<TransactionRecord, 'fail
   return failure_code !== null && shownByIdAlone.includes(failure_code);
 }
 
-/** The same in SQL, of a column: true for what is listed. */
+/** The same condition in SQL for a column: true for listed transactions. */
 export function isListed(column: string): string {
   return `coalesce(${column}, '') not in (${shownByIdAlone.map((code) => `'${code}'`).join(', ')})`;
 }
 
-/** True for both Transactions of a transfer, and for those of its reversal, which is a Transfer too. */
+/** Reports whether the transaction belongs to a transfer or to its reversal, which is a transfer too. */
 export function isOfTransfer({ transaction_type }: Pick<TransactionRecord, 'transaction_type'>): boolean {
   return transaction_type === 'Transfer' || transaction_type === 'Loan Payment';
 }
 
-/** True where the row is a leg of a transfer that reverses none. */
+/** Reports whether the row is a leg of a transfer that is not a reversal. */
 export function isTransferLeg(record: TransactionRecord): boolean {
   return isOfTransfer(record) && record.reverses_transaction_id === null;
 }
@@ -152,7 +154,7 @@ function amountOf(record: TransactionRecord): string {
   return record.amount_text ?? '0';
 }
 
-/** The Transaction as replies and events carry it. */
+/** Converts a record to the transaction in replies and events. */
 export function toTransaction(record: TransactionRecord, reversedBy?: string): Transaction {
   return {
     transaction_id: record.transaction_id,
@@ -176,13 +178,13 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
   };
 }
 
-/** The transfer that reverses another, and the one that it reverses: their operations' ids. */
+/** The operation ids of the transfers that this one reverses and that reverse it. */
 export interface TransferLinks {
   reverses?: string | undefined;
   reversed_by?: string | undefined;
 }
 
-/** The Transfer that the leg on its source stands for. */
+/** Converts the leg on a transfer's source to the transfer. */
 export function toTransfer(record: TransactionRecord, { reverses, reversed_by }: TransferLinks = {}): Transfer {
   return {
     transfer_id: idOf('transfer', idBits(record.operation_id)),
@@ -202,7 +204,7 @@ export function toTransfer(record: TransactionRecord, { reverses, reversed_by }:
   };
 }
 
-/** The Hold as replies and events carry it. */
+/** Converts a row to the hold in replies and events. */
 export function toHold({
   amount_minor,
   captured_minor,
@@ -223,7 +225,7 @@ export function toEntry(entry: EntryRecord): Entry {
   return { ...toEventEntry(entry), balance_after: fromMinor(entry.balance_after_minor, entry.currency) };
 }
 
-/** As events of other accounts may tell it too. */
+/** Converts an entry for events, which may be about another account and therefore omit the balance. */
 export function toEventEntry(entry: EntryRecord): Omit<Entry, 'balance_after'> {
   return {
     entry_id: `ent_${idBits(entry.account_id)}-${entry.sequence}`,

@@ -26,8 +26,8 @@ import {
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
- * Reversal: new transactions with the entries turned, at most once. All checks of a posting but
- * that of the account type.
+ * Reverses an operation, at most once: new transactions with the entries in the opposite direction. All checks
+ * of a posting apply except that of the account type.
  */
 export function reverseTransaction({ name, data, context }: CommandOf<'reverse_transaction'>, books: Books): Decision {
   const found = books.transactions.get(idKey(data.reverses_transaction_id));
@@ -79,7 +79,10 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   return { ...decision, reverses_operation_id: original.operation_id };
 }
 
-/** The turned legs of an operation, and the transactions that record them: one, or two where a transfer is reversed. */
+/**
+ * Returns the reversed legs of an operation and the transactions that record them: one, or two if a transfer is
+ * reversed.
+ */
 function reversalOf(
   original: TransactionRecord,
   draft: Draft,
@@ -113,7 +116,7 @@ function reversalOf(
   return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
-/** Who pays comes first, with all that is to be said about it: see checks.ts. */
+/** The account that pays is checked first, and completely: see checks.ts. */
 function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
   for (const { account, direction } of legs) {
     if (isSystem(account.account_type)) continue;
@@ -129,7 +132,7 @@ function beyondBalance(account: AccountState, minor: bigint): Refusal | undefine
   return withoutFunds(account, minor, `account ${account.account_id} has too little balance for this reversal`);
 }
 
-/** A refusal of which no transaction is the record. */
+/** A refusal without a transaction as its record. */
 function refuse(code: ErrorCode, message: string, details?: Record<string, unknown>): Decision {
   return only({ ok: false, refusal: refusal(code, message, details && { details }) });
 }

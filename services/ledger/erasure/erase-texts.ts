@@ -8,24 +8,24 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { prefixed } from '../rows.ts';
 
 /**
- * The ledger's step of an erasure (services/accounts/erasure): checks that nothing of the client's
- * accounts must be kept, and replaces the texts of their transactions, page by page, each in a
- * transaction of its own. A row is replaced once, however often the step is sent.
+ * The ledger's step of an erasure (services/accounts/erasure). It checks that none of the client's accounts
+ * must be kept, and replaces the texts of their transactions page by page, each page in its own transaction. A
+ * row is replaced once, even if the step is repeated.
  */
 export interface Eraser {
-  /** The outcome; service_unavailable, which ends no saga, while it is under way. */
+  /** Returns the outcome, or service_unavailable while the erasure is running, which does not end the saga. */
   erase(data: MessageData<'erase_ledger_texts'>): Promise<ReplyBody>;
 }
 
 const pageSize = 500;
 const maxNamed = 100;
-/** Most are done by then; otherwise the step is sent again. */
+/** Most erasures finish within this time. Otherwise the step is sent again. */
 const waitMs = 1_000;
-/** What is dropped here is begun anew by the next request. */
+/** A run that is forgotten here is restarted by the next request. */
 const maxRuns = 100;
 
 export function createEraser(pool: Pool): Eraser {
-  /** Those under way, and those that have ended since they were asked for last. */
+  /** Running erasures, and finished ones whose outcome has not been asked for. */
   const runs = new Map<string, Promise<ReplyBody>>();
   const start = (name: string, data: MessageData<'erase_ledger_texts'>): Promise<ReplyBody> => {
     const run = eraseTexts(pool, data);
@@ -75,7 +75,7 @@ interface AccountRow {
   account_id: string;
   status: string;
   balance_minor: bigint;
-  /** When it was opened, or booked on last. */
+  /** When the account was opened or last posted to. */
   used_at: string;
 }
 
@@ -105,8 +105,8 @@ interface TransactionPlace {
 }
 
 /**
- * Its holds, and all of the account's transactions, with the other leg of each transfer. Returns
- * how many transactions were replaced.
+ * Erases the texts of an account's holds and transactions, including the other legs of its transfers. Returns
+ * the number of transactions.
  */
 async function eraseAccount(pool: Pool, accountId: string): Promise<number> {
   let erased = 0;

@@ -18,7 +18,7 @@ interface BalanceRow {
   available_minor: bigint;
 }
 
-/** $3: the moment, null for now. The last entry before it is the one before the first at that time or later. */
+/** $3: the time; null for now. The last entry before a time precedes the first entry at or after it. */
 export const balanceStatement = `with recursive account as (
     select account_id, account_number, currency, balance_minor, ${availableMinor} as available_minor, last_sequence from accounts a where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
@@ -32,8 +32,8 @@ export const balanceStatement = `with recursive account as (
   from found`;
 
 /**
- * An account's balance now, or behind the last entry that was booked before a moment; entries never
- * change, so that it is the same for ever.
+ * Returns an account's current balance, or the balance after the last entry before a given time. Entries never
+ * change, so a past balance never changes either.
  */
 export async function getAccountBalance(
   pool: Pool,

@@ -8,9 +8,9 @@ import { isTransferLeg, type TransactionRecord } from '../domain/records.ts';
 import { readTransactions } from '../rows.ts';
 
 /**
- * A batch as far as it is decided: its kept row says how many items it has, and their ids follow
- * from its own. One of which no message was decided yet is unknown here; behind the messages of its
- * bucket, where one of them waits, it is known or dead-lettered.
+ * Returns a batch as far as it is decided. Its row contains the number of items, whose ids are derived from the
+ * batch id. A batch of which no message was decided is unknown here; a query sent behind the commands of its
+ * bucket finds it decided or dead-lettered.
  */
 export async function getBatch(pool: Pool, batchId: string, { bound_client_id }: MessageContext): Promise<ReplyBody> {
   if (!isId('batch', batchId)) return notFound(batchId);

@@ -1,9 +1,9 @@
 /**
- * Common table expressions (for `with recursive`) that give, as `placed (account_id, time, sequence)`, for each row of
- * `wanted (account_id, time)` the account's first sequence that was booked at that time or later; one beyond its last where
- * there is none. Sequences have no gap, and an account's booking times do not fall, since they are
- * read under its lock: so halving finds the place in some twenty look-ups by key, and no posting
- * pays for an index by time.
+ * Common table expressions (for `with recursive`) that return, as `placed (account_id, time, sequence)`, for
+ * each row of `wanted (account_id, time)` the account's first sequence posted at or after that time, or the one
+ * after its last if there is none. Sequences have no gaps, and an account's posting times never decrease,
+ * because they are read while its lock is held. A binary search therefore needs about twenty primary-key
+ * lookups, and no posting maintains an index by time.
  */
 export const placed = `halved (account_id, time, low, high) as (
     select w.account_id, w.time, 1::int8, a.last_sequence + 1 from wanted w join accounts a using (account_id)

@@ -9,7 +9,7 @@ import { type HoldState, toHold } from '../domain/records.ts';
 import { holdColumns, holdOf, prefixed } from '../rows.ts';
 import { bits } from './lists.ts';
 
-/** Reads of holds. One whose time is over is shown as it will be recorded. */
+/** Reads holds. An expired hold is shown as Expired even if that is not yet recorded. */
 
 const isOver = "(status = 'Active' and expires_at <= now())";
 
@@ -26,7 +26,7 @@ export async function getHold(pool: Pool, holdId: string, bound: string | undefi
   return rows[0] && toHold(holdOf(rows[0]));
 }
 
-/** Newest first. An account that is none to the caller is an unknown one. */
+/** Newest first. An account that is hidden from the caller is unknown. */
 export async function listHolds(
   pool: Pool,
   { account_id, status, external_id, ...page }: MessageData<'list_holds'>,

@@ -4,7 +4,7 @@ import { isOfTransfer } from '../domain/records.ts';
 import { entryColumns, prefixed } from '../rows.ts';
 import { type EntryRow, entryOf } from './lists.ts';
 
-/** Entries with what a printed line tells of them. */
+/** Entries with everything that a printed line shows. */
 
 export interface LineRow extends EntryRow {
   transaction_type: TransactionType;
@@ -21,8 +21,8 @@ const columns = entryColumns
   .join(', ');
 
 /**
- * A page of entries, each with its transaction and the number of the other account: two look-ups by
- * key for each row.
+ * Selects a page of entries with their transactions and the other account's number: two primary-key lookups per
+ * row.
  */
 export function linesOf(entries: string, order: string): string {
   return `select ${columns}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
@@ -32,7 +32,7 @@ export function linesOf(entries: string, order: string): string {
     order by ${order}`;
 }
 
-/** Why staff reversed something is none of the customer's business. */
+/** Customers do not see why staff reversed something. */
 export function lineOf(
   {
     transaction_type,

@@ -20,9 +20,9 @@ import {
 import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 
-/** Lists: keyset pages, newest first, so that page 10,000 costs what page 1 costs. */
+/** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
 
-/** A uuid of ours, or one that nothing has. */
+/** Returns the uuid of an id, or one that does not exist. */
 export function bits(id: string): string {
   const hex = id.slice(-32);
   return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
@@ -34,8 +34,8 @@ const reversalOf = (
   and r.reverses_transaction_id is not null and r.status = 'Completed')`;
 
 /**
- * How a transaction is linked with its reversal, and its operation with that of the reversal, or
- * with the one that it reverses; and whose account refused it, where that is the counterparty's.
+ * SQL that links a transaction and its operation to their reversals, or to what they reverse, and to the owner
+ * of the counterparty account if that account is the reason for a refusal.
  */
 export const linked = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
   (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation,
@@ -55,12 +55,12 @@ export const listedColumns = transactionColumns
   .map((column) => `t.${column}`)
   .join(', ');
 
-/** What a list shows: `within`, by an index, among the rows of `accounts`, those that `only` says. */
+/** The rows of a list: `within` uses an index, `accounts` restricts the accounts, and `only` filters further. */
 interface Selection {
   accounts: string[] | undefined;
   within: Where;
   only: Where;
-  /** Rows that are looked at for a page where no index leads to those of `only`. */
+  /** The number of rows to scan for a page if no index serves `only`. */
   searched: number;
 }
 
@@ -72,10 +72,9 @@ const positionOf = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({
 });
 
 /**
- * A page of transactions. With `accounts` each account's part is read from its own index and then
- * merged, so that a page costs the same wherever it lies. A search looks at the next `searched`
- * rows: where they end before the page is full, it is not complete, and the next one goes on from
- * there.
+ * Reads a page of transactions. With `accounts`, each account's part is read from its own index and then
+ * merged, so that every page costs the same. A search scans the next `searched` rows; if they end before the
+ * page is full, the page is incomplete, and the next one continues from there.
  */
 async function readPostings<Item>(
   pool: Pool,
@@ -92,7 +91,7 @@ async function readPostings<Item>(
     item,
     select(where, order, limit) {
       const range = `${where}`;
-      // The limit, its last parameter, is not one of this statement.
+      // This statement has no parameter for the limit.
       end = {
         text: `select t.created_at, t.transaction_id from transactions t where ${range} order by ${order} offset ${searched - 1} limit 2`,
         values: where.values.slice(0, -1),
@@ -113,7 +112,7 @@ async function readPostings<Item>(
   return last && further ? { ...found, next: positionOf(last), complete: false } : { ...found, complete: true };
 }
 
-/** The accounts that a list is confined to; undefined where it is not. */
+/** Returns the accounts to which a list is restricted, or undefined. */
 async function confinedTo(
   pool: Pool,
   accountId: string | undefined,
@@ -128,7 +127,7 @@ async function confinedTo(
   return rows.map((row) => row.account_id);
 }
 
-/** Minor units of a decimal for a currency with so many digits, rounded up or down. */
+/** Converts a decimal to minor units of a currency with `digits` decimal places, rounded up or down. */
 function threshold(decimal: string, digits: number, up: boolean): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.');
   const minor =
@@ -152,13 +151,13 @@ function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | unde
 
 const shown = isListed('t.failure_code');
 
-/** Written out, so that the partial index of failed ones can serve. */
+/** Written as a literal, so that the partial index of failed transactions can be used. */
 function addStatus(where: Where, status: string | undefined): void {
   if (status !== undefined)
     where.conditions.push(status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
 }
 
-/** Transactions, newest first. */
+/** Lists transactions, newest first. */
 export async function listTransactions(
   pool: Pool,
   filters: MessageData<'list_transactions'>,
@@ -196,8 +195,8 @@ export async function listTransactions(
 }
 
 /**
- * A row as its caller may see it. Why staff reversed a transaction is none of the customer's
- * business, nor is what kept the account of another client from a payment.
+ * Converts a row to what its caller may see. Customers do not see why staff reversed a transaction, nor why
+ * another client's account could not accept a payment.
  */
 function shownTo(bound: string | undefined, row: ListedRow): TransactionRecord {
   const { reversed_by: _, reversed_operation: __, reverses_operation: ___, refusing_client, ...rest } = row;
@@ -207,12 +206,12 @@ function shownTo(bound: string | undefined, row: ListedRow): TransactionRecord {
   return refusing_client === null || prefixed('cli', refusing_client) === bound ? shown : withoutReason(shown);
 }
 
-/** A Transaction, with what reversed it. */
+/** Converts a row to a transaction with its reversal. */
 export function toListed(row: ListedRow, bound: string | undefined): Transaction {
   return toTransaction(shownTo(bound, row), row.reversed_by === null ? undefined : prefixed('txn', row.reversed_by));
 }
 
-/** A Transfer is the Transaction on its source. */
+/** Lists transfers. A transfer is the transaction on its source. */
 export async function listTransfers(
   pool: Pool,
   filters: MessageData<'list_transfers'>,
@@ -226,11 +225,11 @@ export async function listTransfers(
     .equal({ 't.external_id': external_id })
     .between('t.created_at', filters.from, filters.to);
   const only = new Where();
-  // An index leads to what has that name: there is nothing to search.
+  // With an external_id there is an index, so nothing is searched.
   const legs = external_id === undefined ? only : within;
   legs.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   addStatus(status === 'Failed' ? within : legs, status);
-  // Every transfer once: by its source, or, seen from one account, by the leg on that account.
+  // Returns every transfer once: by its source, or for one account by the leg on that account.
   if (accounts === undefined) legs.conditions.push('t.transaction_id = t.operation_id');
   else
     legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
@@ -238,8 +237,8 @@ export async function listTransfers(
 }
 
 /**
- * The Transfer behind either of its legs. Of a transfer the leg with the operation's bits is that
- * on the source; of its reversal the one that does not reverse it, since source and destination are
+ * Converts either leg to its transfer. The source leg of a transfer has the operation's bits. The source leg of
+ * a reversal is the one that does not reverse the original source leg, because source and destination are
  * exchanged.
  */
 export function toTransferSeen(row: ListedRow, bound: string | undefined): Transfer {
@@ -259,7 +258,7 @@ export function toTransferSeen(row: ListedRow, bound: string | undefined): Trans
 
 const operationOf = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
 
-/** An entry as Postgres gives it: ids as uuids. */
+/** A row of entries, with ids as uuids. */
 export type EntryRow = EntryRecord;
 
 export function entryOf(row: EntryRow): Entry {
@@ -271,7 +270,7 @@ export function entryOf(row: EntryRow): Entry {
   });
 }
 
-/** By sequence. An account that is none to the caller is an unknown one. */
+/** Lists entries by sequence. An account that is hidden from the caller is unknown. */
 export async function listEntries(
   pool: Pool,
   { account_id, ...page }: MessageData<'list_entries'>,

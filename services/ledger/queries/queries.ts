@@ -32,7 +32,7 @@ import { getStatement } from './statement.ts';
 import { getPostingStatistics, getPostingTotals } from './statistics.ts';
 import { getTimeline } from './timeline.ts';
 
-/** Reads. Each is one statement, so that it sees one moment. */
+/** The queries. Each is one statement, so that it sees one snapshot. */
 type QueryName = Extract<
   MessageName,
   | 'get_time'
@@ -59,7 +59,7 @@ type QueryName = Extract<
 
 export type Query = { [N in QueryName]: { name: N; data: MessageData<N>; context: MessageContext } }[QueryName];
 
-/** Answers a query; throws only where the database does. */
+/** Answers a query. Throws only if the database fails. */
 export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> {
   const bound = query.context.bound_client_id;
   switch (query.name) {
@@ -134,7 +134,7 @@ interface AccountView {
   balance_minor: bigint;
 }
 
-/** Balance and status of the accounts that exist among these, customers' only. */
+/** Returns balance and status of the customer accounts among these ids. */
 export async function getLedgerAccounts(
   pool: Pool,
   accountIds: string[],
@@ -177,9 +177,9 @@ async function getBalanceByNumber(
 }
 
 /**
- * One transaction by its id, of which the last byte may differ (`exact` tells). A bound caller sees
- * those of its own accounts, and what became of its own requests on accounts that were none of its
- * own: after a 202 it must not be told 404.
+ * Reads a transaction by id, whose last byte may differ (`exact` reports that). A bound caller sees
+ * transactions on its own accounts, and the outcomes of its own requests on other accounts: after a 202 they
+ * must not be unknown.
  */
 async function readOne(
   pool: Pool,
@@ -197,8 +197,8 @@ async function readOne(
 }
 
 /**
- * The id of a request whose Idempotency-Key had been used with another account: it was answered 202 while nobody could
- * tell, and this is what became of it.
+ * The id belongs to a request whose Idempotency-Key had been used with another account. It received a 202 while
+ * that was unknown, and this is its outcome.
  */
 const keyReused: ReplyBody = {
   ok: false,
@@ -212,7 +212,7 @@ async function getTransaction(pool: Pool, id: string, context: MessageContext): 
 }
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
-  // The destination's owner may look at it too.
+  // The owner of the destination may see the transfer too.
   const row = isId('transfer', id)
     ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context)))
     : undefined;
@@ -221,7 +221,7 @@ async function getTransfer(pool: Pool, id: string, context: MessageContext): Pro
   return isTransfer && row.exact ? done(toTransferSeen(row, context.bound_client_id)) : unknown(pool, id, 'transfer');
 }
 
-/** Nothing has been decided under that id: there was never such a command, or it is one of the dead letters. */
+/** Nothing has been decided under this id: there was no such command, or it was dead-lettered. */
 async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
   const deadLettered = isId(kind, id)
     ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
@@ -233,7 +233,7 @@ async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer')
   return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
 }
 
-/** Totals of all entries, and of all balances by class, in one snapshot. */
+/** Returns the totals of all entries, and of all balances by class, from one snapshot. */
 async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_balance'>> {
   const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
     `with totals as (
@@ -264,7 +264,7 @@ async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_oper
   return { outbox: { rows, oldest_age_ms }, last_verification };
 }
 
-/** Teller and Vault of each currency as the sum of their slots. */
+/** Returns Teller and Vault of each currency as the sum of their slots. */
 async function getSystemAccounts(pool: Pool): Promise<MessageResult<'get_system_accounts'>> {
   const { rows } = await pool.query<{
     account_id: string;

@@ -4,11 +4,11 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { readTransactions, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
 
-/** Searches for staff: transactions and transfers by whatever text somebody has of them. */
+/** Searches for staff: transactions and transfers by any text they may have. */
 
 /**
- * No index leads from a request to its postings, or to a reference in any case, which every posting
- * would pay for: the newest ones are looked through.
+ * The number of newest transactions to scan for a request id or a reference in any case. An index would cost
+ * every posting.
  */
 const newest = 20_000;
 
@@ -24,7 +24,7 @@ async function byText(pool: Pool, q: string): Promise<Found[]> {
   return rows.map(foundOf);
 }
 
-/** By a request, and by a reference whose letters are of the one and the other case. */
+/** Searches by request id, and by references in mixed case. */
 async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRow & Matched>(
     `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
@@ -52,8 +52,8 @@ async function byId(pool: Pool, q: string): Promise<Found[]> {
 }
 
 /**
- * At most `maxHits` transactions, and as many transfers. By a transfer's id: the transfer, and what
- * it did to either account.
+ * Returns at most `maxHits` transactions and `maxHits` transfers. For a transfer id it returns the transfer and
+ * its transactions.
  */
 export async function searchPostings(pool: Pool, q: string): Promise<SearchHit[]> {
   let found = await byId(pool, q);

@@ -14,13 +14,13 @@ import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
   pool: Pool;
-  /** For queries that look at many rows; as many of them are under way as it has connections. */
+  /** For queries that scan many rows; its number of connections limits how many run. */
   searches: Pool;
   replies: Replies;
   logger: Logger;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
-  /** Answers under way at the same time. */
+  /** The number of concurrent answers. */
   concurrency: number;
   verifier: Pick<Verifier, 'verify'>;
   eraser: Eraser;
@@ -39,12 +39,12 @@ const sums = new Set<MessageName>([
   'get_posting_totals',
   'erase_ledger_texts',
 ]);
-/** What looks at many rows: no other query waits behind it. */
+/** Reports whether a query scans many rows. No other query waits behind it. */
 function isDear({ name, data, context }: Request): boolean {
   return sums.has(name) || isSearch(name, data as Record<string, unknown>, context.bound_client_id);
 }
 
-/** Answers what waits on the query topic, balance look-ups together by one statement. */
+/** Answers the waiting queries. Balance lookups are combined into one statement. */
 export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   const apart = { takes: isDear, concurrency: deps.searches.options.max };
   return createQueryConsumer({

@@ -10,24 +10,24 @@ import { placed } from './booking-time.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 import { bits } from './lists.ts';
 
-/** Of one period at most: its totals are added up for every page. */
+/** The maximum number of entries of a period, because its totals are calculated for every page. */
 const maxEntries = 100_000;
 
 interface Period {
   account_id: string;
   account_number: string;
   currency: string;
-  /** The sequences of the period: `first` up to, not with, `beyond`. */
+  /** The sequences of the period: from `first` (inclusive) to `beyond` (exclusive). */
   first: bigint;
   beyond: bigint;
   opening_minor: bigint;
   closing_minor: bigint;
-  /** numeric; of no use where the period has more than `maxEntries`. */
+  /** numeric; unused if the period has more than `maxEntries`. */
   debit_minor: string;
   credit_minor: string;
 }
 
-/** Everything about a period but its entries. */
+/** Returns everything about a period except its entries. */
 export const periodStatement = `with recursive account as (
     select account_id, account_number, currency, last_sequence from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
@@ -45,10 +45,7 @@ export const periodStatement = `with recursive account as (
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
-/**
- * `beyond`: the end that the first page found, so that what is booked between two pages changes
- * neither totals nor entries.
- */
+/** `beyond`: the end found by the first page, so that postings between two pages change neither totals nor entries. */
 async function readPeriod(
   pool: Pool,
   accountId: string,
@@ -84,9 +81,9 @@ async function readEntries(
 const place = /^(\d{1,18})\.(\d{1,18})$/;
 
 /**
- * A period of an account by booking time. Opening balance + credits - debits = closing balance,
- * whatever the clocks did: all follow from the same sequences. Entries are never changed, so that
- * its two statements see the same ones.
+ * Returns a statement of an account for a period of posting times. Opening balance + credits - debits = closing
+ * balance, whatever the clocks did, because all are derived from the same sequences. Entries never change, so
+ * both statements see the same ones.
  */
 export async function getStatement(
   pool: Pool,

@@ -5,7 +5,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 
-/** How many transactions are looked at: some tenths of a second of reading, however long the period. */
+/** The maximum number of transactions to scan: some tenths of a second, however long the period. */
 export const lookedAt = 200_000;
 
 const hourMs = 3_600_000;
@@ -16,8 +16,8 @@ const units = {
 };
 
 /**
- * The newest of the period by the index of times, then added up: the first transaction of each
- * operation stands for it.
+ * Selects the newest transactions of the period by the index of times, then aggregates. The first transaction
+ * of each operation represents it.
  */
 export const statisticsStatement = `with looked_at as materialized (
     select created_at, currency, amount_minor, status, transaction_id = operation_id as stands_for_operation
@@ -37,7 +37,7 @@ interface BucketRow {
   amount_minor: string | null;
 }
 
-/** Operations and amounts of a currency per unit of time. `now`: ISO 8601 UTC. */
+/** Returns operations and amounts per currency and unit of time. `now`: ISO 8601 UTC. */
 export async function getPostingStatistics(
   pool: Pool,
   { currency, unit, ...period }: MessageData<'get_posting_statistics'>,
@@ -78,12 +78,12 @@ export async function getPostingStatistics(
 }
 
 const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
-// A reversal goes the other way than its type says.
+// A reversal moves money opposite to its type.
 const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
 const sumOf = (condition: string) =>
   `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
 
-/** The same rows, added up by currency. */
+/** Aggregates the same rows by currency. */
 const totalsStatement = `with looked_at as materialized (
     select created_at, currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as stands_for_operation
     from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
@@ -106,7 +106,7 @@ interface TotalsRow {
   transferred: string;
 }
 
-/** What was posted by currency. `now`: ISO 8601 UTC. */
+/** Returns what was posted by currency. `now`: ISO 8601 UTC. */
 export async function getPostingTotals(
   pool: Pool,
   period: MessageData<'get_posting_totals'>,

@@ -20,8 +20,8 @@ import { placed } from './booking-time.ts';
 import { type EntryRow, entryOf } from './lists.ts';
 
 /**
- * What became of one transaction, from what the bank keeps anyway: nothing is written for it, and
- * no index is kept for it. Entries are found by their booking time, events by that of their batch.
+ * Returns the timeline of a transaction from existing data; nothing is written or indexed for it. Entries are
+ * found by their posting time, events by that of their batch.
  */
 export async function getTimeline(pool: Pool, transactionId: string): Promise<Timeline | undefined> {
   const [record] = isId('transaction', transactionId) ? await readTransactions(pool, [transactionId]) : [];
@@ -44,7 +44,7 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
   };
 }
 
-/** PURE: the command that the record is the outcome of. */
+/** Returns the command whose outcome the record is. Pure. */
 function commandOf(record: TransactionRecord): Timeline['command'] {
   const bits = idBits(record.operation_id);
   const of = (name: string, id: string, bucket = bucketOfId(id), topic = 'ledger.commands') => ({
@@ -63,12 +63,12 @@ function commandOf(record: TransactionRecord): Timeline['command'] {
   return of('create_transaction', record.transaction_id);
 }
 
-/** The gateway's clock, which accepts, may be off by some seconds from the database's, which books. */
+/** The gateway's clock, used for acceptance, may differ from the database's, used for posting, by a few seconds. */
 const clockMarginMs = 10_000;
-/** Of the account, behind the moment of acceptance: enough for the busiest, and an end where nothing is found. */
+/** The maximum number of the account's entries to scan after the time of acceptance. */
 const lookedThrough = 100_000;
 
-/** When the entry of a Completed transaction was booked; looked for from the moment of its acceptance on. */
+/** Returns when the entry of a Completed transaction was posted, searching from its time of acceptance. */
 async function readBookingTime(
   pool: Pool,
   { account_id, transaction_id, created_at }: TransactionRecord,
@@ -103,7 +103,10 @@ export const operationStatement = `with recursive candidates as (
     join accounts a on a.account_id = p.account_id
   order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;
 
-/** Every entry of an operation: of its parties, and of the slots of Teller and Vault. All have one booking time. */
+/**
+ * Returns every entry of an operation, on its accounts and on the slots of Teller and Vault. All have the same
+ * posting time.
+ */
 async function readOperation(
   pool: Pool,
   { account_id, counterparty_account_id, currency, operation_id }: TransactionRecord,
@@ -120,12 +123,12 @@ async function readOperation(
 }
 
 /**
- * A batch is put into the outbox right after its time was read, by the same transaction; clocks are
- * cut to milliseconds.
+ * A batch is written to the outbox by its transaction shortly after its time was read. Times are truncated to
+ * milliseconds.
  */
 const [earlierMs, laterMs] = [100, 6_000];
 
-/** Batches are numbered as they are made: the numbers of a period are found by halving. */
+/** Batch numbers increase with time, so the numbers of a period are found by binary search. */
 export const batchesStatement = `with recursive halved (time, low, high) as (
     select time, (select min(batch_id) from outbox_batches), (select max(batch_id) + 1 from outbox_batches) from (values ($1::timestamptz), ($2::timestamptz)) as moments (time)
     union all
@@ -146,7 +149,7 @@ interface BatchRow {
   records: Buffer;
 }
 
-/** The events of the batch that told of this transaction, looked for among those of a period. */
+/** Finds the batch with the events of this transaction among those of a period. */
 async function findBatch(
   pool: Pool,
   transactionId: string,
@@ -168,7 +171,7 @@ async function findBatch(
   return undefined;
 }
 
-/** The events of the operation, and the balances that its batch told of its accounts. */
+/** Returns the events of the operation, and the balances that its batch published for its accounts. */
 async function readEvents(
   pool: Pool,
   record: TransactionRecord,
@@ -199,7 +202,7 @@ async function readEvents(
     }));
 }
 
-/** The transaction's own event, of which its record tells all but the times. */
+/** Returns the transaction's own event, reconstructed from its record except for the times. */
 function notKept({ transaction_id, account_id, status }: TransactionRecord): Timeline['events'][number] {
   const ce_id = uuidOf(transaction_id);
   const type = status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1';

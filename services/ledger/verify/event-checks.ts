@@ -10,7 +10,7 @@ import { availableMinor, type EntryRecord, type TransactionRecord } from '../dom
 import { prefixed, readTransactions } from '../rows.ts';
 import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
 
-/** What must hold between events and books. */
+/** The rules that relate events to the books. */
 export const eventRules = {
   form: 'each event is one of the contract',
   committed: 'no event without what it tells of being booked',
@@ -24,14 +24,14 @@ export const eventRules = {
 
 export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'balances';
 
-/** What was told of one account so far. */
+/** What has been published about one account so far. */
 export interface Told {
   /** Of the newest Completed transaction. */
   sequence?: bigint;
-  /** First copies that the snapshot knows. */
+  /** The number of first copies that the snapshot contains. */
   failed: bigint;
   transfers: bigint;
-  /** The hold_version of the newest event of its holds. */
+  /** The hold_version of the newest hold event. */
   holds?: bigint;
   /** The sequence, and the versions of status and holds, of the latest message in `balances`. */
   balance?: bigint;
@@ -40,21 +40,21 @@ export interface Told {
 }
 
 export interface EventAudit {
-  /** Sees what is committed now. */
+  /** Sees everything committed by now. */
   pool: Pool;
-  /** Sees what was committed before the topics' ends were asked for: what it does not know need not have been told. */
+  /** Sees what was committed before the end offsets were read. Anything newer need not have been published. */
   snapshot: Queries;
   find: (rule: string, row: Record<string, unknown>) => void;
   told: Map<string, Told>;
-  /** Digests of the latest events by ce_id: the memory for doubles. */
+  /** Digests of recent events by ce_id, to detect duplicates. */
   recent: Map<string, string>;
-  /** True where retention has deleted the beginning of the partition, or of any. */
+  /** Reports whether retention has deleted the beginning of the partition, or of any partition. */
   headIsGone: (topic: ComparedTopic, partition?: number) => boolean;
 }
 
 const remembered = 100_000;
 
-/** Checks events of transactions or transfers, in the order in which they were published. */
+/** Checks events of transactions or transfers in publication order. */
 export async function checkOperations(
   topic: 'transactions' | 'transfers',
   messages: ReceivedMessage[],
@@ -116,7 +116,7 @@ export async function checkOperations(
   }
 }
 
-/** Checks messages of the compacted topic `balances`: each tells a balance that the account had. */
+/** Checks messages of the compacted topic `balances`: each must contain a balance that the account had. */
 export async function checkBalances(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
   const read = messages.flatMap((message) => {
     const data = dataOf('balances', message, audit) as EventData<'corebanking.balance.v1'> | undefined;
@@ -181,7 +181,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
   }
 }
 
-/** The event's data, where it has the form of its type; otherwise that is found. */
+/** Returns the event's data if it matches its type's schema; otherwise reports a finding. */
 export function dataOf(
   topic: ComparedTopic,
   message: ReceivedMessage,
@@ -207,7 +207,7 @@ export function placeOf({ topic, partition, offset, key, headers }: ReceivedMess
   return { event: `${topic}/${partition}/${offset}`, key, ce_id: headers['ce_id'] ?? null };
 }
 
-/** The records of these transactions, and which of them the snapshot has. */
+/** Reads the records of these transactions, and which of them the snapshot contains. */
 async function recordsOf(
   ids: string[],
   { snapshot, pool }: EventAudit,
@@ -232,7 +232,7 @@ async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owner
   );
 }
 
-/** Of those records that are reversals: which transfer they turn, by transaction_id. */
+/** Returns, by transaction_id, the transfers that the reversals among these records reverse. */
 async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map<string, Reversed>> {
   const ids = records.flatMap(({ reverses_transaction_id }) => reverses_transaction_id ?? []);
   const originals = ids.length === 0 ? [] : await readTransactions(pool, ids);
@@ -248,7 +248,7 @@ async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map
   );
 }
 
-/** Those of the entries that are booked, by account and sequence. */
+/** Reads the existing entries among these, by account and sequence. */
 async function entriesOf(
   named: { account_id: string; sequence: number }[],
   pool: Pool,
@@ -268,15 +268,15 @@ async function entriesOf(
   return new Map(records.map((record) => [`${record.account_id}-${record.sequence}`, record]));
 }
 
-/** Cash passes through Teller and Vault: four entries; between customers: two (contract: Double entry). */
+/** Cash passes through Teller and Vault, which makes four entries; a transfer has two (contract: Double entry). */
 function legsOf(record: TransactionRecord): number {
   return record.counterparty_account_id === null ? 4 : 2;
 }
 
-/** True for the first copy of an event; a later one must have the same bytes. */
+/** Returns true for the first copy of an event. Later copies must have the same bytes. */
 export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
   const { key, value } = message;
-  // A version before 0.2.0 may have published it first, without this.
+  // A version before 0.2.0 may have published the first copy, without this header.
   const { ce_dataschema: _, ...headers } = message.headers;
   const id = headers['ce_id'] ?? '';
   const digest = createHash('sha256')

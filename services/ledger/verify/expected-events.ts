@@ -5,16 +5,22 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type EntryRecord, isShownByIdAlone, type TransactionRecord } from '../domain/records.ts';
 
-/** An event as the books alone give it. Not made by the code that makes events: a defect there would be in both. */
+/**
+ * An event as derived from the books. It does not use the code that creates events, because a bug there would
+ * then be in both.
+ */
 interface Expected {
   attributes: Record<string, string>;
   data: unknown;
 }
 
-/** Whose an account is, by account_id. */
+/** The owners of accounts, by account_id. */
 export type Owners = ReadonlyMap<string, { client_id: string; account_number: string }>;
 
-/** A refusal that is shown by GET of its id alone has no event, but where it named an unknown account. */
+/**
+ * Returns the expected event of a transaction. A refusal that is visible only by GET of its id has no event,
+ * unless it named an unknown account.
+ */
 export function expectedTransaction(
   record: TransactionRecord,
   entries: EntryRecord[],
@@ -72,7 +78,7 @@ export function expectedTransaction(
   };
 }
 
-/** By which way a person asked is not booked: told of a token, it may be `staff`. */
+/** The channel of a person's request is not stored, so a token may also be `staff`. */
 function askedOf({ actor }: TransactionRecord): { actor: string; request_channel: string } {
   const request_channel = actor.startsWith('key:') ? 'api_key' : actor.startsWith('jwt:') ? 'token' : 'system';
   return { actor: actor || 'system', request_channel };
@@ -90,9 +96,8 @@ function expectedEntry({ amount_minor, balance_after_minor: _, sequence, ...entr
 const transferTypes = ['Transfer', 'Loan Payment'];
 
 /**
- * A transfer, or the refusal of one, by its record; of a reversal by both, of which the one on its
- * source is that which does not reverse the source of the first. The refusal of a reversal has
- * none.
+ * Returns the expected event of a transfer or a refused transfer from its record. For a reversal, the record on
+ * its source is the one that does not reverse the original's source. A refused reversal has no event.
  */
 export function expectedTransfer(record: TransactionRecord, reversed?: Reversed): Expected | undefined {
   const { transaction_type, status, currency, description, created_at, operation_id, reverses_transaction_id } = record;
@@ -131,7 +136,7 @@ export function expectedTransfer(record: TransactionRecord, reversed?: Reversed)
   };
 }
 
-/** The transfer that a reversal turns, and whether the reversal's own record is on its destination. */
+/** The transfer that a reversal reverses, and whether the reversal's own record is on its destination. */
 export interface Reversed {
   transfer_id: string;
   isFromCounterparty: boolean;
@@ -145,7 +150,7 @@ function amountOf({ amount_minor, amount_text, currency }: TransactionRecord): s
   return amount_minor === null || currency === null ? amount_text : fromMinor(amount_minor, currency);
 }
 
-/** Which fields of an event differ from what is expected. */
+/** Returns the fields in which an event differs from the expected one. */
 export function differences({ key, headers }: ReceivedMessage, data: object, expected: Expected): string[] {
   const told: Record<string, unknown> = { ...headers, key, ce_id: headers['ce_id']?.replaceAll('-', '') };
   const wrong = Object.entries(expected.attributes).flatMap(([name, booked]) => (told[name] === booked ? [] : [name]));
@@ -154,14 +159,15 @@ export function differences({ key, headers }: ReceivedMessage, data: object, exp
   return [...wrong, ...paths(data, expected.data, '')].filter((path) => !isOlder || path !== 'transaction.transfer_id');
 }
 
-/** Events from before 0.2.0 lack these, and reversals of transfers their transfer_id. */
+/** Events from before 0.2.0 lack these fields, and reversals of transfers lack transfer_id. */
 const sinceNow = ['actor', 'request_channel', 'client_id', 'account_number'];
 
 const erasable = /^(transaction|transfer)\.(description|reference|external_id|metadata)$/;
 
-/** Where two JSON values differ. */
+/** Returns the paths at which two JSON values differ. */
 function paths(a: unknown, b: unknown, path: string): string[] {
-  // Told before an erasure has replaced it. No other text of a transaction ever changes (migration 0018).
+  // The event was published before an erasure replaced the text. No other text of a transaction ever changes
+  // (migration 0018).
   if ((b === erasedText || isDeepStrictEqual(b, erasedMetadata)) && erasable.test(path)) return [];
   if (a === undefined && sinceNow.includes(path)) return [];
   if (path === 'request_channel' && a === 'staff' && b === 'token') return [];

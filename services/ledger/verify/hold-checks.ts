@@ -10,10 +10,7 @@ import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, toldOf } from '
 
 type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
 
-/**
- * Checks events of holds, in the order in which they were published: what they tell can have been,
- * and none is missing between two.
- */
+/** Checks events of holds in publication order: the states are possible, and none is missing between two. */
 export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
   const read = messages.flatMap((message) => {
     const data = dataOf('holds', message, audit) as HoldEvent | undefined;
@@ -39,8 +36,8 @@ const fixed = ['account_id', 'currency', 'expires_at', 'created_at'] as const;
 const texts = ['description', 'reference', 'external_id'] as const;
 
 /**
- * Whether the hold, as it is now, can have been as it was told: what ended has not changed since,
- * but for texts that were erased.
+ * Reports whether the hold can have had the published state, given its current one. An ended hold does not
+ * change, except for erased texts.
  */
 function canHaveBeen(told: HoldEvent['hold'], now: HoldState): boolean {
   const captured = BigInt(toMinor(told.captured_amount, now.currency));

@@ -11,9 +11,9 @@ import { insertAudits } from '../audit/audit-sender.ts';
 import { prefixed } from '../rows.ts';
 import { verifyBooks } from './verify-books.ts';
 
-/** Checks of the books on demand: one at a time over all ledgers, its result kept in a row. */
+/** Verifications of the books on demand: one at a time over all ledgers, with its result stored in a row. */
 
-/** Held by the session that verifies, and free again when that session ends, however it does. */
+/** An advisory lock of the session that verifies. It is released when the session ends, in whatever way. */
 const lockKey = 4_711_001;
 
 interface VerificationRow {
@@ -38,7 +38,7 @@ function verificationOf({ verification_id, findings, is_held, ...row }: Verifica
   };
 }
 
-/** The one that began last; null where there never was one. */
+/** Returns the verification that started last, or null if there has been none. */
 export async function readLastVerification(pool: Pool): Promise<BookCheck | null> {
   const { rows } = await pool.query<VerificationRow>(
     `select ${columns} from verifications order by started_at desc limit 1`,
@@ -61,19 +61,22 @@ export interface VerifyCommand {
 }
 
 export interface Verifier {
-  /** Begins a check and answers at once; a repeat, and a second one meanwhile, is answered with the one there is. */
+  /**
+   * Starts a verification and replies immediately. A repeat, or a second request while one is running, gets the
+   * running one.
+   */
   verify(command: VerifyCommand): Promise<ReplyBody>;
-  /** Resolves when no check of this process is under way. */
+  /** Resolves when this process runs no verification. */
   idle(): Promise<void>;
-  /** Gives up the one that runs. */
+  /** Cancels the running verification. */
   stop(): Promise<void>;
 }
 
 export interface VerifierOptions {
-  /** Two connections of its own, so that a check of minutes takes none from the reads. */
+  /** A separate pool of two connections, so that a check that takes minutes does not block reads. */
   pool: Pool;
   reads: Pool;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
   logger: Logger;
 }
@@ -94,7 +97,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
       await end(pool, id, null).catch(() => undefined);
     } finally {
       holder = undefined;
-      // Closing the session lets go of the lock, whatever state it is in.
+      // Closing the session releases the lock, whatever its state.
       client.release(true);
     }
   };
@@ -138,7 +141,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
   };
 }
 
-/** A connection that holds the lock; undefined where another one does. */
+/** Returns a connection that holds the lock, or undefined if another process does. */
 async function lock(pool: Pool): Promise<PoolClient | undefined> {
   const client = await pool.connect();
   try {
@@ -154,7 +157,7 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
   }
 }
 
-/** The row, and the audit record of who asked for it, in one transaction. */
+/** Writes the row and the audit record of the requester in one transaction. */
 function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<void> {
   const { actor, request_id, message_id, address = null } = context;
   const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
@@ -168,7 +171,7 @@ function begin(pool: Pool, id: string, context: MessageContext, now: string): Pr
   });
 }
 
-/** `findings`: null where it came to no end. */
+/** `findings`: null if the verification did not finish. */
 async function end(pool: Pool, id: string, findings: Finding[] | null): Promise<void> {
   const json =
     findings && JSON.stringify(findings, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));

@@ -2,7 +2,7 @@ import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
-/** What must hold, in words: the same everywhere. */
+/** The rules, in words: the same wherever they are shown. */
 export const bookRules = {
   trialBalance: 'per currency, debits (DR) equal credits (CR)',
   operations: 'per operation and currency, debits (DR) equal credits (CR)',
@@ -21,8 +21,8 @@ export const bookRules = {
 } as const;
 
 /**
- * Checks the books as an auditor would, from entries and balances alone, in one snapshot while
- * postings go on. Each rule is a query for the rows that break it: no rows, no finding.
+ * Checks the books as an auditor would, from entries and balances only, in one snapshot while postings
+ * continue. Each rule is a query for the rows that violate it.
  */
 const rules: Record<string, string> = {
   [bookRules.trialBalance]: `
@@ -94,7 +94,7 @@ const rules: Record<string, string> = {
       or (b.mode = 'atomic' and (t.failed > 0 or coalesce(t.operations, 0) <> case when b.ok then b.count else 0 end))`,
 };
 
-/** Every rule that does not hold. */
+/** Returns every violated rule. */
 export function verifyBooks(pool: Pool): Promise<Finding[]> {
   return transaction(pool, (client) => findBroken(client, rules), 'read only snapshot');
 }

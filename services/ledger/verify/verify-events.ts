@@ -29,10 +29,11 @@ const idleMs = 60_000;
 const query_timeout = 3_600_000;
 
 /**
- * Compares the events on the broker with what is booked, while postings go on. The books are those of one snapshot,
- * taken before the ends of the topics are asked for: whatever it shows as published stands before those ends. Memory
- * grows with the accounts only. Where retention has deleted the head of a topic, what is missing there is not searched.
- * Needs two connections. Throws where the topics cannot be read to their ends.
+ * Compares the events on the broker with the books while postings continue. The books are those of one
+ * snapshot, taken before the end offsets of the topics are read, so everything that it shows as published
+ * precedes those offsets. Memory grows only with the number of accounts. If retention has deleted the beginning
+ * of a topic, missing events there are not reported. Needs two connections. Throws if the topics cannot be read
+ * to their end.
  */
 export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: string, logger: Logger): Promise<Finding[]> {
   const found = new Map<string, Finding['rows']>();
@@ -82,7 +83,7 @@ const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, holds: 0n, bala
 
 const batchesAtOnce = 100;
 
-/** Events that wait in the outbox, counted by account. */
+/** Counts events that are unpublished in the outbox, by account. */
 async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
   const pending = new Map<string, Counts>();
   for (let last = 0n; ; ) {
@@ -117,7 +118,7 @@ const bookedAccounts = `declare booked no scroll cursor for
     from transactions group by account_id
   ) t using (account_id) where a.client_id is not null`;
 
-/** What the snapshot has of each account must have been told, or wait in the outbox. */
+/** Everything that the snapshot contains of an account must have been published or be in the outbox. */
 async function compareAccounts(
   snapshot: Queries,
   pending: Map<string, Counts>,

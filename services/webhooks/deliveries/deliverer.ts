@@ -14,30 +14,29 @@ export interface DelivererOptions {
   pool: Pool;
   sender: Sender;
   secretKeys: SecretKeys;
-  /** The bank's time, in ms since 1970. */
+  /** Returns the bank's time in ms since 1970. */
   now: () => number;
-  /** Requests under way at most, besides one for each webhook. */
+  /** The maximum number of concurrent requests, in addition to one per webhook. */
   concurrency: number;
   userAgent: string;
   logger: Logger;
   observe(attempt: Attempt, verdict: Verdict): void;
-  /** A webhook was disabled: what the outbox has of it is to be published. */
+  /** Called when a webhook was disabled and its event must be published. */
   onDisabled(): void;
 }
 
-/** Requests to one receiver under way at most; to one whose last attempts all failed, one. */
+/** The maximum number of concurrent requests to one receiver. If its last attempts all failed, it is one. */
 const maxPerWebhook = 64;
 const failuresInARow = 3;
 const pollMs = 500;
-/** Rounds begin so far apart at least: each takes what has come meanwhile. */
+/** The minimum time between the starts of rounds, in ms. Each round takes what has arrived meanwhile. */
 const paceMs = 5;
 const stopMs = 8_000;
 
 /**
- * Delivers: makes deliveries of events, takes those that are due, posts them, and writes down how
- * it went. Any number of processes do so side by side. Each webhook may always have one request
- * under way, whatever the others do; further ones share what `concurrency` says. So a receiver that
- * hangs takes nothing from the others that they would need.
+ * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
+ * run it concurrently. Each webhook may always have one running request; additional ones share `concurrency`. A
+ * receiver that hangs therefore takes nothing that others need.
  */
 export function createDeliverer(options: DelivererOptions) {
   const { pool, logger, concurrency } = options;
@@ -73,14 +72,14 @@ export function createDeliverer(options: DelivererOptions) {
       void prepare(claimed).then(
         (bodies) => claimed.forEach((one, i) => void attemptOne(one, bodies[i] ?? null)),
         (error: unknown) => {
-          // Their claims end by themselves.
+          // Their claims expire.
           logger.warn({ err: error }, 'deliveries could not be prepared');
           for (const { webhook_id } of claimed) leave(webhook_id);
         },
       );
   }
 
-  /** What each is sent. */
+  /** Returns the body for each claimed delivery. */
   async function prepare(claimed: Claimed[]): Promise<(string | null)[]> {
     const confined = claimed.filter(({ client_id, body }) => client_id !== null && body !== null);
     const owners = await ownersOf(
@@ -136,7 +135,10 @@ export function createDeliverer(options: DelivererOptions) {
     wake();
   }
 
-  /** What ends while it writes is written next. Tries until Postgres takes it; its places stay taken so long. */
+  /**
+   * Writes finished attempts; those that finish meanwhile are written next. Retries until Postgres accepts
+   * them, and they count as running until then.
+   */
   async function finishAll(): Promise<void> {
     if (finishing) return;
     finishing = true;
@@ -160,7 +162,7 @@ export function createDeliverer(options: DelivererOptions) {
     finishing = false;
   }
 
-  /** Returns what could not be written. */
+  /** Returns the attempts that could not be written. */
   async function finishGroup(
     webhook_id: string,
     attempts: Attempt[],
@@ -213,8 +215,8 @@ export function createDeliverer(options: DelivererOptions) {
     wake,
     underWay: () => [...underWay.values()].reduce((sum, count) => sum + count, 0),
     /**
-     * Takes nothing more and waits for what is under way, not for receivers that hang: another
-     * process takes those, when their claims end.
+     * Claims nothing more and waits for running work, but not for receivers that hang: another process takes
+     * over when their claims expire.
      */
     async stop() {
       stopping = true;

@@ -4,13 +4,13 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
- * Makes deliveries of events, for each webhook in the order of its feeds: a chunk at a time, with
- * its place kept in the same transaction.
+ * Creates deliveries for events, for each webhook in the order of its feeds: one chunk at a time, with the
+ * position stored in the same transaction.
  */
 
-/** Events looked at in one transaction. */
+/** The number of events examined in one transaction. */
 const chunk = 500;
-/** Deliveries of one webhook that are Pending at most: further events wait in the table of events. */
+/** The maximum number of Pending deliveries of one webhook. Further events stay in the table of events. */
 const maxPending = 2_000;
 
 interface FeedRow {
@@ -25,7 +25,7 @@ interface FeedRow {
   until_time: string | null;
 }
 
-/** A feed with something to look at, of an Active webhook that no other process is feeding or finishing. */
+/** Selects a feed with new events, of an Active webhook that no other process is feeding or finishing. */
 const nextFeed = `select f.*, w.client_id, w.event_types from webhooks w
   cross join lateral (
     select * from feeds f where f.webhook_id = w.webhook_id and (
@@ -39,7 +39,10 @@ const nextFeed = `select f.*, w.client_id, w.event_types from webhooks w
     and not exists (select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' offset ${maxPending - 1})
   limit 1 for update of w skip locked`;
 
-/** Feeds one webhook; returns which, if there was anything to do. `except`: webhooks that had their turn. */
+/**
+ * Feeds one webhook and returns its id, if there was anything to do. `except`: webhooks that already had their
+ * turn.
+ */
 function feedOne(pool: Pool, except: readonly string[]): Promise<string | undefined> {
   return transaction(pool, async (client) => {
     const {
@@ -59,7 +62,7 @@ function feedOne(pool: Pool, except: readonly string[]): Promise<string | undefi
   });
 }
 
-/** Each webhook has its turn once; returns whether any had something to do. */
+/** Feeds each webhook once. Returns whether any had something to do. */
 export async function feedAll(pool: Pool): Promise<boolean> {
   const fed: string[] = [];
   for (let next = await feedOne(pool, fed); next !== undefined; next = await feedOne(pool, fed)) fed.push(next);
@@ -67,8 +70,8 @@ export async function feedAll(pool: Pool): Promise<boolean> {
 }
 
 /**
- * What a feed looks at next: positions in its own order, and the events behind them. Replays for
- * the whole bank go by time.
+ * Returns the next positions of a feed, in its own order, with their events. Replays for the whole bank are
+ * ordered by time.
  */
 function windowOf(feed: FeedRow, values: Where): { select: string; order: string } {
   const { client_id, position, until_position, occurred_at, until_time } = feed;

@@ -13,10 +13,7 @@ export interface Finished {
   disabled: 'gone' | 'failing' | undefined;
 }
 
-/**
- * Writes down how attempts of one webhook ended, in the order in which they did. Throws on faults
- * only, with nothing done.
- */
+/** Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. */
 export function finishAttempts(
   pool: Pool,
   webhookId: string,
@@ -27,7 +24,7 @@ export function finishAttempts(
     const webhook = await lockWebhook(client, webhookId);
     const ended = attempts.map((attempt) => ({ attempt, verdict: verdictOf(attempt, Math.random()) }));
     const verdicts = ended.map(({ verdict }) => verdict);
-    // Of a webhook that was deleted or disabled meanwhile, what was under way is written down all the same.
+    // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
     await writeAttempts(client, webhookId, ended);
     if (webhook?.status !== 'Active') return { verdicts, disabled: undefined };
     const { failing_since, disabled } = healthOf(webhook.failing_since, attempts, now);

@@ -4,24 +4,27 @@ import { isIP } from 'node:net';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 
 interface Sent {
-  /** null: there was no answer. */
+  /** null: there was no response. */
   response_status: number | null;
-  /** Why there was none. */
+  /** Why there was no response. */
   error: string | null;
   duration_ms: number;
 }
 
 export interface Sender {
-  /** Posts once, or twice where a kept connection turns out to be closed. Never rejects; ends within the time-out. */
+  /**
+   * Sends a POST, a second time if a kept-alive connection turns out to be closed. Never rejects; ends within
+   * the timeout.
+   */
   post(url: string, headers: Record<string, string>, body: string): Promise<Sent>;
   stop(): void;
 }
 
 const idleMs = 30_000;
-/** What a receiver says is not kept; more of it than this is not even read. */
+/** The response body is not stored, and no more than this is read. */
 const maxAnswerBytes = 64 * 1024;
 
-/** Redirects are not followed: the answer 3xx is a failure like any other. */
+/** Redirects are not followed: a 3xx response is a failure like any other. */
 export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): Sender {
   const options = { keepAlive: true, maxFreeSockets: 64, timeout: idleMs, lookup: addresses.lookup };
   const agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
@@ -64,7 +67,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
         duration_ms: Math.round(performance.now() - begun),
       });
       const host = url.hostname.replace(/^\[|\]$/g, '');
-      // Node asks `lookup` about names alone.
+      // Node calls `lookup` only for names.
       if (isIP(host) !== 0 && !addresses.allows(host)) return ended(null, 'its address is one of a private network');
       const signal = AbortSignal.timeout(timeoutMs);
       const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
@@ -80,7 +83,10 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
   };
 }
 
-/** What its owner may be told: the code of the system or of TLS, which names no address of ours. */
+/**
+ * Returns what the webhook's owner may learn: the error code of the system or of TLS, which contains no
+ * internal address.
+ */
 function reasonOf({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EPRIVATE') return message;
   return `the connection failed (${code ?? 'unknown'})`;

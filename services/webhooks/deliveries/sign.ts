@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 
-/** PURE: the headers of Standard Webhooks 1.0. Each secret signs, so that a receiver may know either. */
+/** Returns the headers of Standard Webhooks 1.0. Each secret signs, so that a receiver may know either. Pure. */
 export function signedHeaders(
   secrets: readonly string[],
   id: string,

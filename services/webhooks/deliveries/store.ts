@@ -2,9 +2,12 @@ import { bigintArray, intArray, textArray, timestampArray } from '#libs/postgres
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import type { Attempt, Verdict } from './verdict.ts';
 
-/** SQL of deliveries: claiming those that are due, and writing down how attempts ended. */
+/** SQL of deliveries: claims due ones and records how attempts ended. */
 
-/** Longer than an attempt lasts: then another process may take the delivery, since the one that had it is gone. */
+/**
+ * Longer than an attempt, in seconds. After that, another process may take the delivery, because the first one
+ * is gone.
+ */
 const claimS = 30;
 
 export interface Claimed {
@@ -15,16 +18,16 @@ export interface Claimed {
   url: string;
   client_id: string | null;
   secret: string;
-  /** While it signs too. */
+  /** While it also signs. */
   previous_secret: string | null;
   event_id: string;
-  /** null where retention has deleted it. */
+  /** null if retention has deleted it. */
   body: string | null;
 }
 
 /**
- * Takes deliveries that are due, of each Active webhook as many as `places` says, else `otherwise`;
- * no more than `limit` in all, those that have waited longest first. Each is taken by one process.
+ * Claims due deliveries: for each Active webhook as many as `places` says, otherwise `otherwise`, and at most
+ * `limit` in total, longest waiting first. Each is claimed by one process.
  */
 export async function claimDue(
   pool: Pool,
@@ -60,7 +63,7 @@ export interface LockedWebhook {
   failing_since: string | null;
 }
 
-/** From here on to the end of the transaction nobody else changes which deliveries of this webhook are Pending. */
+/** Locks the webhook: until the transaction ends, no other one changes which of its deliveries are Pending. */
 export async function lockWebhook(client: Queries, webhookId: string): Promise<LockedWebhook | undefined> {
   const { rows } = await client.query<LockedWebhook>(
     'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
@@ -69,7 +72,10 @@ export async function lockWebhook(client: Queries, webhookId: string): Promise<L
   return rows[0];
 }
 
-/** Writes down how attempts ended, those whose claim still holds, and lets the next ones of their ordering keys go. */
+/**
+ * Records how attempts ended, if their claims are still valid, and releases the next deliveries of their
+ * ordering keys.
+ */
 export async function writeAttempts(
   client: Queries,
   webhookId: string,
@@ -106,7 +112,7 @@ export async function writeAttempts(
   );
 }
 
-/** Lets the first Pending delivery of the ordering keys of these deliveries go, if it waits. */
+/** Releases the first waiting Pending delivery for each ordering key of these deliveries. */
 async function releaseNext(client: Queries, webhookId: string, ordinals: readonly bigint[]): Promise<void> {
   await client.query(
     `update deliveries d set next_attempt_at = clock_timestamp() from (
@@ -121,7 +127,7 @@ export async function keepFailingSince(client: Queries, webhookId: string, faili
   await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhookId, failingSince]);
 }
 
-/** Nothing more is sent: what is Pending has Failed, and what would have followed is left to a replay. */
+/** Disables a webhook: Pending deliveries become Failed, and later events are left to a replay. */
 export async function disable(client: Queries, webhookId: string, at: string): Promise<void> {
   await client.query("update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1", [webhookId, at]);
   await client.query(

@@ -3,7 +3,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 
 export interface SweeperOptions {
   pool: Pool;
-  /** Of events; -1: for ever. */
+  /** The retention of events in days; -1: unlimited. */
   retentionDays: number;
   logger: Logger;
   intervalMs?: number;
@@ -13,7 +13,7 @@ const deliveredDays = 7;
 const failedDays = 30;
 const chunk = 5_000;
 
-/** Deletes what is no longer kept, a chunk of each kind. Returns how many rows. */
+/** Deletes one chunk of each kind of expired rows. Returns the number of rows. */
 export async function sweep(pool: Pool, retentionDays: number): Promise<number> {
   const counts = await Promise.all([
     pool.query(
@@ -32,7 +32,7 @@ export async function sweep(pool: Pool, retentionDays: number): Promise<number> 
   return counts.reduce((sum, result) => sum + (result?.rowCount ?? 0), 0);
 }
 
-/** By their time, the oldest first. */
+/** By time, oldest first. */
 function deleteEvents(pool: Pool, days: number) {
   return pool.query(
     `with old as (
@@ -45,7 +45,7 @@ function deleteEvents(pool: Pool, days: number) {
   );
 }
 
-/** Sweeps every minute, and at once again while there is more. */
+/** Sweeps every minute, and again immediately while more remains. */
 export function createSweeper({ pool, retentionDays, logger, intervalMs = 60_000 }: SweeperOptions): {
   start(): void;
   stop(): Promise<void>;

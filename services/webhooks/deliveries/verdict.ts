@@ -1,11 +1,11 @@
-/** PURE: what becomes of a delivery by how its attempt ended (contract: Webhooks). */
+/** Decides what happens to a delivery after an attempt (contract: Webhooks). Pure. */
 
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** After the first failure, the second … */
+/** After the first failure, the second, and so on. */
 export const retryDelaysMs = [
   5 * second,
   5 * minute,
@@ -17,16 +17,16 @@ export const retryDelaysMs = [
   20 * hour,
   24 * hour,
 ];
-/** A delay is up to this part longer, so that what failed together does not come back together. */
+/** A delay is up to this fraction longer, so that deliveries that failed together are not retried together. */
 const jitter = 0.2;
 const disabledAfterMs = 5 * day;
 const gone = 410;
 
 export interface Attempt {
   ordinal: bigint;
-  /** Of the claim that it was made under. */
+  /** The claim under which the attempt was made. */
   claim: number;
-  /** Attempts of its schedule before this one. */
+  /** The number of previous attempts in its schedule. */
   tries: number;
   attempted_at: string;
   duration_ms: number;
@@ -49,8 +49,8 @@ export function verdictOf(attempt: Attempt, random: number): Verdict {
 }
 
 /**
- * Since when nothing gets through, and why nothing more is sent, if so; attempts of one webhook in
- * the order in which they ended.
+ * Returns since when deliveries have failed and, if the webhook must be disabled, why. Attempts of one webhook
+ * are in the order in which they ended.
  */
 export function healthOf(
   failingSince: string | null,

@@ -10,14 +10,14 @@ export interface EventConsumerOptions {
   logger: Logger;
   /** Called after the commit. */
   onStored(count: number): void;
-  /** Something that is no event of the contract lies in a topic of events; it was left out. */
+  /** Called when a message in an event topic was skipped because it is not a valid event. */
   onUnreadable(): void;
 }
 
 /**
- * Stores what comes on the topics of events: what it was called with is committed when it resolves,
- * so that no offset is kept of an event that is not stored. Only what no service of ours writes is
- * left out, and logged: no event of the contract, or one whose data Postgres refuses.
+ * Stores the events of the event topics. When it resolves, they are committed, so that no offset is committed
+ * before its event. Only messages that no service of ours writes are skipped and logged: invalid events, and
+ * events whose data Postgres refuses.
  */
 export function createEventConsumer({
   pool,

@@ -1,11 +1,11 @@
 import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 
-/** PURE: an event as a caller bound to one client is shown it. */
+/** Returns an event as shown to a caller bound to a client. Pure. */
 
 type Entry = { account_id: string };
 type Posting = Record<string, unknown>;
 
-/** The accounts whose owners must be known to show it. */
+/** Returns the accounts whose owners must be known to show the event. */
 export function accountsIn(event: string): string[] {
   const { data } = JSON.parse(event) as CloudEvent;
   const failedFor = data['failure_account_id'];
@@ -16,9 +16,8 @@ export function accountsIn(event: string): string[] {
 }
 
 /**
- * With the entries of the client's own accounts alone. Of a change of status from, to and time,
- * never why or by whom; of a reversal not why either; and not what kept the account of another
- * client from a payment (contract: Authentication and permission).
+ * Keeps only entries of the client's own accounts. A status change has no reason or actor, a reversal no reason,
+ * and a refusal no reason that concerns another client's account (contract: Authentication and permission).
  */
 export function forClient(event: string, clientId: string, owners: ReadonlyMap<string, string>): string {
   const shown = JSON.parse(event) as CloudEvent;

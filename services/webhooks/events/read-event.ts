@@ -2,24 +2,21 @@ import { eventHeadersSchema } from '#libs/contracts/events.ts';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 
-/** PURE: what is kept of an event. */
+/** The stored part of an event. Pure. */
 export interface FeedEvent {
   event_id: string;
   type: string;
   subject: string;
   occurred_at: string;
-  /** The customers' accounts that it is about: by these it is found. */
+  /** The customer accounts that it is about, by which it is found. */
   account_ids: string[];
-  /** The clients that it names. Whose the accounts are, is added when it is stored. */
+  /** The clients that it names. Owners of accounts are added when it is stored. */
   client_ids: string[];
   /** The CloudEvent in structured JSON. */
   event: string;
 }
 
-/**
- * Reads a message of a topic of events; undefined for what is no event of the contract. Its data
- * stay as they were written.
- */
+/** Reads a message of an event topic. Returns undefined if it is not a valid event. Its data is kept unchanged. */
 export function readEvent({
   headers,
   key,
@@ -50,10 +47,7 @@ export function readEvent({
 
 type Data = Record<string, unknown>;
 
-/**
- * Approvals are the bank's own business, whomever they are about; so is who probed for accounts,
- * whose ever these are.
- */
+/** Approvals and probing for accounts are shown only to the bank, whoever is concerned. */
 const isOfTheBank = (type: string): boolean =>
   type.startsWith('corebanking.approval.') || type === 'corebanking.transaction.account_not_found.v1';
 
@@ -66,7 +60,7 @@ function subjectsOf(type: string, data: Data): Pick<FeedEvent, 'account_ids' | '
     const found = parts.flatMap((part) => fields.map((field) => part[field]));
     return [...new Set(found.filter((id): id is string => typeof id === 'string' && isId(kind, id)))];
   };
-  // That a transfer to them was refused, and why, is not told to those who would have got it.
+  // The owner of the destination does not learn that a transfer to it was refused.
   const others = type === 'corebanking.transfer.failed.v1' ? [] : ['to_account_id'];
   return {
     account_ids: ids('account', 'account_id', 'from_account_id', ...others),
@@ -74,7 +68,7 @@ function subjectsOf(type: string, data: Data): Pick<FeedEvent, 'account_ids' | '
   };
 }
 
-/** Where an event names one account and one client, the account is that client's. */
+/** If an event names one account and one client, the account belongs to that client. */
 export function ownersIn(events: readonly FeedEvent[]): Map<string, string> {
   return new Map(
     events.flatMap(({ account_ids, client_ids }) =>

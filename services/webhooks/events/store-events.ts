@@ -4,9 +4,9 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { type FeedEvent, ownersIn } from './read-event.ts';
 
 /**
- * Stores events, each once, in their order. Every transaction that gives positions holds the lock
- * of event_head until it has committed (migrations/0001): so a reader who sees a position sees all
- * below it. Returns how many were new.
+ * Stores events, each once, in order. Every transaction that assigns positions holds the lock of event_head
+ * until it commits (migrations/0001), so a reader that sees a position sees all earlier ones. Returns the
+ * number of new events.
  */
 export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<number> {
   return transaction(pool, async (client) => {
@@ -45,8 +45,8 @@ function withOwners(event: FeedEvent, owners: ReadonlyMap<string, string>): Feed
 }
 
 /**
- * Keeps whose these accounts are, and tells their owners of the events that came before that was
- * known, which topics do not order. Returns how many positions that took.
+ * Stores the owners of these accounts, and assigns them events that arrived before the owner was known, because
+ * topics are not ordered among each other. Returns the number of positions used.
  */
 async function giveTo(client: Queries, owners: ReadonlyMap<string, string>, head: bigint): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
@@ -98,7 +98,7 @@ async function insertEvents(client: Queries, events: readonly FeedEvent[], befor
   );
 }
 
-/** Whose these accounts are, as far as it is known. */
+/** Returns the known owners of these accounts. */
 export async function ownersOf(queries: Queries, accountIds: readonly string[]): Promise<Map<string, string>> {
   if (accountIds.length === 0) return new Map();
   const { rows } = await queries.query<{ account_id: string; client_id: string }>(

@@ -11,18 +11,21 @@ import { ownersOf } from '../events/store-events.ts';
 import type { Read } from './queries.ts';
 
 /**
- * Positions looked at for one page: where few events are of the types that are asked for, a page
- * may be empty, and more behind it.
+ * The number of positions examined for one page. If few events have the requested types, a page may be empty
+ * although more follow.
  */
 const lookedAt = 10_000;
 
 interface Place {
   position: bigint;
-  /** When it was given out, in seconds: it is good for as long as events are kept. */
+  /** When the cursor was issued, in seconds. It is valid for as long as events are kept. */
   issuedS: number;
 }
 
-/** A place in the order of events, which holds no secret: a caller who makes one up sees what is its own. */
+/**
+ * Encodes a position in the order of events. It contains no secret: a caller who invents one still sees only
+ * its own events.
+ */
 function cursorOf({ position, issuedS }: Place): string {
   return `${position.toString(36)}-${issuedS.toString(36)}`;
 }
@@ -37,9 +40,9 @@ function placeOf(cursor: string): Place | undefined {
 const invalid = (message: string): ReplyBody => ({ ok: false, refusal: refusal('invalid_cursor', message) });
 
 /**
- * The events behind a place, in the order of their positions. Head and events are read from one
- * snapshot, in which all positions up to the head are there (migrations/0001): so a page that is
- * not full ends at the head, and nothing comes in below it.
+ * Returns the events after a position. Head and events are read from one snapshot that contains all positions
+ * up to the head (migrations/0001). A page that is not full ends at the head, and no event can appear before it
+ * later.
  */
 export async function listEvents(
   { pool, context, now, retentionDays }: Read,
@@ -64,7 +67,7 @@ export async function listEvents(
       } = await client.query<{ position: bigint }>('select position from event_head');
       const end = head?.position ?? 0n;
       if (place.position > end) return invalid('after is not a cursor of this list');
-      // Whose the account is may become known later: until then the caller stays where it is.
+      // The owner of an account may become known later. Until then the cursor does not advance.
       if (
         bound !== undefined &&
         account_id !== undefined &&
@@ -105,7 +108,7 @@ interface EventRow {
 }
 
 interface Window {
-  /** The account or client that is asked for; undefined: the whole bank. */
+  /** The requested account or client; undefined: the whole bank. */
   subject: string | undefined;
   after: bigint;
   end: bigint;
@@ -113,10 +116,7 @@ interface Window {
   limit: number;
 }
 
-/**
- * Events of a stretch of positions, one more than the limit; `last` is where the stretch ends, null
- * where it goes to the end.
- */
+/** Reads one more event than the limit from a range of positions. `last` is the end of the range; null: no end. */
 async function readWindow(
   client: Queries,
   { subject, after, end, types, limit }: Window,

@@ -13,11 +13,11 @@ export interface Read {
   context: MessageContext;
   /** In ms since 1970. */
   now: number;
-  /** Days for which events are kept; -1: for ever. */
+  /** The retention of events in days; -1: unlimited. */
   retentionDays: number;
 }
 
-/** One handler per query. What it throws is a fault; not found is a value. */
+/** One handler per query. Not found is a value; anything a handler throws is a fault. */
 export const queryHandlers = {
   list_webhooks: listWebhooks,
   get_webhook: getWebhook,

@@ -5,7 +5,7 @@ import { idOf, isId } from '#libs/contracts/ids.ts';
 import { type CloudEvent, type Delivery, testEventType } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of single deliveries, and how they are shown. The id of one is its ordinal. */
+/** SQL of single deliveries, and how they are shown. The id of a delivery contains its ordinal. */
 
 export interface DeliveryRow {
   ordinal: bigint;
@@ -19,7 +19,7 @@ export interface DeliveryRow {
   attempts: Delivery['attempts'];
 }
 
-/** Of the attempts the last hundred: a delivery may be sent again any number of times. Their times as everywhere. */
+/** Shows the last hundred attempts, because a delivery may be redelivered any number of times. */
 export const deliveryColumns = `ordinal, webhook_id, event_id, event_type, status, created_at, next_attempt_at, finished_at, (
   select coalesce(json_agg(json_build_object(
     'attempted_at', to_char(attempted_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'duration_ms', duration_ms, 'response_status', response_status, 'error', error) order by attempted_at), '[]')
@@ -32,7 +32,7 @@ export function deliveryOf({ ordinal, ...row }: DeliveryRow): Delivery {
 
 const maxOrdinal = 2n ** 63n - 1n;
 
-/** Undefined for what no delivery is called. */
+/** Returns the ordinal of a delivery id, or undefined if the id is malformed. */
 export function ordinalOf(deliveryId: string): bigint | undefined {
   const ordinal = isId('delivery', deliveryId) ? BigInt(`0x${deliveryId.slice(4)}`) : undefined;
   return ordinal !== undefined && ordinal <= maxOrdinal ? ordinal : undefined;
@@ -59,7 +59,7 @@ export async function readDelivery(
   return { delivery: deliveryOf(delivery), has_event };
 }
 
-/** One that is under way, or about to be, stays as it is. The webhook is locked. */
+/** Redelivers a delivery. One that is already running or about to run is left unchanged. The webhook must be locked. */
 export async function redeliverNow(client: Queries, webhookId: string, deliveryId: string): Promise<void> {
   await client.query(
     `update deliveries d set status = 'Pending', finished_at = null, tries = 0,
@@ -71,7 +71,7 @@ export async function redeliverNow(client: Queries, webhookId: string, deliveryI
   );
 }
 
-/** An event of no account, which waits for none. */
+/** Inserts a test event, which belongs to no account and waits for no other event. */
 export async function insertTest(client: Queries, webhookId: string, now: string): Promise<Delivery> {
   const id = randomUUID();
   const event: CloudEvent = {

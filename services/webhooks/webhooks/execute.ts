@@ -16,14 +16,13 @@ export interface Command {
 
 export interface Executed {
   body: ReplyBody;
-  /** Of outcomeOf. */
+  /** As returned by outcomeOf. */
   outcome: string;
 }
 
 /**
- * Executes a command exactly once: its record, its work and its audit in one transaction. A repeat
- * gets the kept reply; another request under the same id is refused. Throws on faults only, with
- * nothing done.
+ * Executes a command exactly once: its record, work, and audit record in one transaction. A repeat gets the
+ * stored reply; a different request under the same id is refused. Throws only on faults, with nothing done.
  */
 export function executeCommand(
   pool: Pool,
@@ -63,8 +62,8 @@ interface Known {
 }
 
 /**
- * Claims the command's id for this transaction; what is returned was there before. Waits for a
- * rival that has just claimed it.
+ * Claims the command's id for this transaction, or returns the existing command. Waits for a concurrent
+ * transaction that has claimed it.
  */
 async function claim(
   client: Queries,
@@ -92,6 +91,6 @@ function repeat({ fingerprint, correlation_id }: MessageContext, known: Known): 
       refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
     };
   const reply = replySchema.parse(known.reply);
-  // The same request, delivered again: its caller gets the first answer, not a replayed one.
+  // The same request was delivered again; its caller gets the first reply, not a replayed one.
   return correlation_id === (known.correlation_id ?? undefined) ? reply : { ...reply, replayed: true };
 }

@@ -20,7 +20,7 @@ import {
   webhookOf,
 } from './store.ts';
 
-/** What a handler works with: inside the transaction that keeps the command's record. */
+/** What a handler gets, in the transaction that stores the command's record. */
 export interface Work {
   client: Queries;
   context: MessageContext;
@@ -44,7 +44,7 @@ const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => 
   details,
 });
 
-/** 403, 5xx and what is not valid are answered anew (contract: Idempotency). */
+/** 403, 5xx, and validation errors are not stored (contract: Idempotency). */
 export function refused(why: Refusal): Outcome {
   const { status } = errorCodes[why.code];
   return {
@@ -58,7 +58,7 @@ export function webhookNotFound(webhookId: string): Refusal {
   return refusal('webhook_not_found', `webhook ${webhookId} not found`);
 }
 
-/** A bound caller has the webhooks of its client; for all others those do not exist for it. */
+/** A bound caller sees the webhooks of its client; for all other callers these do not exist. */
 export function isVisible(
   { bound_client_id: bound }: MessageContext,
   { client_id }: Pick<WebhookRow, 'client_id'>,
@@ -105,7 +105,7 @@ async function createWebhook(
   return done(webhookOf(row), { host: new URL(url).host, event_types });
 }
 
-/** Runs with the webhook locked, where the caller has it. */
+/** Runs with the webhook locked, if it belongs to the caller. */
 async function withWebhook(
   { client, context }: Work,
   webhookId: string,
@@ -130,7 +130,7 @@ function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_
   });
 }
 
-/** What it has still to send is deleted with what it has sent, by the sweeper. */
+/** The sweeper deletes its deliveries, sent or not. */
 function deleteWebhook(work: Work, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
   return withWebhook(work, webhook_id, async (row) => {
     await deleteFeeds(work.client, webhook_id);
@@ -155,7 +155,7 @@ function rotateSecret(
   });
 }
 
-/** Something can be sent to an Active webhook alone. */
+/** Only an Active webhook can be sent anything. */
 function withActive(work: Work, webhookId: string, change: (row: WebhookRow) => Promise<Outcome>): Promise<Outcome> {
   return withWebhook(work, webhookId, async (row) =>
     row.status === 'Active'

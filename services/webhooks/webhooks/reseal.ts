@@ -3,9 +3,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
- * Seals every secret with the key that seals now, so that an older one may be taken out of the
- * configuration afterwards. Run at each start; returns how many webhooks had another. Throws where
- * the key of one is not configured.
+ * Seals every secret with the current key, so that an older key can be removed from the configuration. Runs at
+ * each start. Returns the number of changed webhooks. Throws if the key of one is not configured.
  */
 export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
   return transaction(pool, async (client) => {
@@ -19,7 +18,7 @@ export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
       const [sealed, previous] = [secret, previous_secret].map(
         (one) => one && keys.seal(webhook_id, keys.open(webhook_id, one)),
       );
-      // One that was rotated meanwhile has a newer secret, sealed by the gateway.
+      // A secret that was rotated meanwhile is newer and was sealed by the gateway.
       await client.query(
         'update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1 and secret = $4',
         [webhook_id, sealed, previous, secret],

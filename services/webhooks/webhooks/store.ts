@@ -17,7 +17,7 @@ export function webhookOf({ secret: _secret, ...row }: WebhookRow): Webhook {
   return { ...row, status: row.status as Webhook['status'] };
 }
 
-/** Makes those that add or take webhooks of one caller wait for each other. Returns how many there are. */
+/** Serializes transactions that add or remove webhooks of one caller. Returns the number of its webhooks. */
 export async function lockedCount(client: Queries, actor: string): Promise<number> {
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
   const { rows } = await client.query<{ count: number }>(
@@ -51,7 +51,7 @@ export async function insertWebhook(
   return one(rows);
 }
 
-/** The webhook, locked; undefined where there is none, or it was deleted. */
+/** Locks and returns the webhook, or undefined if it does not exist or was deleted. */
 export async function lockWebhook(client: Queries, webhookId: string): Promise<WebhookRow | undefined> {
   const { rows } = await client.query<WebhookRow>(
     `select ${webhookColumns} from webhooks where webhook_id = $1 and status <> 'Deleted' for update`,
@@ -95,12 +95,12 @@ export async function changeWebhook(
   return one(rows);
 }
 
-/** From now on: what is published from here on. */
+/** Opens a feed of everything published from now on. */
 export async function openFeed(client: Queries, webhookId: string): Promise<void> {
   await client.query('insert into feeds (webhook_id, position) select $1, position from event_head', [webhookId]);
 }
 
-/** What has been published up to now is still to be sent, nothing behind it. */
+/** Ends the current feed: what was published until now is still sent, but nothing after it. */
 export async function closeFeed(client: Queries, webhookId: string): Promise<void> {
   await client.query(
     'update feeds set until_position = (select position from event_head) where webhook_id = $1 and until_position is null and until_time is null',
@@ -112,7 +112,7 @@ export async function deleteFeeds(client: Queries, webhookId: string): Promise<v
   await client.query('delete from feeds where webhook_id = $1', [webhookId]);
 }
 
-/** The events of a period. False where too many periods wait already. */
+/** Opens a feed of the events of a period. Returns false if too many replays are waiting. */
 export async function openReplay(client: Queries, webhookId: string, from: string, to: string): Promise<boolean> {
   const opened = await client.query(
     `insert into feeds (webhook_id, position, occurred_at, from_time, until_time)
