@@ -33,12 +33,12 @@ function print(rules: string[], findings: Finding[]): void {
 export const verifyConfig = z.object({
   ...kafkaConfig,
   KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe(
-    'Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, where DATABASE_URL is not set',
+    'Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, if DATABASE_URL is not set',
   ),
   DATABASE_URL: url('postgres', 'postgresql')
     .optional()
     .describe('Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR'),
-  LOCAL_DIR: z.string().default('.local').describe('Where `npm start` keeps connection.json'),
+  LOCAL_DIR: z.string().default('.local').describe('Directory in which `npm start` writes connection.json'),
 });
 
 type Config = z.output<typeof verifyConfig>;

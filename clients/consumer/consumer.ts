@@ -79,7 +79,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       session = new Session(kafka, shared, onSign);
       const reason = await session.run();
       if (stopping.signal.aborted) break;
-      logger.warn({ groupId, err: reason }, 'the consumer has ended and is built again');
+      logger.warn({ groupId, err: reason }, 'the consumer ended; rebuilding it');
       await pause(pauseMs, stopping.signal);
       pauseMs = Math.min(pauseMs * 2, maxPauseMs);
     }

@@ -28,7 +28,7 @@ import { macConfig, macKeys } from '#libs/service/signing.ts';
 export const resendConfig = z.object({
   ...kafkaConfig,
   ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
-  RESEND_FROM: z.iso.datetime().describe('The moment to which the database was restored, or some minutes before'),
+  RESEND_FROM: z.iso.datetime().describe('The time to which the database was restored, or some minutes earlier'),
 });
 
 const idleMs = 60_000;

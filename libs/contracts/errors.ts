@@ -102,7 +102,7 @@ export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'c
  * The refusal of a repeat-only command if nothing is stored under its id. Nothing was executed, and the refusal
  * is not stored.
  */
-export const unknownRepeat = refusal('service_unavailable', 'no such command is known, and none was executed');
+export const unknownRepeat = refusal('service_unavailable', 'the command is unknown, and nothing was executed');
 
 /**
  * Creates a 400 refusal from violations. Its code is the violations' code if they all have the same one,

@@ -63,7 +63,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
       const [item] = group as [Item<T>];
       if (group.length === 1 && isPoison(error)) return void blamed.push({ item, error });
       if (group.length === 1 || !(isPoison(error) || tookTooLong(error))) throw error;
-      logger.warn({ err: error, size: group.length }, 'a group of commands failed; its halves are tried');
+      logger.warn({ err: error, size: group.length }, 'a group of commands failed; trying its halves');
       await executeOrHalve(group.slice(0, group.length >> 1), blamed);
       await executeOrHalve(group.slice(group.length >> 1), blamed);
     });

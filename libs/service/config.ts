@@ -116,7 +116,7 @@ export const processConfig = {
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
-    .describe('Least level that is logged'),
+    .describe('Lowest level that is logged'),
   INSTANCE: z
     .string()
     .max(100)
@@ -148,41 +148,39 @@ export const kafkaConfig = {
     .string()
     .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore')
     .default('')
-    .describe('Put before every topic and group name'),
+    .describe('Prefix of every topic and group name'),
   ALLOW_UNREPLICATED: flag
     .prefault('false')
     .describe(
-      'true: starts although a topic has fewer than three replicas, or min.insync.replicas below 2. For development: a broker that dies may take acknowledged messages along',
+      'true: start even if a topic has fewer than three replicas or min.insync.replicas below 2. For development only: the loss of a broker may lose acknowledged messages',
     ),
-  KAFKA_SSL: flag.prefault('false').describe('TLS to the brokers; their certificates and names are checked'),
+  KAFKA_SSL: flag.prefault('false').describe('Use TLS to the brokers and verify their certificates and names'),
   KAFKA_SSL_CA: pem('CERTIFICATE')
     .optional()
     .describe(
-      'PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE',
+      "PEM of the CA of the brokers' certificates, if Node does not trust it already; usually given as KAFKA_SSL_CA_FILE",
     ),
-  KAFKA_SSL_CERT: pem('CERTIFICATE')
-    .optional()
-    .describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
+  KAFKA_SSL_CERT: pem('CERTIFICATE').optional().describe("PEM of this client's certificate; requires KAFKA_SSL_KEY"),
   KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').optional().describe('PEM of its private key'),
   KAFKA_SASL_MECHANISM: z
     .enum(['plain', 'scram-sha-256', 'scram-sha-512'])
     .optional()
-    .describe('Log-in at the brokers; needs user and password'),
+    .describe('SASL mechanism; requires user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
   KAFKAJS_AS_PUBLISHED: flag
     .prefault('false')
-    .describe(
-      'Runs kafkajs without what libs/kafka/patched replaces in it: slower, and without the check of what was fetched',
-    ),
+    .describe('Run kafkajs without the replacements of libs/kafka/patched: slower, and without verifying checksums'),
 };
 
 export const databaseConfig = {
   DATABASE_URL: url('postgres', 'postgresql').describe("The service role's own database URL"),
-  DATABASE_POOL_MAX: wholeNumber(1, 200).prefault('10').describe('Connections of this process at most'),
+  DATABASE_POOL_MAX: wholeNumber(1, 200)
+    .prefault('10')
+    .describe('Maximum number of database connections of this process'),
   STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000)
     .prefault('5000')
-    .describe('Longest a statement may run; the transaction of a batch of the ledger three times as long'),
+    .describe('Statement timeout; a batch transaction of the ledger may take three times as long'),
 };
 
 /**
@@ -194,7 +192,7 @@ export const eventsRetentionConfig = {
     .refine((days) => days !== 0, 'must not be 0')
     .prefault(String(eventsRetentionDays))
     .describe(
-      'Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case',
+      'Retention of event topics in days, including existing ones; -1: unlimited. `balances` always keeps the latest state of each account',
     ),
 };
 
@@ -203,7 +201,7 @@ export const outboxConfig = {
   OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760)
     .prefault('24')
     .describe(
-      'Hours for which messages stay in the database after they were published: as far back `npm run bank -- republish` and timelines reach. Some 400 bytes per posting under load, 900 for one alone',
+      'Hours for which published messages stay in the outbox, for `npm run bank -- republish` and timelines. About 400 bytes per posting under load, 900 for single postings',
     ),
 };
 

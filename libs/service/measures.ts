@@ -26,17 +26,16 @@ export function commandCounter(metrics: Metrics): (name: string, outcome: string
 
 /** Counts dead-lettered messages. Topic names have no prefix. */
 export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
-  const letters = metrics.counter(
-    'dead_letters_total',
-    'Messages that were dead-lettered, by the topic they came from and why',
-    ['topic', 'code'],
-  );
+  const letters = metrics.counter('dead_letters_total', 'Dead-lettered messages by original topic and error code', [
+    'topic',
+    'code',
+  ]);
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 
 /** Reports whether commands can be executed. */
 export function measureExecution(metrics: Metrics, execution: { health(): CheckResult }): void {
-  const help = '1 while every attempt to execute what waits fails for a reason that no command is to blame for, else 0';
+  const help = '1 while every attempt to execute commands fails because of a fault, otherwise 0';
   metrics.gauge('execution_failing', help, () => Number(!execution.health().ok));
 }
 
@@ -55,22 +54,20 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
   const stats = kept(() => relay().stats(), askedOnceMs);
   metrics.gauge(
     'outbox_rows',
-    'Messages in the outbox that are committed and not marked as published yet, over all processes of the service',
+    'Committed messages in the outbox that are not yet marked as published, over all processes of the service',
     async () => (await stats()).rows,
   );
   metrics.gauge(
     'outbox_oldest_age_seconds',
-    'Age of the oldest of them; 0 where there is none',
+    'Age of the oldest of them; 0 if there is none',
     async () => (await stats()).oldest_age_ms / 1000,
   );
-  metrics.gauge(
-    'outbox_relay_active',
-    "1 in the process that publishes the service's outbox, 0 in those that stand by",
-    () => Number(relay().active()),
+  metrics.gauge('outbox_relay_active', '1 in the process with the active outbox relay, 0 in standby processes', () =>
+    Number(relay().active()),
   );
   const published = metrics.counter(
     'outbox_published_total',
-    'Messages of the outbox that every replica of the broker has',
+    'Messages of the outbox that were published to all in-sync replicas',
   );
   return (messages, begunAt) => {
     published.inc(messages.length);
@@ -80,13 +77,13 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
 
 /** The number of callers that wait for a connection to Postgres. */
 export function measurePools(metrics: Metrics, pools: Record<string, { waitingCount: number }>): void {
-  metrics.gauges('database_waiting', 'Callers that wait for a free connection to Postgres, by pool', ['pool'], () =>
+  metrics.gauges('database_waiting', 'Callers waiting for a connection to Postgres, by pool', ['pool'], () =>
     Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })),
   );
 }
 
 export function measureClock(metrics: Metrics, clock: Pick<Clock, 'skewMs'>): void {
-  metrics.gauge('clock_skew_seconds', "By how much this host's clock is ahead of the database's", () => {
+  metrics.gauge('clock_skew_seconds', "How far this host's clock is ahead of the database's", () => {
     const skewMs = clock.skewMs();
     return skewMs === undefined ? undefined : skewMs / 1000;
   });

@@ -70,7 +70,7 @@ export function createMetrics(service: string): Metrics {
       },
     });
   };
-  gauges('build_info', 'Always 1: what runs here', ['version', 'node_version'], () => [
+  gauges('build_info', 'Always 1; the labels show the running version', ['version', 'node_version'], () => [
     { labels: { version: packageJson.version, node_version: process.version }, value: 1 },
   ]);
   return {

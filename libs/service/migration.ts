@@ -6,7 +6,7 @@ import { createLogger } from './logger.ts';
 export const migrationConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
   MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
-  SERVICE_ROLE: z.string().min(1).max(63).describe("The service's log-in role; made when missing"),
+  SERVICE_ROLE: z.string().min(1).max(63).describe("The service's login role, created if missing"),
   SERVICE_ROLE_PASSWORD: z.string().min(1).describe('Its password'),
 });
 

@@ -53,9 +53,9 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
 
   test('a part that fails to stop, or hangs, does not keep the others from stopping', async () => {
     const failed = await outcome('stop-fails', ['SIGTERM']);
-    expect(failed.out).toEqual(['started', 'stopping', 'a part did not stop cleanly', 'first stopped', 'stopped']);
+    expect(failed.out).toEqual(['started', 'stopping', 'a component did not stop cleanly', 'first stopped', 'stopped']);
     const hung = await outcome('hang', ['SIGTERM']);
-    expect(hung.out).toEqual(['started', 'stopping', 'a part did not stop cleanly', 'first stopped', 'stopped']);
+    expect(hung.out).toEqual(['started', 'stopping', 'a component did not stop cleanly', 'first stopped', 'stopped']);
     expect([failed.code, hung.code]).toEqual([0, 0]);
   });
 

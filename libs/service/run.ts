@@ -107,7 +107,7 @@ async function stopAll(stops: [string, () => unknown][], stepMs: number, logger:
     try {
       await Promise.race([Promise.resolve().then(stop), late]);
     } catch (error) {
-      logger.error({ err: error, step }, 'a part did not stop cleanly');
+      logger.error({ err: error, step }, 'a component did not stop cleanly');
     } finally {
       clearTimeout(timer);
     }

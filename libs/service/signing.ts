@@ -18,7 +18,7 @@ function macKeysOf(service: string) {
     )
     .meta({ title: 'secrets, separated by commas' })
     .describe(
-      `Keys of the MACs of messages by ${service}: the first one signs, each is accepted, for a rotation with an overlap`,
+      `Keys of the MACs of messages by ${service}: the first signs, all are accepted (docs/operations.md, Rotating secrets)`,
     );
 }
 
@@ -67,7 +67,7 @@ export const keySigningConfig = {
   API_KEY_SIGNING_KEY: pem('PRIVATE KEY')
     .refine(works(createSigner), 'is no private key of Ed25519; make one with: openssl genpkey -algorithm ed25519')
     .describe(
-      'PEM of the private key by which accounts signs the states of API keys; mostly as API_KEY_SIGNING_KEY_FILE',
+      'PEM of the private key with which accounts signs the states of API keys; usually given as API_KEY_SIGNING_KEY_FILE',
     ),
 };
 
@@ -82,9 +82,7 @@ export const secretKeysConfig = {
         .min(1, 'names no key'),
     )
     .meta({ title: 'secrets, separated by commas' })
-    .describe(
-      'Keys under which the secrets of webhooks are sealed: the first one seals, each opens, for a rotation (docs/operations.md)',
-    ),
+    .describe('Keys for sealing the secrets of webhooks: the first seals, all open (docs/webhooks.md)'),
 };
 
 export const keyVerifyingConfig = {
@@ -94,6 +92,6 @@ export const keyVerifyingConfig = {
       'holds no public key of Ed25519, or one of another kind; make it with: openssl pkey -pubout',
     )
     .describe(
-      'PEM of the public key that belongs to API_KEY_SIGNING_KEY: a state of an API key that was not signed with it does not count. Several, one after the other, while it is rotated',
+      'PEM of the public key of API_KEY_SIGNING_KEY. States of API keys without a valid signature are ignored. During a rotation, several concatenated',
     ),
 };

@@ -11,13 +11,13 @@ export const tracingConfig = {
   OTEL_EXPORTER_OTLP_ENDPOINT: url('http', 'https')
     .optional()
     .describe(
-      'OpenTelemetry collector that takes traces over OTLP/HTTP, such as http://collector:4318; without it there are no traces',
+      'OpenTelemetry collector for traces over OTLP/HTTP, such as http://collector:4318; if unset, tracing is off',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: z
     .string()
     .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value, separated by commas')
     .optional()
-    .describe('Headers of requests to the collector, name=value separated by commas'),
+    .describe('Headers of requests to the collector, as name=value separated by commas'),
   OTEL_TRACES_SAMPLER: z
     .enum([
       'always_on',
@@ -28,13 +28,13 @@ export const tracingConfig = {
       'parentbased_traceidratio',
     ])
     .default('parentbased_always_on')
-    .describe('Which requests are traced; parentbased: a caller who sends a traceparent has decided'),
+    .describe('Which requests are traced; with parentbased, a traceparent sent by the caller decides'),
   OTEL_TRACES_SAMPLER_ARG: z
     .string()
     .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1')
     .prefault('1')
     .transform(Number)
-    .describe('The part of requests that the ratio samplers take, from 0 to 1'),
+    .describe('The fraction of requests for the ratio samplers, from 0 to 1'),
 };
 
 export type TracingConfig = z.output<z.ZodObject<typeof tracingConfig>>;

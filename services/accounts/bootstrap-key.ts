@@ -15,8 +15,8 @@ export const bootstrapConfig = z.object({
   API_KEY_PEPPER: z
     .string()
     .min(16, 'must have at least 16 characters')
-    .describe('Secret under which API keys are hashed; the same for all gateways'),
-  ENVIRONMENT: z.enum(['live', 'test']).default('live').describe('What the key says of itself'),
+    .describe('Secret for hashing API keys; the same for all gateways'),
+  ENVIRONMENT: z.enum(['live', 'test']).default('live').describe('The environment of the key'),
 });
 
 if (import.meta.main) {

@@ -20,17 +20,19 @@ export const accountsConfig = z.object({
   ...macConfig,
   ...webhooksMac,
   ...keySigningConfig,
-  COMMAND_CONCURRENCY: wholeNumber(1, 100).prefault('6').describe('Partitions whose commands run at the same time'),
-  QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Batches of queries that run at the same time'),
+  COMMAND_CONCURRENCY: wholeNumber(1, 100)
+    .prefault('6')
+    .describe('Number of partitions whose commands are executed concurrently'),
+  QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Number of query batches that run concurrently'),
   ...eventsRetentionConfig,
   RETENTION_YEARS: wholeNumber(0, 100)
     .prefault('10')
     .describe(
-      'Years for which a client is kept after the last of their accounts was opened, booked on or changed: before that nobody can erase them',
+      "Years since a client's accounts were last opened, posted to, or changed before the client can be erased",
     ),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000)
     .prefault('6000')
-    .describe('How long the consumer group waits for a silent process before others take its partitions'),
+    .describe('Time without a heartbeat after which other processes take over the partitions, in milliseconds'),
 });
 
 export type AccountsConfig = z.output<typeof accountsConfig>;

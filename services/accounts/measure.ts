@@ -21,12 +21,12 @@ export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): 
 function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   const handled = metrics.counter(
     'accounts_messages_total',
-    "Messages handled, by name: commands, queries, the ledger's replies, and dead letters that were listed",
+    "Processed messages by name: commands, queries, the ledger's replies, and listed dead letters",
     ['name'],
   );
   const duration = metrics.histogram(
     'accounts_batch_duration_seconds',
-    'From the start of handling a batch of one name to its commit or answer',
+    'Time to process a batch of messages with one name, to its commit or reply',
     ['name'],
   );
   const count = commandCounter(metrics);
@@ -47,15 +47,11 @@ export function measureBacklogs(metrics: Metrics, pool: Pool): void {
     );
     return rows[0];
   }, askedOnceMs);
-  metrics.gauge(
-    'accounts_saga_steps',
-    'Steps of sagas that the ledger has not answered',
-    async () => (await steps())?.steps,
-  );
+  metrics.gauge('accounts_saga_steps', 'Saga steps without a reply', async () => (await steps())?.steps);
   metrics.gauge(
     'accounts_saga_oldest_age_seconds',
-    'Age of the oldest of them; 0 where there is none',
+    'Age of the oldest of them; 0 if there is none',
     async () => (await steps())?.age_s,
   );
-  metrics.gauge('dead_letters_open', 'Dead letters about which nothing was decided', () => countOpenDeadLetters(pool));
+  metrics.gauge('dead_letters_open', 'Dead letters that are not decided', () => countOpenDeadLetters(pool));
 }

@@ -94,7 +94,7 @@ export const gatewayConfig = z
     PORT: port.prefault('3000').describe('Port of the public API'),
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
     JWT_AUDIENCE: z.string().optional().describe('The aud of accepted tokens'),
-    JWKS_URL: url('http', 'https').optional().describe("Where the issuer's public keys are"),
+    JWKS_URL: url('http', 'https').optional().describe("URL of the issuer's public keys"),
     JWT_ALGORITHMS: list
       .pipe(z.array(z.enum(asymmetricAlgorithms)))
       .prefault(asymmetricAlgorithms.join(','))
@@ -107,26 +107,26 @@ export const gatewayConfig = z
     JWT_WHOLE_BANK_CLIENTS: list
       .optional()
       .describe(
-        'OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank where no bank_client_id binds them; * for all, without it none',
+        'OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank if they have no bank_client_id; * for all; if unset, none',
       ),
     JWT_SCOPES_CLAIM: z
       .string()
       .optional()
       .describe(
-        'Claim that holds the scopes instead of scope: its name, or names from member to member (realm_access.roles); a text or a list',
+        'Claim that contains the scopes instead of scope: a name, or a path of names (realm_access.roles); its value is a string or a list',
       ),
     JWT_ROLE_SCOPES: roleScopes
       .optional()
       .describe(
-        'Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values mean nothing; without it the values are scopes',
+        'Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values are ignored; if unset, the values are scopes',
       ),
     JWT_MAX_LIFETIME: wholeNumber(60, 604_800)
       .prefault('43200')
-      .describe('Longest lifetime of an accepted token, exp - iat, in seconds'),
+      .describe('Maximum lifetime of an accepted token, exp - iat, in seconds'),
     JWKS_MAX_STALE: wholeNumber(5, 86_400)
       .prefault('300')
       .describe(
-        "Seconds after which the issuer's keys are used no more unless they were fetched again: a key that it withdraws is refused so soon, and tokens are answered 503 when JWKS_URL has failed for so long",
+        "Maximum age of the issuer's keys in seconds. A withdrawn key is refused within this time, and tokens get a 503 if JWKS_URL has failed for this long",
       ),
     API_KEY_ENVIRONMENTS: list
       .pipe(z.array(z.enum(['live', 'test'])))
@@ -134,36 +134,30 @@ export const gatewayConfig = z
       .describe('Environments whose API keys work here: live, test or both'),
     KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650)
       .prefault('365')
-      .describe(
-        'Longest life of a new API key, and that of one whose maker says nothing; a key that makes one is never outlived by it',
-      ),
-    API_KEY_PEPPER: secret.describe(
-      'Secret under which API keys are hashed; the same for every gateway and for bootstrap-key',
-    ),
+      .describe('Maximum and default lifetime of a new API key, which never exceeds that of the key that creates it'),
+    API_KEY_PEPPER: secret.describe('Secret for hashing API keys; the same for all gateways and bootstrap-key'),
     API_KEY_PEPPER_PREVIOUS: secret
       .optional()
-      .describe(
-        'The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)',
-      ),
+      .describe('The previous API_KEY_PEPPER, for as long as keys hashed with it are in use (docs/operations.md)'),
     GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
     ...secretKeysConfig,
     ...keyVerifyingConfig,
     IDEMPOTENCY_SECRET: rotatedSecret.describe(
-      'Secret from which command ids and cursors are derived; the same for every gateway. While it is rotated, the new one and the one before it, and IDEMPOTENCY_SECRET_SINCE (docs/operations.md)',
+      'Secret from which command ids and cursors are derived; the same for all gateways. During a rotation, the new one and the old one, with IDEMPOTENCY_SECRET_SINCE (docs/operations.md)',
     ),
     IDEMPOTENCY_SECRET_SINCE: z.iso
       .datetime()
       .optional()
       .describe(
-        'The moment from which the first of two secrets names new requests, in UTC (2026-12-01T02:00:00Z): later than the restart of the last gateway',
+        'The time from which the first of two secrets is used, in UTC (2026-12-01T02:00:00Z); it must be after the restart of the last gateway',
       ),
     RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000)
       .prefault('6000')
-      .describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
+      .describe('Requests per minute and caller, counted by each gateway separately; 0 for no limit'),
     AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000)
       .prefault('60')
-      .describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),
-    TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is believed'),
+      .describe('Failed authentications per minute and address before further ones get a 429; 0 for no limit'),
+    TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is trusted'),
     CORS_ORIGINS: list
       .prefault('*')
       .describe(
@@ -171,60 +165,60 @@ export const gatewayConfig = z
       ),
     MAX_PENDING: wholeNumber(1, 100_000)
       .prefault('5000')
-      .describe('Requests that may wait for a reply; more are answered 503'),
+      .describe('Maximum number of requests waiting for a reply; more get a 503'),
     SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600)
       .prefault('60')
       .describe(
-        'How often refused credentials and permissions, as they were counted, are recorded in the audit and published to the topic security',
+        'How often counted refusals of credentials and permissions are written to the audit log and published to the topic security',
       ),
     MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
       .prefault('10000')
       .describe(
-        'Connections that a gateway holds at most, a tenth of them of one address; the proxies of TRUST_PROXY may have them all',
+        'Maximum number of connections of a gateway; one address may have a tenth of them, except proxies in TRUST_PROXY',
       ),
     SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
       .prefault('300')
       .describe(
-        'How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice',
+        'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
       ),
     DEFAULT_CALLING_CODE: z
       .string()
       .regex(/^[1-9]\d{0,2}$/, 'must be a calling code of 1 to 3 digits, such as 254')
       .optional()
       .describe(
-        'Calling code of national phone numbers, those with a leading 0: with 254, 0700 000 001 is +254700000001; without it they are refused',
+        'Country calling code for national phone numbers (with a leading 0): with 254, 0700 000 001 becomes +254700000001; if unset, they are refused',
       ),
     FOUR_EYES: list
       .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
       .prefault('all')
       .describe(
-        'What people do only after a second person has approved it: all, none, or some of reverse, unfreeze, create_key, redrive, post_above, erase',
+        'Actions of people that a second person must approve: all, none, or some of reverse, unfreeze, create_key, redrive, post_above, erase',
       ),
     FOUR_EYES_KEYS: z
       .enum(['on', 'off'])
       .default('off')
-      .describe('on: what API keys do needs approval as well, and keys with approvals:write may approve'),
+      .describe('on: actions of API keys need approval too, and keys with approvals:write may approve'),
     FOUR_EYES_LIMITS: amountLimits
       .optional()
       .describe(
-        'For post_above: the largest amount of a posting that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit',
+        'For post_above: the largest amount that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit',
       ),
     DASHBOARD_CLIENT_ID: z
       .string()
       .optional()
       .describe(
-        'The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard',
+        'The OAuth client with which staff sign in to the dashboard at JWT_ISSUER; requires the next three variables; if unset, there is no dashboard',
       ),
     DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
     SESSION_SECRET: rotatedSecret
       .optional()
       .describe(
-        'Secret from which the keys of session cookies are derived; the same for every gateway. Of two the first seals, and each opens: with one alone, a change signs everybody out',
+        'Secret from which the keys of session cookies are derived; the same for all gateways. Of two, the first seals and both open; changing a single one signs everybody out',
       ),
     PUBLIC_URL: url('http', 'https')
       .optional()
       .describe(
-        'Where browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
+        'URL at which browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
       ),
     BANK_LOCALE: z
       .string()
@@ -233,7 +227,7 @@ export const gatewayConfig = z
       })
       .optional()
       .describe(
-        'How the dashboard writes times and amounts, such as en-KE or de-DE; without it 2026-01-31 23:59:59 and 1 500.00',
+        'Locale for times and amounts in the dashboard, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
       ),
     SECURITY_CONTACT: z
       .string()
@@ -243,28 +237,26 @@ export const gatewayConfig = z
       )
       .optional()
       .describe(
-        'Where whoever finds a weakness says so, as /.well-known/security.txt (RFC 9116) tells it: mailto:, https: or tel:; without it that path is not served',
+        'Contact for reporting vulnerabilities, published in /.well-known/security.txt (RFC 9116): mailto:, https:, or tel:; if unset, that path is not served',
       ),
-    BANK_NAME: z.string().min(1).max(100).default('Core Banking').describe('Name of the bank, on statements'),
+    BANK_NAME: z.string().min(1).max(100).default('Core Banking').describe('Name of the bank for statements'),
     BANK_ADDRESS: z
       .string()
       .max(500)
       .default('')
       .transform((text) => text.split(';').flatMap((line) => (line.trim() === '' ? [] : [line.trim()])))
       .meta({ title: 'lines separated by semicolons' })
-      .describe('Address of the bank, on statements: 1 Kenyatta Avenue; 00100 Nairobi'),
+      .describe('Address of the bank for statements: 1 Kenyatta Avenue; 00100 Nairobi'),
     BANK_TIME_ZONE: z
       .string()
       .refine(isTimeZone, 'must be the name of a time zone, such as Africa/Nairobi')
       .default('UTC')
-      .describe(
-        'Time zone of the bank, by its IANA name: the times of the dashboard and of printed statements, and the days that its pages begin and end with. The API is in UTC',
-      ),
+      .describe('IANA time zone for times and days in the dashboard and in printed statements. The API uses UTC'),
     ROUTES: list
       .pipe(z.array(z.enum(routeGroups)).min(1))
       .prefault(routeGroups.join(','))
       .describe(
-        'What this gateway serves: api, the REST API but /admin; admin, all of /admin, its REST API and the dashboard; docs, /docs and the OpenAPI file, without credentials',
+        'Routes of this gateway: api (the REST API except /admin), admin (/admin with its REST API and the dashboard), docs (/docs and the OpenAPI file, without credentials)',
       ),
   })
   .refine(

@@ -111,7 +111,7 @@ run(
       isDraining: () => state === 'draining',
     });
     onStop('HTTP server', () => app.close());
-    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
+    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway accepts requests');
     state = 'running';
     onStop('readiness', async () => {
       health.drain();

@@ -63,7 +63,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   const isSigned = createVerifier(config.API_KEY_PUBLIC_KEYS);
   const refuseState = (key: string | null): void => {
     metrics.forgedKeyState();
-    logger.error({ key_id: key }, 'a state of an API key was not signed by accounts: it does not count');
+    logger.error({ key_id: key }, 'ignored a state of an API key that accounts has not signed');
   };
   const keyFollower = follow(kafka, {
     topic: topicName(prefix, 'api-keys'),

@@ -11,15 +11,15 @@ export const ledgerConfig = z.object({
   ...tracingConfig,
   ...outboxConfig,
   ...macConfig,
-  BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Most commands decided and written in one transaction'),
+  BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Maximum number of commands per transaction'),
   BATCH_PACE_MS: wholeNumber(0, 100)
     .prefault('6')
     .describe(
-      'Batches of more than one command that are not full begin at least so many milliseconds apart: under load fewer and larger ones, which cost less',
+      'Minimum time between the starts of batches with more than one command that are not full, in milliseconds: under load this makes batches larger, which costs less',
     ),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000)
     .prefault('6000')
-    .describe('How long the consumer group waits for a silent ledger before others take its partitions'),
+    .describe('Time without a heartbeat after which other ledgers take over the partitions, in milliseconds'),
 });
 
 export type LedgerConfig = z.output<typeof ledgerConfig>;

@@ -30,11 +30,11 @@ function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   );
   const seconds = metrics.histogram(
     'ledger_batch_duration_seconds',
-    'From the begin of the transaction of a batch to its commit',
+    "Time from the start of a batch's transaction to its commit",
   );
   const waits = metrics.histogram(
     'ledger_lock_wait_seconds',
-    "From the begin of a batch's transaction until its accounts are locked and what it needs is read: a round trip, and the wait for other writers",
+    "Time from the start of a batch's transaction until its accounts are locked and its data is read: a round trip plus waiting for other writers",
   );
   const count = commandCounter(metrics);
   return ({ commands, replies, times: { begun, read, committed } }) => {
@@ -69,7 +69,7 @@ export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boole
   };
   metrics.gauges(
     'books_difference_minor',
-    'Assets less liabilities over all balances, in minor units, looked at once a minute: must be 0. From the ledger that publishes',
+    'Assets minus liabilities over all balances in minor units, read once a minute: must be 0. Reported by the ledger with the active relay',
     ['currency'],
     async () =>
       isOnDuty()
@@ -78,10 +78,10 @@ export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boole
   );
   metrics.gauge(
     'books_findings',
-    'Rules that the last check of the books found broken: must be 0. From the ledger that publishes, once there was a check',
+    'Rules violated according to the last verification: must be 0. Reported by the ledger with the active relay, after the first verification',
     async () => (await ended())?.findings.length,
   );
-  metrics.gauge('books_verified_age_seconds', 'How long ago that check ended', async () => {
+  metrics.gauge('books_verified_age_seconds', 'Time since that verification ended', async () => {
     const ended_at = (await ended())?.ended_at;
     return ended_at == null ? undefined : (Date.now() - Date.parse(ended_at)) / 1000;
   });

@@ -10,7 +10,7 @@ export const migrateConfig = z.object({
   SERVICE_ROLE: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/)
-    .describe('Role that the ledger logs in with'),
+    .describe("The ledger's login role"),
   SERVICE_ROLE_PASSWORD: z.string().min(8).describe('Its password'),
 });
 

@@ -26,14 +26,14 @@ export const webhooksConfig = z.object({
     .refine((networks) => networks.every(isNetwork), 'must hold addresses or networks such as 10.1.2.0/24')
     .prefault('')
     .describe(
-      'Private networks in which receivers of webhooks may be, such as 10.1.2.0/24; all others are refused. Loopback is for development',
+      'Private networks in which receivers of webhooks are allowed, such as 10.1.2.0/24. Loopback is for development only',
     ),
   WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000)
     .prefault('512')
-    .describe('Requests to receivers under way in this process at most, besides one for each webhook'),
+    .describe('Maximum number of concurrent requests to receivers in this process, in addition to one per webhook'),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000)
     .prefault('6000')
-    .describe('How long the consumer group waits for a silent process before others take its partitions'),
+    .describe('Time without a heartbeat after which other processes take over the partitions, in milliseconds'),
 });
 
 export type WebhooksConfig = z.output<typeof webhooksConfig>;

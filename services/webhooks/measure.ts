@@ -7,22 +7,18 @@ const askedOnceMs = 1_000;
 
 /** Counts work as it happens. */
 export function countWork(metrics: Metrics) {
-  const attempts = metrics.histogram(
-    'webhook_attempt_duration_seconds',
-    'Attempts to deliver an event to a webhook, by whether it was taken',
-    ['outcome'],
-  );
-  const ended = metrics.counter('webhook_deliveries_total', 'Deliveries that have ended: Delivered or Failed', [
-    'status',
+  const attempts = metrics.histogram('webhook_attempt_duration_seconds', 'Duration of delivery attempts, by outcome', [
+    'outcome',
   ]);
-  const stored = metrics.counter('webhooks_events_total', 'Events that were stored for webhooks and GET /events');
+  const ended = metrics.counter('webhook_deliveries_total', 'Finished deliveries: Delivered or Failed', ['status']);
+  const stored = metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events');
   const unreadable = metrics.counter(
     'webhooks_unreadable_events_total',
-    'What lay in a topic of events and is none: it was left out',
+    'Messages in event topics that were skipped because they are not valid events',
   );
   const disabled = metrics.counter(
     'webhooks_disabled_total',
-    'Webhooks that were disabled because nothing got through, or their receiver said so',
+    'Webhooks disabled because all deliveries failed or the receiver returned 410',
   );
   const commands = commandCounter(metrics);
   return {
@@ -50,15 +46,15 @@ export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { und
   }, askedOnceMs);
   metrics.gauge(
     'webhook_deliveries_pending',
-    'Deliveries of Active webhooks that are Pending, those that wait for their next attempt too',
+    'Pending deliveries of Active webhooks, including those waiting for a retry',
     async () => (await waiting())?.pending,
   );
   metrics.gauge(
     'webhook_late_seconds',
-    'By how much the delivery that is due longest, of an Active webhook, is late; below 0 or 0 where none is',
+    'How late the longest overdue delivery of an Active webhook is; 0 or less if none is',
     async () => (await waiting())?.late_s,
   );
-  metrics.gauge('webhook_requests_under_way', 'Deliveries that this process is making', () => deliverer.underWay());
+  metrics.gauge('webhook_requests_under_way', 'Running delivery attempts of this process', () => deliverer.underWay());
   metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () => {
     const { rows } = await pool.query<{ status: string; count: number }>(
       "select status, count(*)::int as count from webhooks where status <> 'Deleted' group by status",

@@ -301,7 +301,7 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
         async () => (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(({ key }) => key === account_id),
         20_000,
       );
-      for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /looked into/);
+      for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /dead-lettered/);
       await world.sql('drop trigger refuse_late on transactions');
       await world.sql('drop function refuse_late');
       expect(

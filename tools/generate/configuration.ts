@@ -56,16 +56,15 @@ export function configurationPage(): string {
   );
   return `# Configuration
 
-Every environment variable of every program, by the programs that read it. Generated from their schemas by \`npm run generate\`; a test
-compares.
+The environment variables of every program, grouped by the programs that read them. Generated from their schemas by \`npm run generate\`.
 
-- A program that cannot start names every variable that is missing or wrong at once, and never shows a value.
-- Each variable NAME may be given as \`NAME_FILE\` instead: the path of a file that holds the value, for secrets that are mounted. Both at
-  once are refused. A line end at the end of the file is not part of the value.
-- An empty variable counts as absent.
-- With \`NODE_ENV=production\` a program refuses to start with plain text on a wire, with secrets that can be guessed, and with
-  conveniences of development.
-- \`LOG_LEVEL\`, \`INSTANCE\`, \`HEALTH_HOST\` and \`HEALTH_PORT\` are read by each process that stays.
+- A program that cannot start lists every missing or invalid variable, but never a value.
+- Each variable NAME may be given as \`NAME_FILE\` instead, the path of a file that contains the value, for mounted secrets. Setting both is an
+  error. A trailing line break in the file is ignored.
+- An empty variable counts as unset.
+- Unless \`NODE_ENV\` is development or test, a program refuses to start with unencrypted connections, guessable secrets, or development
+  conveniences.
+- \`LOG_LEVEL\`, \`INSTANCE\`, \`HEALTH_HOST\` and \`HEALTH_PORT\` are read by every long-running process.
 
 ${sections.join('\n')}`;
 }

@@ -11,12 +11,12 @@ export function errorsPage(): string {
     );
   return `# Errors
 
-Made from \`libs/contracts/errors.ts\` and \`error-meanings.ts\` by \`npm run generate\`. Every error has the body
-\`{status: "error", message, code, request_id}\`, with \`errors: [{field, code, message}]\` where fields are wrong and \`details\` where
-there is more to say. Programs look at \`code\`; a code has one HTTP status everywhere. Refusals that the bank has decided are kept: the
-same request with the same Idempotency-Key gets the same answer. 401, 403, 429, violations and 5xx are answered anew.
+Generated from \`libs/contracts/errors.ts\` and \`error-meanings.ts\` by \`npm run generate\`. Every error has the body
+\`{status: "error", message, code, request_id}\`, with \`errors: [{field, code, message}]\` for invalid fields and \`details\` for additional
+data. Programs should use \`code\`, which always has the same HTTP status. Decided refusals are stored: the same request with the same
+Idempotency-Key gets the same response. 401, 403, 429, violations, and 5xx are not stored.
 
-| status | code | what it means | what to do |
+| status | code | meaning | what to do |
 |---|---|---|---|
 ${rows.join('\n')}
 `;

@@ -323,7 +323,7 @@ describe('change', () => {
       await proxy.set('pass');
       await until(() => new Set(seen).size === 80);
       await sleep(1_500);
-      expect(lines.filter((line) => line.includes('is built again'))).toEqual([]);
+      expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
     },
   );
 
@@ -367,7 +367,7 @@ describe('what is fetched', () => {
     expect(errors[0]).toMatchObject({
       topic,
       partition: 1,
-      msg: 'a record batch is corrupt: the partition is not read on',
+      msg: 'a record batch is corrupt; the partition is paused',
     });
     proxy.alter = undefined;
     await until(() => read.length === 4);

@@ -105,7 +105,7 @@ export function openSession(
     corrupt.set(place, `${place}: ${batch.corrupt}`);
     logger.error(
       { topic: batch.topic, partition: batch.partition, corrupt: batch.corrupt },
-      'a record batch is corrupt: the partition is not read on',
+      'a record batch is corrupt; the partition is paused',
     );
     setTimeout(pause(), corruptPauseMs);
   };
@@ -174,7 +174,7 @@ function listen(
   const { GROUP_JOIN, HEARTBEAT, REBALANCING, CRASH } = client.events;
   client.on(HEARTBEAT, on.sign);
   client.on(REBALANCING, () => {
-    logger.info('the consumer group rebalances');
+    logger.info('the consumer group is rebalancing');
     reader.onLost(true);
   });
   client.on(GROUP_JOIN, ({ payload }) => {

@@ -97,7 +97,7 @@ export class Supervisor {
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn'](
         { group: reader.groupId, err: this.#lastError, failures: this.#failures },
-        'the consumer has ended and is built again',
+        'the consumer ended; rebuilding it',
       );
       if (this.#failures === 0) backoff.reset();
       await pause(backoff.next(), this.#stopping.signal);

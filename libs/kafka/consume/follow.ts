@@ -63,7 +63,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
       } catch (error) {
         logger.error(
           { err: error, partition: batch.partition, offset: String(offset) },
-          'a followed message was not taken',
+          'a followed message could not be processed',
         );
       }
       resolveOffset(message.offset);

@@ -174,7 +174,7 @@ export class MessagePool {
       } catch (error) {
         logger.error(
           { err: error, attempt, messages: batch.messages.length },
-          'handling failed; the same messages are tried again',
+          'processing failed; retrying the same messages',
         );
         await pause(backoff.next(), generation.over.signal);
         if (generation.over.signal.aborted) return;
@@ -252,7 +252,7 @@ export class MessagePool {
     } catch (error) {
       generation.tracker.markDirty(positions);
       this.#commitSoon(generation);
-      this.#options.logger.debug({ err: error }, 'committing offsets failed; it is tried again');
+      this.#options.logger.debug({ err: error }, 'committing offsets failed; retrying');
     }
   }
 }

@@ -89,7 +89,7 @@ export class ProducerLink {
         if (signal.aborted) return;
         this.#link = link;
         link.gate.onDisconnected = this.#onChange;
-        if (attempt > 1) this.#logger.info({ publisher: this.#name, attempt }, 'connected to Kafka again');
+        if (attempt > 1) this.#logger.info({ publisher: this.#name, attempt }, 'reconnected to Kafka');
         this.#onChange();
         return;
       } catch (error) {

@@ -144,7 +144,7 @@ class KafkaRequester implements Requester {
       });
       await withTimeout(idle, timeoutMs, 'waiting for replies').catch(() => undefined);
     }
-    this.#expire(Infinity, 'the process stops');
+    this.#expire(Infinity, 'the process is stopping');
     clearInterval(this.#sweeper);
     await Promise.all([this.#supervisor.stop(timeoutMs), this.#probe.stop()]);
   }
@@ -191,14 +191,16 @@ class KafkaRequester implements Requester {
   health(): { ok: boolean; reason?: string } {
     const consumer = this.#supervisor.health();
     if (!consumer.ok || this.#probe.ready) return consumer;
-    return { ok: false, reason: `no message comes back over ${this.#options.topic}` };
+    return { ok: false, reason: `replies do not arrive over ${this.#options.topic}` };
   }
 
   #refusal(): string | undefined {
-    if (this.#stopping) return 'the process stops';
+    if (this.#stopping) return 'the process is stopping';
     const { ok, reason } = this.health();
     if (!ok) return reason;
-    return this.#pending.size >= this.#options.maxPending ? `${this.#pending.size} requests wait already` : undefined;
+    return this.#pending.size >= this.#options.maxPending
+      ? `${this.#pending.size} requests are already waiting`
+      : undefined;
   }
 
   #headers(headers: Record<string, string>, id: string): Record<string, string> {
@@ -310,10 +312,7 @@ class KafkaRequester implements Requester {
   /** The first time, the consumer is rebuilt at its position. The second time, it switches to another partition. */
   #onLost(): void {
     const { logger, topic, partitions } = this.#options;
-    logger.warn(
-      { topic, partition: this.#partition },
-      'a message to itself was lost: the reply consumer is built again',
-    );
+    logger.warn({ topic, partition: this.#partition }, 'a probe was lost; rebuilding the reply consumer');
     this.#losses += 1;
     if (this.#losses > 1) {
       this.#position = undefined;

@@ -200,7 +200,7 @@ export class Relay {
   async #takeLease(): Promise<boolean> {
     const taken = await this.#lease.acquire();
     if ((taken !== false) !== this.#active)
-      this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
+      this.#options.logger.info(taken ? 'this outbox relay is active' : 'this outbox relay is on standby');
     this.#active = taken !== false;
     // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked batches
     // again, possibly after older ones were marked unpublished (republish.ts), so they must not be marked now.
@@ -274,7 +274,9 @@ export class Relay {
     this.#unmarked = [];
     this.#markedAt = performance.now();
     if (!held)
-      this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+      this.#options.logger.warn(
+        'the outbox relay lost its lease while publishing; another relay publishes these batches again',
+      );
     return held;
   }
 
@@ -283,7 +285,7 @@ export class Relay {
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
     this.#options.logger[level](
       { err: error, failures: this.#failures, from: this.#publishing },
-      'publishing from the outbox failed; trying again',
+      'publishing from the outbox failed; retrying',
     );
     this.#publishing = undefined;
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));

@@ -68,7 +68,7 @@ function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
 }
 
-const revokedMaker = refusal('insufficient_scope', 'the API key that makes it has been revoked');
+const revokedMaker = refusal('insufficient_scope', 'the API key that creates it has been revoked');
 
 /**
  * Locks the key that creates another one. What it creates is then either committed before its revocation, which
@@ -136,7 +136,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
     );
   const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
   if (lacking.length > 0)
-    return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
+    return refused(refusal('insufficient_scope', `the key has scopes that the caller lacks: ${lacking.join(', ')}`));
   const maker = await lockMaker(client, data);
   if (maker?.revoked_at) return refused(revokedMaker);
   const { key_id, secret_hash } = data;

@@ -103,7 +103,7 @@ async function lockDecidable(
   if (!row || context.bound_client_id !== undefined) return refused(approvalNotFound(id));
   if (await isOneHand(client, row.requested_by, context.actor))
     return refused(
-      refusal('own_approval', 'a second person must decide: nobody approves or rejects what they asked for'),
+      refusal('own_approval', 'a second person must decide: nobody can approve or reject their own request'),
     );
   const lacking = row.scopes.filter((scope) => !scopes.includes(scope));
   if (lacking.length > 0)
@@ -111,7 +111,7 @@ async function lockDecidable(
   const status = statusAt(row, now);
   if (status !== 'Waiting')
     return refused(
-      refusal('approval_decided', `approval ${id} is ${status} already`, { details: { approval_id: id, status } }),
+      refusal('approval_decided', `approval ${id} is already ${status}`, { details: { approval_id: id, status } }),
     );
   return row;
 }

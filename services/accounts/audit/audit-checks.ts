@@ -94,7 +94,7 @@ export function createAuditVerifier({ pool, reads, now, wakeRelay, logger }: Aud
       await recordAudits(reads, [record]);
       wakeRelay();
     } catch (error) {
-      logger.warn({ ...about, err: error }, 'a check of the audit came to no end');
+      logger.warn({ ...about, err: error }, 'a check of the audit did not finish');
     } finally {
       holder = undefined;
       await unlock(client, pool.options.application_name ?? '');

@@ -25,7 +25,7 @@ export function refusedFor(clientId: string, state: ClientState | undefined): Re
   if (state === 'live') return undefined;
   if (state === undefined) return clientNotFound(clientId);
   return state === 'erased'
-    ? refusal('client_erased', `client ${clientId} was erased: nothing of them can be changed any more`)
+    ? refusal('client_erased', `client ${clientId} was erased and can no longer be changed`)
     : refusal(
         'service_unavailable',
         `client ${clientId} is being erased; nothing was done, the request can be repeated`,
@@ -139,7 +139,7 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (gone) return refused(gone);
   if (data.if_match?.includes(etagOf(clientOf(row))) === false)
     return refused(
-      refusal('version_mismatch', `client ${data.client_id} has changed: it has no version that If-Match names`),
+      refusal('version_mismatch', `client ${data.client_id} has changed: If-Match does not name its current version`),
     );
   const violations = violationsOf(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));

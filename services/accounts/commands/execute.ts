@@ -99,7 +99,9 @@ async function decide(
     throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
   const decided = outcomes.values();
   const noRepeat = refused(unknownRepeat);
-  const tooLate = refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
+  const tooLate = refused(
+    refusal('deadline_exceeded', 'the command was received after its deadline and was not executed'),
+  );
   return fresh.map((command) =>
     isExecuted(command)
       ? (decided.next().value ?? tooLate)
@@ -154,7 +156,7 @@ async function repeat(
     ok: false,
     refusal: refusal(
       'outcome_unknown',
-      'too many requests wait for this one: repeat it later with the same Idempotency-Key',
+      'too many requests are waiting for this one: repeat it later with the same Idempotency-Key',
     ),
   };
 }

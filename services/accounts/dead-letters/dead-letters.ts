@@ -157,7 +157,7 @@ export async function redriveDeadLetter(
     if (!message)
       return refusal(
         'dead_letter_expired',
-        `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`,
+        `the message of ${dead_letter_id} was deleted by retention: it can only be dropped`,
       );
     await work.deadLetters.publish(redriven(letter, message, work, renew_deadline, work.now));
   });
@@ -194,19 +194,19 @@ async function atBroker(id: string, send: () => Promise<Refusal | void>): Promis
     return await send();
   } catch (error) {
     if (error instanceof PublishError && error.sent) {
-      return refusal('outcome_unknown', `whether ${id} was sent again is not known: repeat the request`, {
+      return refusal('outcome_unknown', `it is not known whether ${id} was redriven: repeat the request`, {
         details: { dead_letter_id: id },
       });
     }
     return refusal(
       'service_unavailable',
-      `the broker cannot be reached; ${id} was not sent again, the request can be repeated`,
+      `the broker cannot be reached; ${id} was not redriven, the request can be repeated`,
     );
   }
 }
 
 function alreadyDecided({ dead_letter_id, state }: DeadLetterRow): Refusal {
-  return refusal('invalid_status_transition', `dead letter ${dead_letter_id} is ${state} already`);
+  return refusal('invalid_status_transition', `dead letter ${dead_letter_id} is already ${state}`);
 }
 
 async function decided(

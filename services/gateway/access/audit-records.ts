@@ -83,7 +83,7 @@ export function createAuditRecords({
   let underWay = 0;
   let timer: NodeJS.Timeout | undefined;
   const send = async (record: AuditRecord): Promise<void> => {
-    if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);
+    if (underWay >= maxUnderWay) throw new Error(`${underWay} records are already waiting`);
     underWay++;
     try {
       const command = {

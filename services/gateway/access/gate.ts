@@ -86,7 +86,7 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
     const refused = checkMessage(request);
     if (refused) return refused;
     if (!served.includes(groupOf(request)) && !isFromInside(request))
-      return refuse('route_not_found', 'there is no such path');
+      return refuse('route_not_found', 'the path does not exist');
     if (request.is404) return noRoute(request);
     const lacking = request.routeOptions.config.scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
     return lacking === undefined ? undefined : refuse('insufficient_scope', `the scope ${lacking} is required`);
@@ -105,7 +105,7 @@ function checkMessage(request: FastifyRequest): Refused | undefined {
     return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
   // Node accepts HTTP/2.0 and HTTP/0.9 request lines as if they were HTTP/1.1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
+    return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are supported');
   // Node itself would refuse it with an empty body, before authentication.
   if (host === undefined && httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
   // RFC 9112, section 3.2: several Host headers are refused (they arrive joined), because a proxy in front of
@@ -136,7 +136,7 @@ export function undecodable(request: FastifyRequest): Refused {
     if (kind) return notFound(kind, value);
     if (name === 'accountNumber') return numberNotFound(value);
   }
-  return refuse('route_not_found', 'there is no such path');
+  return refuse('route_not_found', 'the path does not exist');
 }
 
 /** Returns 405 if the path has another method, otherwise 404. */
@@ -144,7 +144,7 @@ function noRoute(request: FastifyRequest): Refused {
   const path = request.url.split('?', 1)[0] ?? '';
   const matching = [...routes.values()].filter(({ form }) => form.test(path));
   const methods = [...new Set(matching.flatMap((route) => route.methods))];
-  if (methods.length === 0) return refuse('route_not_found', 'there is no such path');
+  if (methods.length === 0) return refuse('route_not_found', 'the path does not exist');
   return new Refused(
     refusal('method_not_allowed', `${request.method} is not allowed here, only ${methods.join(', ')}`),
     { allow: methods.join(', ') },

@@ -313,7 +313,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       const scopes = [...new Set(body.scopes)];
       const lacking = scopes.filter((scope) => !caller.scopes.has(scope));
       if (lacking.length > 0)
-        throw refuse('insufficient_scope', `a key cannot have scopes that its maker lacks: ${lacking.join(', ')}`);
+        throw refuse('insufficient_scope', `a key cannot have scopes that its creator lacks: ${lacking.join(', ')}`);
       const client_id = body.client_id ?? null;
       if (client_id !== null) knownForm('client', client_id);
       const key_id = idOf('key', bits);

@@ -74,7 +74,7 @@ export async function readOne(
 export async function readPage(name: MessageName, input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const { params, query, after, origin } = input;
   if (query['actor'] !== undefined && origin.caller.boundClientId !== undefined)
-    throw refuse('insufficient_scope', 'credentials bound to one client cannot ask who did something');
+    throw refuse('insufficient_scope', 'credentials bound to one client cannot filter by actor');
   if (findsNothing(query)) return { items: [] };
   const { cursor: _cursor, ...filters } = query;
   const data = { ...filters, ...pathIds(params), after };

@@ -138,7 +138,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setErrorHandler(answerError);
   // Only unknown paths below /docs get here; the entrance has refused all others.
   app.setNotFoundHandler(() => {
-    throw refuse('route_not_found', 'there is no such path');
+    throw refuse('route_not_found', 'the path does not exist');
   });
   takeJsonOnly(app, held);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);

@@ -11,7 +11,7 @@ import { plainAddress } from './network.ts';
 
 const ofParser: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),
-  ERR_HTTP_REQUEST_TIMEOUT: refusal('request_timeout', 'the request did not arrive in time'),
+  ERR_HTTP_REQUEST_TIMEOUT: refusal('request_timeout', 'the request was not received in time'),
 };
 const malformed = refusal('validation_failed', 'the request is not valid HTTP');
 

@@ -20,7 +20,7 @@ it('says whom to tell, without credentials; beside it everything asks for them',
   await app.close();
 });
 
-it('where no contact is configured there is no such path', async () => {
+it('where no contact is configured the path does not exist', async () => {
   const { app, keyHeader } = await testApp();
   expect((await app.inject({ method: 'GET', url: path })).statusCode).toBe(401);
   expect((await app.inject({ method: 'GET', url: path, headers: keyHeader() })).statusCode).toBe(404);

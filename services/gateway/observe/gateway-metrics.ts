@@ -29,11 +29,16 @@ export interface GatewayMetrics {
 }
 
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
-  const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
-  const durations = metrics.histogram('gateway_request_duration_seconds', 'Time from request to answer, by endpoint', [
+  const requests = metrics.counter('gateway_requests_total', 'Responses by endpoint and status', [
     'endpoint',
+    'status',
   ]);
-  const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
+  const durations = metrics.histogram(
+    'gateway_request_duration_seconds',
+    'Time from request to response, by endpoint',
+    ['endpoint'],
+  );
+  const refusals = metrics.counter('gateway_refusals_total', 'Error responses by code', ['code']);
   const shed = metrics.counter(
     'gateway_shed_requests_total',
     'Requests refused because of overload or a wrong clock, by reason',
@@ -41,13 +46,13 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   );
   const replies = metrics.histogram(
     'gateway_reply_wait_seconds',
-    'Time from publishing a message to its reply, or to giving up',
+    'Time from publishing a message to its reply or timeout',
     ['message'],
   );
-  const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
+  const late = metrics.counter('gateway_late_replies_total', 'Replies that arrived after their request was given up');
   const forged = metrics.counter(
     'gateway_forged_key_states_total',
-    'States of API keys that did not count, because accounts has not signed them',
+    'Ignored states of API keys that accounts has not signed',
   );
   const cuts = metrics.counter(
     'gateway_cut_connections_total',
@@ -55,7 +60,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   );
   const activities = metrics.counter(
     'gateway_security_activity_total',
-    'What a SIEM is told of: refused credentials and permissions, sign-ins, API keys, exports',
+    'Security activities for a SIEM: refused credentials and permissions, sign-ins, API keys, exports',
     ['action', 'outcome'],
   );
   // Initialized, because Prometheus does not count the first increment of a new series as an increase.
@@ -64,7 +69,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   let destinationRefusals = 0;
   metrics.gauge(
     'gateway_destination_refusals',
-    'Payments refused because of one destination, the most of any, in the last full minute',
+    'The largest number of payments refused because of a single destination in the last full minute',
     () => destinationRefusals,
   );
   const requestOf = memo((key: string) => {
@@ -105,7 +110,7 @@ export function measureGateway(metrics: Metrics, { requester, publisher, consume
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
   metrics.gauges(
     'gateway_breaker_open',
-    '1 while this gateway does not ask that service, because it does not reply',
+    '1 while the breaker of that service is open, because it does not reply',
     ['target'],
     () =>
       forwarder
@@ -115,7 +120,7 @@ export function measureGateway(metrics: Metrics, { requester, publisher, consume
   // Measured here and not in the consumers, because it must be visible when they are gone.
   metrics.gauges(
     'consumer_lag_messages',
-    "Messages that a group of the bank's own has not committed, the same in every gateway",
+    "Messages that one of the bank's consumer groups has not committed; the same in every gateway",
     ['group', 'topic', 'partition'],
     async () =>
       (await consumerLag()).map(({ group, topic, partition, lag }) => ({

@@ -43,8 +43,8 @@ export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions
     silentSince ??= performance.now();
     if (performance.now() - silentSince >= silentMs) circuit.open();
   });
-  circuit.on('open', () => logger.warn({ target: name }, 'no reply: the breaker opens'));
-  circuit.on('close', () => logger.info({ target: name }, 'replies again: the breaker closes'));
+  circuit.on('open', () => logger.warn({ target: name }, 'no reply; the breaker opened'));
+  circuit.on('close', () => logger.info({ target: name }, 'replies again; the breaker closed'));
   return circuit;
 }
 

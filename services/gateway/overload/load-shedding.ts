@@ -70,7 +70,7 @@ function topicsOf(name: EndpointName): TopicName[] {
 const unavailable = (why: string) =>
   new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
 const overloaded = unavailable('too many requests at once');
-const wrongClock = unavailable("this gateway's clock is not right");
+const wrongClock = unavailable("this gateway's clock is wrong");
 
 export interface LoadSheddingOptions {
   clock: Pick<Clock, 'check'>;

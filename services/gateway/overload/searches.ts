@@ -13,7 +13,7 @@ export class Searches {
     if (count >= maxPerCaller)
       throw refuse(
         'rate_limited',
-        `more than ${maxPerCaller} lists at a time that no index confines; give an account, or wait for one of them`,
+        `more than ${maxPerCaller} concurrent searches; specify an account, or wait for one of them to finish`,
       );
     this.#underWay.set(actor, count + 1);
     try {

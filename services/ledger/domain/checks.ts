@@ -28,7 +28,7 @@ export function pastDeadline(context: MessageContext, books: Books): boolean {
 export function deadlineExceeded(): Refusal {
   return refusal(
     'deadline_exceeded',
-    'the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key',
+    'the command was received after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key',
   );
 }
 

@@ -158,7 +158,8 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   if (ended) return refuse(ended);
   const minor = toMinor(decimal, currency);
   if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
-  if (minor > left) return refuse(refusal('amount_exceeds_hold', `hold ${hold.hold_id} holds less than that`));
+  if (minor > left)
+    return refuse(refusal('amount_exceeds_hold', `hold ${hold.hold_id} has less than that amount left`));
   const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
   if (to === undefined && data.to_account_id !== null)
     return refuse(accountNotFound(data.to_account_id, 'to_account_id'));

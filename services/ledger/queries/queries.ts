@@ -227,7 +227,7 @@ async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer')
     ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
     : undefined;
   if (deadLettered?.rowCount === 1) {
-    const message = `the outcome of ${id} is not known yet: its command could not be processed and is looked into`;
+    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must decide about it`;
     return { ok: false, refusal: refusal('service_unavailable', message) };
   }
   return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };

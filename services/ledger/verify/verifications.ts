@@ -93,7 +93,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
         logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
       await end(pool, id, findings);
     } catch (error) {
-      logger.warn({ ...about, err: error }, 'a check of the books came to no end');
+      logger.warn({ ...about, err: error }, 'a verification of the books did not finish');
       await end(pool, id, null).catch(() => undefined);
     } finally {
       holder = undefined;

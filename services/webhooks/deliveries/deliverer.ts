@@ -182,10 +182,7 @@ export function createDeliverer(options: DelivererOptions) {
       leave(webhook_id, attempts.length);
       return [];
     } catch (error) {
-      logger.warn(
-        { err: error, webhook_id, attempts: attempts.length },
-        'attempts could not be written down; trying again',
-      );
+      logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
       return attempts.map((attempt) => ({ webhook_id, attempt }));
     }
   }
@@ -201,7 +198,7 @@ export function createDeliverer(options: DelivererOptions) {
         await claimRound();
         if (isFed) wake();
       } catch (error) {
-        logger.warn({ err: error }, 'deliveries could not be taken; trying again');
+        logger.warn({ err: error }, 'deliveries could not be claimed; retrying');
       }
       await pause;
       const timer = setTimeout(wake, pollMs);

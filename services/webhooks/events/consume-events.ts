@@ -27,7 +27,10 @@ export function createEventConsumer({
 }: EventConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
   const leaveOut = ({ topic, partition, offset }: ReceivedMessage, error?: unknown): void => {
     onUnreadable();
-    logger.error({ err: error, topic, partition, offset: String(offset) }, 'no event of the contract: it is left out');
+    logger.error(
+      { err: error, topic, partition, offset: String(offset) },
+      'skipped a message that is not a valid event',
+    );
   };
   const store = async (read: { message: ReceivedMessage; event: FeedEvent }[]): Promise<void> => {
     try {

@@ -51,7 +51,8 @@ const answered = (body: ReplyBody): Executed => ({ body, outcome: outcomeOf(body
 async function decide({ name, context, data }: Command, work: Work): Promise<Outcome> {
   if (context.repeat_only !== undefined) return refused(unknownRepeat);
   const isLate = context.deadline !== undefined && context.deadline < work.now;
-  if (isLate) return refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
+  if (isLate)
+    return refused(refusal('deadline_exceeded', 'the command was received after its deadline and was not executed'));
   return (handlers[name] as (work: Work, data: unknown) => Promise<Outcome>)(work, data);
 }
 

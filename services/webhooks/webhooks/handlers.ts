@@ -202,7 +202,7 @@ function replayWebhook(work: Work, { webhook_id, from, to }: MessageData<'replay
       : refused(
           refusal(
             'invalid_status_transition',
-            `webhook ${webhook_id} has too many replays under way: wait until one has ended`,
+            `webhook ${webhook_id} has too many running replays: wait until one has finished`,
           ),
         );
   });

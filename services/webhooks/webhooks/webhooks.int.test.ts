@@ -244,7 +244,7 @@ describe('a webhook', () => {
     const replay = () =>
       harness.send('replay_webhook', { webhook_id, from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' });
     for (let i = 0; i < 19; i++) expect((await replay()).ok).toBe(true);
-    expect(await replay()).toEqual(refusedWith('invalid_status_transition', /too many replays/));
+    expect(await replay()).toEqual(refusedWith('invalid_status_transition', /too many running replays/));
   });
 });
 

@@ -164,7 +164,7 @@ function relayHolder({ cluster }: Bench): Node {
     const line =
       readFileSync(node.log, 'utf8')
         .split('\n')
-        .findLast((text) => text.includes('this outbox relay publishes')) ?? '{"time":""}';
+        .findLast((text) => text.includes('this outbox relay is active')) ?? '{"time":""}';
     return { node, at: (JSON.parse(line) as { time: string }).time };
   });
   const last = said.sort((a, b) => b.at.localeCompare(a.at))[0];

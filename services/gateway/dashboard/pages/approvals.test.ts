@@ -165,9 +165,9 @@ describe('approvals', () => {
       reason: '',
     });
     expect([without.statusCode, without.body.includes('Reason')]).toEqual([400, true]);
-    answers['approve_request'] = refused('approval_decided', 'is Rejected already');
+    answers['approve_request'] = refused('approval_decided', 'is already Rejected');
     const late = await post(url, { csrf_token: session.csrf, idempotency_key: 'k', decision: 'approval' });
-    expect([late.statusCode, late.body.includes('is Rejected already')]).toEqual([409, true]);
+    expect([late.statusCode, late.body.includes('is already Rejected')]).toEqual([409, true]);
     expect((await made.signedIn('transactions:write').post(url, { decision: 'approval' })).statusCode).toBe(403);
   });
 });

@@ -125,7 +125,7 @@ describe('dead letters', () => {
   });
 
   it.each([
-    [refused('invalid_status_transition', 'is dropped already'), 400, 'is dropped already'],
+    [refused('invalid_status_transition', 'is already dropped'), 400, 'is already dropped'],
     [refused('dead_letter_expired', 'no longer kept'), 410, 'no longer kept'],
     [refused('outcome_unknown', 'repeat the request'), 504, 'Outcome not known yet'],
   ])('what is refused, or not known, is said (%#)', async (answer, status, text) => {

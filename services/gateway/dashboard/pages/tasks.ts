@@ -200,7 +200,7 @@ const reasons: Record<string, string> = {
   hold_not_active: 'The hold has ended meanwhile: nothing of it is held any more.',
   not_reversible: 'It cannot be reversed: it moved no money, or is a reversal itself.',
   already_reversed: 'It was reversed already.',
-  client_erased: 'The client was erased: nothing of them can be changed any more.',
+  client_erased: 'The client was erased and can no longer be changed.',
   insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
   deadline_exceeded: 'The bank did not come to it in time, and will not do it later. Enter it again.',
   idempotency_key_reused: 'This form has been used for something else already. Enter it again.',
