@@ -59,14 +59,14 @@ export class Queue {
   }
 }
 
-/** The topics that an endpoint asks. Accounts are shown with the ledger's balances. */
+/** Returns the topics that an endpoint queries. Reads of accounts also query the ledger for balances. */
 function topicsOf(name: EndpointName): TopicName[] {
   const { message } = endpoints[name];
   const composed: TopicName[] = name === 'get_account' || name === 'list_accounts' ? ['ledger.queries'] : [];
   return message === null ? [] : [messages[message].topic, ...composed];
 }
 
-// Made once: under overload every microsecond of a refusal counts.
+// Created once, because under overload every microsecond of a refusal counts.
 const unavailable = (why: string) =>
   new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
 const overloaded = unavailable('too many requests at once');

@@ -1,9 +1,12 @@
 import { refuse } from '../http/errors.ts';
 
-/** Of one caller at a time, in this process: searches are the dearest reads that the ledger has. */
+/**
+ * The maximum number of concurrent searches per caller in this process. Searches are the most expensive reads
+ * of the ledger.
+ */
 const maxPerCaller = 2;
 
-/** Bounds the searches of each caller, so that nobody takes the ledger's readers from the others. */
+/** Limits the concurrent searches of each caller, so that no caller uses up the ledger's connections for them. */
 export class Searches {
   readonly #underWay = new Map<string, number>();
 
