@@ -13,13 +13,14 @@ import { testOperations } from './operations.ts';
 import { testPages } from './pages.ts';
 import { useRecords } from './records.ts';
 import { testSignIn, testSignOut } from './sign-in.ts';
+import { testWebhooks } from './webhooks.ts';
 
 /**
  * The administration dashboard as staff use it: a real browser, a real issuer, two gateways. One
  * bank for all of it, which takes longest to start.
  */
 describeInBrowser('the dashboard', () => {
-  const world = useBank({ gateways: 2, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
+  const world = useBank({ gateways: 2, webhooks: 1, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
   const dashboard = useDashboard(world);
   const records = useRecords(world);
   testSignIn(dashboard);
@@ -32,6 +33,7 @@ describeInBrowser('the dashboard', () => {
   testLists(dashboard, records);
   testStatement(dashboard, records);
   testKeys(dashboard);
+  testWebhooks(dashboard);
   testPages(dashboard);
   testAudit(dashboard);
   testBooks(dashboard);

@@ -1,61 +1,113 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
 import { signedHeaders } from '#services/webhooks/deliveries/sign.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** The receivers of docs/webhooks.md, each as a process that gets what the bank would send. */
+/**
+ * The receivers of docs/webhooks.md, each as a process that gets what the bank would send. Those in TypeScript and Go
+ * check it with the reference libraries of Standard Webhooks; the library for Python is tried by itself.
+ */
 const root = join(import.meta.dirname, '..', '..');
-const hasPython = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']).status === 0;
+const folder = join(root, 'examples/webhooks');
+const built = mkdtempSync(join(tmpdir(), 'receivers-'));
+afterAll(() => rmSync(built, { recursive: true }));
 
-const receivers: [file: string, command: string, runs: boolean][] = [
-  ['receiver.ts', process.execPath, true],
-  ['receiver.py', 'python3', hasPython],
+const succeeds = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
+function run(command: string, args: string[], cwd = folder): void {
+  const { status, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr}`);
+}
+const hasPython = succeeds('python3', '-c', 'import sys; sys.exit(sys.version_info < (3, 9))');
+const goBinary = join(built, 'receiver');
+
+interface Receiver {
+  file: string;
+  start: [command: string, ...args: string[]];
+  runs: boolean;
+  build?(): void;
+}
+const receivers: Receiver[] = [
+  { file: 'receiver.ts', start: [process.execPath, 'receiver.ts'], runs: true },
+  { file: 'receiver.py', start: ['python3', 'receiver.py'], runs: hasPython },
+  { file: 'Receiver.java', start: ['java', 'Receiver.java'], runs: succeeds('java', '-version') },
+  {
+    file: 'go/receiver.go',
+    start: [goBinary],
+    runs: succeeds('go', 'version'),
+    build: () => run('go', ['build', '-o', goBinary, '.'], join(folder, 'go')),
+  },
 ];
 
-it.each(receivers)('%s stands on the page as it is', (file) => {
-  expect(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')).toContain(
-    readFileSync(join(root, 'examples/webhooks', file), 'utf8'),
-  );
+it.each(receivers)('$file stands on the page as it is', ({ file }) => {
+  expect(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')).toContain(readFileSync(join(folder, file), 'utf8'));
 });
 
-it.each(receivers.filter(([, , runs]) => runs))(
-  '%s takes what is signed, by either secret, and knows a repeat',
-  async (file, command) => {
-    const [secret, other, port] = [newWebhookSecret(), newWebhookSecret(), await freePort()];
-    const child = spawn(command, [join(root, 'examples/webhooks', file)], {
-      env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port) },
-    });
-    let printed = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      printed += chunk.toString();
-    });
-    const exited = once(child, 'exit');
-    try {
-      const event = {
-        specversion: '1.0',
-        id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
-        type: 'corebanking.client.created.v1',
-        data: { name: 'Ünïcode' },
-      };
-      const body = JSON.stringify(event);
-      const now = Math.floor(Date.now() / 1000);
-      const post = (headers: Record<string, string>, text = body) =>
-        fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body: text }).then(({ status }) => status);
-      const signed = (...secrets: string[]) => signedHeaders(secrets, event.id, now, body);
-      await eventually(async () => (await post(signed(secret))) === 204);
-      expect(await post(signed(other, secret))).toBe(204);
-      expect(await post(signed(other))).toBe(401);
-      expect(await post(signed(secret), body.replace('client', 'account'))).toBe(401);
-      expect(await post(signedHeaders([secret], event.id, now - 3600, body))).toBe(401);
-      expect(printed.trim()).toBe(`${event.type} ${event.id}`);
-    } finally {
-      child.kill();
-      await exited;
-    }
+const event = {
+  specversion: '1.0',
+  id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
+  type: 'corebanking.client.created.v1',
+  data: { name: 'Ünïcode' },
+};
+const body = JSON.stringify(event);
+const signed = (...secrets: string[]) => signedHeaders(secrets, event.id, Math.floor(Date.now() / 1000), body);
+
+for (const { file, start, runs, build } of receivers)
+  it.runIf(runs)(
+    `${file} takes what is signed, by either secret, and knows a repeat`,
+    async () => {
+      build?.();
+      const [secret, other, port] = [newWebhookSecret(), newWebhookSecret(), await freePort()];
+      const [command, ...args] = start;
+      const child = spawn(command, args, {
+        cwd: folder,
+        env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port) },
+      });
+      let printed = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        printed += chunk.toString();
+      });
+      const exited = once(child, 'exit');
+      try {
+        const post = (headers: Record<string, string>, text = body) =>
+          fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body: text }).then(({ status }) => status);
+        await eventually(async () => (await post(signed(secret))) === 204, 60_000);
+        expect(await post(signed(other, secret))).toBe(204);
+        expect(await post(signed(other))).toBe(401);
+        expect(await post(signed(secret), body.replace('client', 'account'))).toBe(401);
+        expect(await post(signedHeaders([secret], event.id, Math.floor(Date.now() / 1000) - 3600, body))).toBe(401);
+        const lines = printed.trim().split('\n');
+        expect([lines.length, lines[0]?.includes(event.type), lines[0]?.includes(event.id)]).toEqual([1, true, true]);
+      } finally {
+        child.kill();
+        await exited;
+      }
+    },
+    300_000,
+  );
+
+it.runIf(hasPython && succeeds('python3', '-m', 'pip', '--version'))(
+  'the reference library for Python takes what is signed, and refuses what was changed',
+  () => {
+    const library = join(built, 'python');
+    run('python3', ['-m', 'pip', 'install', '--quiet', '--target', library, 'standardwebhooks==1.1.0']);
+    const verify = `import json, sys
+sys.path.insert(0, sys.argv[1])
+from standardwebhooks import Webhook
+given = json.load(sys.stdin)
+Webhook(given["secret"]).verify(given["body"], given["headers"])`;
+    const secret = newWebhookSecret();
+    const isTaken = (text: string) =>
+      spawnSync('python3', ['-c', verify, library], {
+        input: JSON.stringify({ secret, body: text, headers: signed(newWebhookSecret(), secret) }),
+      }).status === 0;
+    expect(isTaken(body)).toBe(true);
+    expect(isTaken(body.replace('client', 'account'))).toBe(false);
   },
+  120_000,
 );

@@ -27,6 +27,7 @@ import { addReversal } from './pages/reversal.ts';
 import { addStatement } from './pages/statement.ts';
 import { addToday } from './pages/today.ts';
 import { addTransactions } from './pages/transactions.ts';
+import { addWebhooks } from './pages/webhooks.ts';
 import { createErrorPages } from './problems.ts';
 import { createCookie } from './session/cookies.ts';
 import type { EndedSessions } from './session/ended-sessions.ts';
@@ -133,6 +134,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addReversal(pages, tasks);
     addFind(pages);
     addApiKeys(pages, { origin });
+    addWebhooks(pages, { origin });
     addBooks(pages, { now, origin });
     addOperations(pages, { now });
     addDeadLetters(pages, { origin });

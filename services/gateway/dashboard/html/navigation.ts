@@ -76,6 +76,12 @@ const navigation: readonly Section[] = [
     about: 'Create, rotate and revoke the keys by which programs reach the bank.',
     scope: 'keys:manage',
   },
+  {
+    url: '/admin/ui/webhooks',
+    title: 'Webhooks',
+    about: 'Receivers of events, what was delivered to them, and what they answered.',
+    scope: 'webhooks:manage',
+  },
   { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
 ];
 

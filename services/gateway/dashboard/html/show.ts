@@ -45,6 +45,7 @@ const places: Record<string, Place> = {
   bat: { path: 'counter/batches', scope: 'transactions:read' },
   key: { path: 'api-keys', scope: 'keys:manage' },
   dlt: { path: 'operations/dead-letters', scope: 'ops:manage' },
+  whk: { path: 'webhooks', scope: 'webhooks:manage' },
 };
 
 function placeOf(id: string): Place | undefined {
@@ -116,8 +117,8 @@ export function ownNames({
   ];
 }
 
-const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved']);
-const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting']);
+const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
+const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 
 /** A state as a word, coloured by whether it needs looking at. */
 export function statusOf(status: string): Html {

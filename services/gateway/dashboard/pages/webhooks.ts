@@ -1,0 +1,143 @@
+import type { FastifyInstance } from 'fastify';
+import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
+import { deliveryStatus } from '#libs/contracts/webhooks.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { zoneText } from '../html/formats.ts';
+import { idempotencyKeyOf, once } from '../html/forms.ts';
+import type { FrameOptions, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import { csrfField } from '../html/layout.ts';
+import type { Sorting } from '../html/lists.ts';
+import { showList } from '../html/lists.ts';
+import { facts, fullTimeOf, idLink, idText, statusOf, table, timeOf } from '../html/show.ts';
+
+const url = '/admin/ui/webhooks';
+const scope = 'webhooks:manage';
+
+/** Webhooks: the list, one with its deliveries and their attempts, a test event, and sending a delivery again. */
+export function addWebhooks(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+  addPage(app, url, { title: 'Webhooks', scope }, async (visit) => {
+    const { status = 200, content } = await showList<Webhook>(visit, {
+      url,
+      path: '/webhooks',
+      filters: [],
+      show: webhookTable,
+    });
+    return {
+      status,
+      content: html`${content}<p class="quiet">Times are ${zoneText()}. Webhooks are created by the API: POST /webhooks.</p>`,
+    };
+  });
+  const one = { title: 'Webhook', scope } as const;
+  addPage(app, `${url}/:webhook_id`, one, async (visit) => {
+    const { data: webhook } = await visit.api.get<Webhook>(pathOf(visit));
+    const { status = 200, content } = await showList<Delivery>(visit, {
+      url: `${url}/${webhook.webhook_id}`,
+      path: `/webhooks/${webhook.webhook_id}/deliveries`,
+      filters: [{ name: 'status', label: 'Status', options: deliveryStatus.options }],
+      show: (deliveries, sort) => deliveryTable(webhook, deliveries, sort, visit),
+    });
+    return {
+      status,
+      title: `Webhook to ${new URL(webhook.url).host}`,
+      content: await webhookPage(webhook, content, visit),
+    };
+  });
+  addForm(app, `${url}/:webhook_id/test`, one, (visit) => sendAndReturn(visit, '/test'), options);
+  addForm(
+    app,
+    `${url}/:webhook_id/deliveries/:delivery_id/redelivery`,
+    one,
+    (visit) => sendAndReturn(visit, `/deliveries/${encodeURIComponent(visit.params['delivery_id'] ?? '')}/redelivery`),
+    options,
+  );
+}
+
+const pathOf = ({ params }: Visit) => `/webhooks/${encodeURIComponent(params['webhook_id'] ?? '')}`;
+
+async function sendAndReturn(visit: Visit, action: string) {
+  await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit.fields));
+  return { goTo: `/admin/ui${pathOf(visit)}?sent` };
+}
+
+function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
+  return table<Webhook>(
+    'Webhooks',
+    [
+      { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, timeOf(created_at)) },
+      { title: 'Receiver', show: (row) => html`<span class="long">${row.url}</span>` },
+      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Event types', show: eventTypes },
+      { title: 'Failing since', show: ({ failing_since }) => timeOf(failing_since) },
+      { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
+    ],
+    webhooks,
+    'There is no webhook yet.',
+  );
+}
+
+const eventTypes = ({ event_types }: Webhook) =>
+  html`<span class="tags">${event_types.map((type) => html`<code>${type}</code> `)}</span>`;
+
+async function webhookPage(webhook: Webhook, deliveries: Html, visit: Visit): Promise<Html> {
+  const { webhook_id, client_id, created_by } = webhook;
+  return html`${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Load this page again to see the answer.</p>`}
+${facts([
+  ['Receiver', html`<span class="long">${webhook.url}</span>`],
+  ['Status', statusOf(webhook.status)],
+  ['Event types', eventTypes(webhook)],
+  ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
+  ['Description', webhook.description],
+  ['Failing since', webhook.failing_since !== null && fullTimeOf(webhook.failing_since)],
+  [
+    'Previous secret signs until',
+    webhook.previous_secret_ends_at !== null && fullTimeOf(webhook.previous_secret_ends_at),
+  ],
+  ['Created', html`${fullTimeOf(webhook.created_at)} by ${actorOf(created_by, await keyNamesOf(visit, [created_by]))}`],
+  ['Id', idText(webhook_id)],
+])}
+${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a test event', visit)}
+<h2>Deliveries</h2>${deliveries}
+<p class="quiet">Times are ${zoneText()}. Delivered ones are kept for 7 days, Failed ones for 30.</p>
+<p><a href="${url}">To the list</a></p>`;
+}
+
+const button = (action: string, label: string, { person }: Visit) =>
+  html`<form method="post" action="${action}">${csrfField(person.csrf)}${once()}<button class="secondary">${label}</button></form>`;
+
+function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: Sorting, visit: Visit): Html {
+  return table<Delivery>(
+    'Deliveries',
+    [
+      { title: 'Created', sort, show: ({ created_at }) => timeOf(created_at) },
+      {
+        title: 'Event',
+        show: ({ event_type, event_id }) => html`${event_type}<br><code class="long">${event_id}</code>`,
+      },
+      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Attempts', isPlain: true, show: attemptList },
+      { title: 'Next attempt', show: ({ next_attempt_at }) => timeOf(next_attempt_at) },
+      {
+        title: 'Send again',
+        isPlain: true,
+        show: ({ delivery_id }) =>
+          webhook.status === 'Active'
+            ? button(`${url}/${webhook.webhook_id}/deliveries/${delivery_id}/redelivery`, 'Send again', visit)
+            : '',
+      },
+    ],
+    deliveries,
+    'No delivery fits.',
+  );
+}
+
+function attemptList({ attempts }: Delivery): Html | string {
+  const last = attempts.at(-1);
+  if (!last) return 'none yet';
+  const answer = ({ response_status, error }: Delivery['attempts'][number]) =>
+    response_status === null ? (error ?? 'no answer') : `HTTP ${response_status}`;
+  if (attempts.length === 1) return html`${answer(last)}, ${last.duration_ms} ms`;
+  return html`<details><summary>${attempts.length}, the last: ${answer(last)}</summary><ol>${attempts.map((attempt) => html`<li>${timeOf(attempt.attempted_at)}: ${answer(attempt)}, ${attempt.duration_ms} ms</li>`)}</ol></details>`;
+}
