@@ -92,11 +92,11 @@ async function runScript(script: string, env: Record<string, string>, project = 
   const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script)], {
     cwd: project,
     env: { ...process.env, NODE_ENV: 'development', LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
-    timeoutMs: 60_000,
+    timeoutMs: 180_000,
   });
   if (code === 0) return stdout.trim();
   const output = (stdout + stderr).trim().split('\n').slice(-15).join('\n');
-  throw new Error(`${script} failed (${code === null ? 'killed after 60 s' : `exit code ${code}`}):\n${output}`);
+  throw new Error(`${script} failed (${code === null ? 'killed after 180 s' : `exit code ${code}`}):\n${output}`);
 }
 
 /** Brings the schema, role and grants of one service up to date. */

@@ -118,7 +118,7 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
     marker: properties,
     onStart: options.onStart,
   });
-  await awaitLogLine(child, options.log, offset, STARTED, options.startTimeoutMs ?? 60_000);
+  await awaitLogLine(child, options.log, offset, STARTED, options.startTimeoutMs ?? 180_000);
   return child;
 }
 
@@ -155,7 +155,7 @@ async function format(
       `SCRAM-SHA-512=[name=${name},password=${password}]`,
     ]),
   ];
-  const { code, stderr } = await runToEnd('java', args, { timeoutMs: 60_000 });
+  const { code, stderr } = await runToEnd('java', args, { timeoutMs: 180_000 });
   await rm(properties, { force: true });
   if (code !== 0) throw new Error(`Kafka could not format ${data}: ${stderr.trim().split('\n').pop()}`);
   await rename(fresh, data);
