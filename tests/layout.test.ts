@@ -153,11 +153,12 @@ describe('layout', () => {
       clients: ['outcome.ts'],
       'api-keys': ['outcome.ts', 'audit/', 'clients/'],
       sagas: ['outcome.ts', 'clients/'],
+      notes: ['outcome.ts', 'clients/', 'sagas/'],
       'dead-letters': ['outcome.ts'],
       erasure: ['outcome.ts', 'clients/', 'api-keys/'],
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
-      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/', 'erasure/'],
-      queries: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
+      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'notes/', 'dead-letters/', 'approvals/', 'erasure/'],
+      queries: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'notes/', 'dead-letters/', 'approvals/'],
     });
   });
 

@@ -23,12 +23,16 @@ export const operations = {
   getClient: { method: 'GET', path: '/clients/:client_id' },
   createClient: { method: 'POST', path: '/clients' },
   updateClient: { method: 'PATCH', path: '/clients/:client_id' },
+  addClientNote: { method: 'POST', path: '/clients/:client_id/notes' },
+  listClientNotes: { method: 'GET', path: '/clients/:client_id/notes', paged: 'items' },
   listAccounts: { method: 'GET', path: '/accounts', paged: 'items' },
   getBalanceByNumber: { method: 'GET', path: '/accounts/number/:accountNumber/balance' },
   getAccount: { method: 'GET', path: '/accounts/:account_id' },
   openAccount: { method: 'POST', path: '/accounts' },
   changeAccountStatus: { method: 'POST', path: '/accounts/:account_id/status-transitions' },
   listStatusTransitions: { method: 'GET', path: '/accounts/:account_id/status-transitions', paged: 'items' },
+  addAccountNote: { method: 'POST', path: '/accounts/:account_id/notes' },
+  listAccountNotes: { method: 'GET', path: '/accounts/:account_id/notes', paged: 'items' },
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
   getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
@@ -279,6 +283,15 @@ export interface StatusTransition {
   reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
   note?: string | null;
   actor?: string;
+  created_at: string;
+}
+
+export interface Note {
+  note_id: string;
+  client_id: string;
+  account_id: string | null;
+  note: string;
+  actor: string;
   created_at: string;
 }
 
@@ -697,6 +710,10 @@ export interface Calls {
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
+  /** Leave a note on a client. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: clients:write. */
+  addClientNote(input: { client_id: string; note: string }, options?: CallOptions): Promise<Note>;
+  /** Notes on a client. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: clients:read. */
+  listClientNotes(input: { client_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List accounts. Scope: accounts:read. */
   listAccounts(input?: {
     client_id?: string;
@@ -734,6 +751,10 @@ export interface Calls {
   }, options?: CallOptions): Promise<Account>;
   /** List the status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
+  /** Leave a note on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:write. */
+  addAccountNote(input: { account_id: string; note: string }, options?: CallOptions): Promise<Note>;
+  /** Notes on an account. Notes are of staff, for staff: not for credentials bound to one client. A note is never changed. Scope: accounts:read. */
+  listAccountNotes(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Note>;
   /** List the ledger entries of an account. Scope: transactions:read. */
   listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
   /** Get the balance of an account, now or at a time. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
@@ -935,6 +956,7 @@ export interface Calls {
     resource_id?: string;
     outcome?: string;
     request_id?: string;
+    reads?: 'with' | 'without';
     from?: string;
     to?: string;
     limit?: number;

@@ -304,6 +304,7 @@ export const administrationParameters = {
     resource_id: exact(100),
     outcome: exact(100),
     request_id: exact(128),
+    reads: z.enum(['with', 'without']).optional(),
     from: time.optional(),
     to: time.optional(),
     ...page,

@@ -26,6 +26,7 @@ import {
   batchSchema,
   clientSchema,
   entryLineSchema,
+  noteSchema,
   statementSchema,
   statusTransitionSchema,
   systemAccountSchema,
@@ -118,6 +119,8 @@ const writeErrors: ErrorCode[] = ['deadline_exceeded', 'idempotency_key_reused',
 
 const searched = (when: string) =>
   `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
+
+const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
 
 /** `satisfies` keeps each entry's exact types. */
 export const endpoints = {
@@ -215,6 +218,35 @@ export const endpoints = {
       'outcome_unknown',
     ],
   },
+  add_client_note: {
+    method: 'POST',
+    path: '/clients/:client_id/notes',
+    tag: 'Clients',
+    summary: 'Leave a note on a client',
+    scope: 'clients:write',
+    query: none,
+    body: bodies.addNote,
+    description: ofStaff,
+    result: noteSchema,
+    shape: 'one',
+    success: 201,
+    message: 'add_note',
+    errors: ['client_not_found', 'client_erased', ...writeErrors],
+  },
+  list_client_notes: {
+    method: 'GET',
+    path: '/clients/:client_id/notes',
+    tag: 'Clients',
+    summary: 'Notes on a client',
+    scope: 'clients:read',
+    query: parameters.page,
+    description: ofStaff,
+    result: noteSchema,
+    shape: 'page',
+    success: 200,
+    message: 'list_notes',
+    errors: ['client_not_found', 'invalid_cursor'],
+  },
   list_accounts: {
     method: 'GET',
     path: '/accounts',
@@ -304,6 +336,35 @@ export const endpoints = {
     shape: 'page',
     success: 200,
     message: 'list_status_transitions',
+    errors: ['account_not_found', 'invalid_cursor'],
+  },
+  add_account_note: {
+    method: 'POST',
+    path: '/accounts/:account_id/notes',
+    tag: 'Accounts',
+    summary: 'Leave a note on an account',
+    scope: 'accounts:write',
+    query: none,
+    body: bodies.addNote,
+    description: ofStaff,
+    result: noteSchema,
+    shape: 'one',
+    success: 201,
+    message: 'add_note',
+    errors: ['account_not_found', 'client_erased', ...writeErrors],
+  },
+  list_account_notes: {
+    method: 'GET',
+    path: '/accounts/:account_id/notes',
+    tag: 'Accounts',
+    summary: 'Notes on an account',
+    scope: 'accounts:read',
+    query: parameters.page,
+    description: ofStaff,
+    result: noteSchema,
+    shape: 'page',
+    success: 200,
+    message: 'list_notes',
     errors: ['account_not_found', 'invalid_cursor'],
   },
   list_entries: {

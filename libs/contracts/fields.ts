@@ -322,6 +322,7 @@ export const bodies = {
       ),
     )
     .meta(needsWhen('status', 'Frozen', 'reason')),
+  addNote: z.strictObject({ note: text(1, 500, { lines: true }) }),
   createTransaction: newTransaction,
   createTransfer: newTransfer,
   createBatch: z

@@ -14,6 +14,7 @@ export const idPrefix = {
   transaction: 'txn',
   transfer: 'trf',
   transition: 'tra',
+  note: 'nte',
   key: 'key',
   operation: 'opr',
   audit: 'aud',

@@ -44,6 +44,7 @@ import {
   keyEnvironment,
   ledgerAccountSchema,
   money,
+  noteSchema,
   statementSchema,
   statusTransitionSchema,
   systemAccountSchema,
@@ -196,6 +197,12 @@ export const messages = {
     }),
     accountSchema,
   ),
+  /** On an account, else on a client. */
+  add_note: command(
+    'accounts.commands',
+    z.object({ note_id: id, client_id: id.optional(), account_id: id.optional(), note: z.string() }),
+    noteSchema,
+  ),
   create_api_key: command('accounts.commands', keyData, apiKeySchema),
   rotate_api_key: command(
     'accounts.commands',
@@ -271,6 +278,11 @@ export const messages = {
     z.object({ account_id: id, ...page }),
     pageOf(statusTransitionSchema),
   ),
+  list_notes: query(
+    'accounts.queries',
+    z.object({ client_id: id.optional(), account_id: id.optional(), ...page }),
+    pageOf(noteSchema),
+  ),
   list_api_keys: query('accounts.queries', z.object({ ...page }), pageOf(apiKeySchema)),
   get_api_key: query('accounts.queries', z.object({ key_id: id }), apiKeySchema),
   list_audit: query(
@@ -281,6 +293,7 @@ export const messages = {
       resource_id: z.string().optional(),
       outcome: z.string().optional(),
       request_id: z.string().optional(),
+      reads: z.enum(['with', 'without']).optional(),
       from: time.optional(),
       to: time.optional(),
       ...page,

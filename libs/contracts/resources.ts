@@ -263,6 +263,18 @@ export const statusTransitionSchema = z.object({
 });
 export type StatusTransition = z.infer<typeof statusTransitionSchema>;
 
+/** A remark of staff, for staff: on a client, or on one of their accounts. */
+export const noteSchema = z.object({
+  note_id: z.string(),
+  client_id: z.string(),
+  /** null: on the client. */
+  account_id: z.string().nullable(),
+  note: z.string(),
+  actor: z.string(),
+  created_at: time,
+});
+export type Note = z.infer<typeof noteSchema>;
+
 export const apiKeySchema = z.object({
   key_id: z.string(),
   name: z.string(),

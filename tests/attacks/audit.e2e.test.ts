@@ -57,6 +57,8 @@ const newWebhookId = async () =>
 const writes: Record<Write, () => Promise<Answer>> = {
   create_client: () => staff.post('/clients', retail()),
   update_client: () => staff.patch(`/clients/${client.client_id}`, { address: 'elsewhere' }),
+  add_client_note: () => staff.post(`/clients/${client.client_id}/notes`, { note: 'x' }),
+  add_account_note: () => staff.post(`/accounts/${account.account_id}/notes`, { note: 'x' }),
   erase_client: async () => staff.post(`/admin/clients/${(await api.client()).client_id}/erasure`),
   open_account: () =>
     staff.post('/accounts', { client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),

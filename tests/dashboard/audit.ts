@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { Dashboard } from '../support/browser.ts';
+import { type Dashboard, expectFine } from '../support/browser.ts';
 import { readTopic } from '../support/kafka.ts';
 import { eventually } from '../support/world.ts';
 
@@ -18,7 +18,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
         async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0,
       );
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
-      const row = page.getByRole('row', { name: /officer from \S+ get_client/ });
+      const row = page.getByRole('row', { name: /officer from \S+ Get a client/ });
       expect(await row.count()).toBe(1);
       expect(await row.innerText()).toContain(request_id);
       expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(
@@ -38,13 +38,33 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
+    it('hides what was only looked at until it is asked for, and shows the records of one request together', async () => {
+      const { client_id } = await api.client({ first_name: 'Together' });
+      const officer = await as('officer');
+      await officer.page.goto(ui(`/clients/${client_id}`));
+      const { page, complaints } = await as('auditor');
+      await page.goto(ui('/audit'));
+      await page.getByRole('link', { name: 'Create a client' }).first().waitFor();
+      expect(await page.getByRole('link', { name: 'Get a client' }).count()).toBe(0);
+      await page.getByLabel('Records of').focus();
+      await page.keyboard.type('what was done and');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**reads=with**');
+      const row = page
+        .getByRole('row', { name: /Get a client[\s\S]*Notes on a client/ })
+        .or(page.getByRole('row', { name: /Notes on a client[\s\S]*Get a client/ }));
+      await row.first().waitFor();
+      await expectFine(page, 'audit-reads');
+      expect(complaints).toEqual([]);
+    });
+
     it('narrows by a click and by day, and calls a key by its name for those who may see keys', async () => {
       const { page, complaints } = await as('admin');
       await page.goto(ui('/audit'));
-      await page.getByRole('link', { name: 'create_client' }).first().click();
+      await page.getByRole('link', { name: 'Create a client' }).first().click();
       await page.waitForURL('**/admin/ui/audit?action=create_client');
       expect(new Set(await page.locator('tbody td:nth-child(3) a').allInnerTexts())).toEqual(
-        new Set(['create_client']),
+        new Set(['Create a client']),
       );
       await page.getByRole('link', { name: 'key bootstrap' }).first().click();
       await page.waitForURL('**/admin/ui/audit?actor=key**');

@@ -8,18 +8,18 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('officer');
       await page.goto(ui('/clients'));
       await page.getByRole('button', { name: 'Open a Retail client' }).click();
-      await page.getByLabel('First name').fill('Ada');
-      await page.getByLabel('Last name').fill('Lovelace');
+      await page.getByLabel('First name').fill('Augusta');
+      await page.getByLabel('Last name').fill('Byron');
       await page.getByLabel('E-mail').fill('ada@bank.example');
       await page.getByLabel('Phone', { exact: false }).first().fill('12');
       await page.getByRole('button', { name: 'Open the client' }).click();
       await page.getByText('must be a phone number').first().waitFor();
-      expect(await page.getByLabel('First name').inputValue()).toBe('Ada');
+      expect(await page.getByLabel('First name').inputValue()).toBe('Augusta');
       await expectFine(page, 'client-form-wrong');
       await page.getByLabel('Phone', { exact: false }).first().fill('+254 700 000 777');
       await page.getByRole('button', { name: 'Open the client' }).click();
       await page.getByText('The client is opened.').waitFor();
-      expect(await heading(page)).toBe('Ada Lovelace');
+      expect(await heading(page)).toBe('Augusta Byron');
 
       await page.getByRole('button', { name: 'Correct names or contact' }).click();
       await page.getByLabel('Address').fill('12 St James’s Square');
@@ -32,7 +32,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'Open the account' }).click();
       await page.getByText(/^Account SAV-\d+ opened\.$/).waitFor();
       expect(plain(await page.locator('.balance').innerText())).toBe('1250.75 USD');
-      await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+      await page.getByRole('link', { name: 'Augusta Byron' }).waitFor();
       expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
     });
 

@@ -54,6 +54,42 @@ export function testClients({ world, ui, as }: Dashboard): void {
     });
   });
 
+  describe('notes', () => {
+    it('are left on a client by keyboard and on an account by mouse, and say who wrote them; sent again there is one', async () => {
+      const client = await api.client({ first_name: 'Noted', last_name: 'Down' });
+      const { account_id } = await api.account(client.client_id);
+      const { page, context, complaints } = await as('officer');
+      await page.goto(ui(`/clients/${client.client_id}`));
+      await page.getByText('Nothing has been noted yet.').waitFor();
+      const sent = Object.fromEntries(
+        await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('#notes form'))]"),
+      );
+      await page.getByLabel('New note').focus();
+      await page.keyboard.type('Prefers <b>mornings</b>');
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Enter');
+      await page.getByText('The note is added.').waitFor();
+      const note = page.getByRole('region', { name: 'Notes' }).getByRole('listitem');
+      expect(await note.innerText()).toMatch(/^Prefers <b>mornings<\/b>\s+officer, /);
+      await expectFine(page, 'client-noted');
+      await context.request.post(ui(`/clients/${client.client_id}/notes`), {
+        form: { ...sent, note: 'Prefers <b>mornings</b>' },
+      });
+      await page.goto(ui(`/clients/${client.client_id}/notes`));
+      expect(await page.locator('main').getByRole('listitem').count()).toBe(1);
+      await page.goto(ui(`/accounts/${account_id}`));
+      await page.getByLabel('New note').fill('Statement by post');
+      await page.getByRole('button', { name: 'Add the note' }).click();
+      await page.getByText('The note is added.').waitFor();
+      await page.getByText('Statement by post').waitFor();
+      const auditor = await as('auditor');
+      await auditor.page.goto(ui(`/accounts/${account_id}`));
+      await auditor.page.getByText('Statement by post').waitFor();
+      expect(await auditor.page.getByLabel('New note').count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+  });
+
   describe('opening a client who may be here already', () => {
     it('is warned of, and done once it was said that it is somebody else', async () => {
       const known = await api.client({ first_name: 'Here', last_name: 'Already', contact_number: '+254733444555' });

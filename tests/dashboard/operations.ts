@@ -67,6 +67,43 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
+    it('dead letters are decided together: marked by keyboard, confirmed once', async () => {
+      const { page, complaints } = await as('admin');
+      await poison(['many-1', 'many-2', 'many-3']);
+      await page.goto(ui('/operations/dead-letters?state=open'));
+      const rows = page.locator('tbody tr');
+      for (const id of ['many-1', 'many-2']) {
+        await rows.filter({ hasText: id }).getByRole('checkbox').focus();
+        await page.keyboard.press('Space');
+      }
+      await page.getByRole('button', { name: 'Drop the marked ones' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByText('Nothing sends these 2 messages again from here.').waitFor();
+      await page.reload();
+      await page.getByLabel('Reason').fill('made by a test');
+      await expectFine(page, 'dead-letters-drop');
+      await page.getByRole('checkbox', { name: 'Drop these 2 messages for good' }).focus();
+      await page.keyboard.press('Space');
+      await page.keyboard.press('Enter');
+      await page.getByText('2 of 2 were dropped.').waitFor();
+      await expectFine(page, 'dead-letters-dropped');
+      await page.reload();
+      await page.getByText('2 of 2 were dropped.').waitFor();
+      await page.getByRole('button', { name: 'To the dead letters' }).click();
+      await page.getByRole('button', { name: 'Mark all of this page' }).click();
+      await page.getByRole('button', { name: 'Drop the marked ones' }).click();
+      await page.getByRole('checkbox').check();
+      await page.getByRole('button', { name: 'Drop', exact: true }).click();
+      await page.waitForURL(/decided|decision/);
+      await page.goto(ui('/operations/dead-letters?state=open'));
+      await page.getByText('No dead letter fits.').waitFor();
+      const states = (await world.api.all<DeadLetter>('/admin/dead-letters')).filter(({ request_id }) =>
+        request_id?.startsWith('many-'),
+      );
+      expect(states.map(({ state }) => state)).toEqual(['dropped', 'dropped', 'dropped']);
+      expect(complaints).toEqual([]);
+    });
+
     it('shows what answers, and goes on when a service is away', async () => {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/operations'));

@@ -1,8 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
-import type { Client } from '#libs/contracts/resources.ts';
+import type { Client, Note } from '#libs/contracts/resources.ts';
 import { clientFilters } from '../queries/client-filters.ts';
-import { corporate, type Harness, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
+import {
+  corporate,
+  type Harness,
+  newAccount,
+  newClient,
+  newId,
+  outboxOf,
+  retail,
+  startHarness,
+} from '../test/harness.ts';
 
 /** The contract: PATCH of a client, its versions, and the filters of GET /clients. */
 let bank: Harness;
@@ -181,5 +190,61 @@ describe('GET /clients', () => {
       const root = plan.rows[0]['QUERY PLAN'][0].Plan;
       expect([root['Actual Rows'], JSON.stringify(root).includes('Seq Scan')], filter).toEqual([1, false]);
     }
+  });
+});
+
+describe('notes', () => {
+  const add = (on: object, note: string, context = {}) => {
+    const note_id = newId('note');
+    return bank.send('add_note', { note_id, ...on, note }, { message_id: note_id, subject: note_id, ...context });
+  };
+  const notesOn = async (on: object) =>
+    ((await bank.send('list_notes', { limit: 10, order: 'desc', ...on })) as { data: { items: Note[] } }).data.items;
+
+  test('are kept of a client and of each of their accounts apart, the newest first, with who wrote them; no event and no audit record says them', async () => {
+    const client_id = await newClient(bank);
+    const account_id = await newAccount(bank, client_id);
+    expect(await add({ client_id }, 'first', { time: '2026-01-02T03:04:05.678Z' })).toMatchObject({
+      ok: true,
+      data: { client_id, account_id: null, note: 'first', actor: 'key:key_tester' },
+    });
+    await add({ client_id }, 'secret second', { time: '2026-01-02T03:04:06.678Z' });
+    await add({ account_id }, 'of the account');
+    expect((await notesOn({ client_id })).map(({ note }) => note)).toEqual(['secret second', 'first']);
+    expect(await notesOn({ account_id })).toMatchObject([{ client_id, account_id, note: 'of the account' }]);
+    const { rows } = await bank.owner.query("select details::text from audit where action = 'add_note'");
+    expect(rows.length).toBeGreaterThanOrEqual(3);
+    expect(JSON.stringify([rows, await outboxOf(bank.pool, client_id)])).not.toContain('secret second');
+    await expect(bank.pool.query("update notes set note = 'x'")).rejects.toThrow('permission denied');
+    await expect(bank.pool.query('delete from notes')).rejects.toThrow('permission denied');
+  });
+
+  test('a repeat writes no second one; nobody has any on what does not exist', async () => {
+    const client_id = await newClient(bank);
+    const note_id = newId('note');
+    for (const replayed of [undefined, true])
+      expect(
+        await bank.send('add_note', { note_id, client_id, note: 'once' }, { message_id: note_id, fingerprint: 'a' }),
+      ).toMatchObject({ ok: true, ...(replayed && { replayed }) });
+    expect(await notesOn({ client_id })).toHaveLength(1);
+    const missing = { client: newId('client'), account: newId('account') };
+    for (const [on, code] of [
+      [{ client_id: missing.client }, 'client_not_found'],
+      [{ account_id: missing.account }, 'account_not_found'],
+    ] as const) {
+      expect(await add(on, 'x')).toMatchObject({ ok: false, refusal: { code } });
+      expect(await bank.send('list_notes', { ...on, limit: 5, order: 'desc' })).toMatchObject({
+        ok: false,
+        refusal: { code },
+      });
+    }
+  });
+
+  test('are not for callers bound to a client', async () => {
+    const client_id = await newClient(bank);
+    const bound = { bound_client_id: client_id };
+    const refused = { ok: false, refusal: { code: 'insufficient_scope' } };
+    expect(await add({ client_id }, 'mine', bound)).toMatchObject(refused);
+    expect(await bank.send('list_notes', { client_id, limit: 5, order: 'desc' }, bound)).toMatchObject(refused);
   });
 });

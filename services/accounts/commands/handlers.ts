@@ -6,6 +6,7 @@ import { approveRequest, rejectRequest, requestApproval } from '../approvals/dec
 import { createClients, updateClient } from '../clients/clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
 import { eraseClient } from '../erasure/erasure.ts';
+import { addNote } from '../notes/notes.ts';
 import type { Asked, Outcome, Work } from '../outcome.ts';
 import { openAccounts } from '../sagas/opening.ts';
 import { changeAccountStatuses } from '../sagas/status.ts';
@@ -17,6 +18,7 @@ import { changeAccountStatuses } from '../sagas/status.ts';
 export const commandHandlers = {
   update_client: updateClient,
   erase_client: eraseClient,
+  add_note: addNote,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,

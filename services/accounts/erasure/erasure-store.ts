@@ -61,10 +61,11 @@ export async function eraseReplies(client: Queries, row: ClientRow): Promise<num
   const { updated_at: _updated, created_at: _created, ...shown } = clientOf(row);
   const { rowCount } = await client.query(
     `update commands set reply = jsonb_set(reply::jsonb, '{data}', (reply -> 'data')::jsonb - '{external_id,metadata}'::text[]
-       || case when shown(reply, 'account_id') is not null then '{}'
+       || case when shown(reply, 'note_id') is not null then jsonb_build_object('note', $3::text)
+          when shown(reply, 'account_id') is not null then '{}'
           when shown(reply, 'key_id') is not null then jsonb_build_object('name', $3::text) else $2::jsonb end)
      where shown(reply, 'client_id') = $1 and shown(reply, 'client_id') is not null
-       and (coalesce(shown(reply, 'contact_number'), shown(reply, 'name')) <> $3::text
+       and (coalesce(shown(reply, 'contact_number'), shown(reply, 'note'), shown(reply, 'name')) <> $3::text
          or shown(reply, 'external_id') is not null or shown(reply, 'metadata') is not null)`,
     [row.client_id, JSON.stringify(shown), erasedText],
   );

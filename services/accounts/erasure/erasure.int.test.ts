@@ -93,6 +93,11 @@ describe('an erasure', () => {
     await bank.handleCommands([creation]);
     await bank.send('update_client', { client_id, changes: { address: '8 Nowhere' } });
     const account_id = await inactiveAccount(client_id, { external_id: 'Zuleika-2', metadata: { dog: 'of Zuleika' } });
+    for (const [note_id, on] of [
+      [newId('note'), { client_id }],
+      [newId('note'), { account_id }],
+    ] as const)
+      await bank.send('add_note', { note_id, ...on, note: 'Zuleika moves' }, { message_id: note_id });
     // As the read of a member of staff leaves it, and as a changed name would.
     const record = {
       audit_id: newId('audit'),
@@ -140,13 +145,13 @@ describe('an erasure', () => {
     const erasure = erasureSchema.parse(reply.data);
     expect(erasure).toMatchObject({
       client_id,
-      replaced: { transactions: 7, kept_replies: 6, audit_records: 3, approvals: 1, status_notes: 1 },
+      replaced: { transactions: 7, kept_replies: 8, audit_records: 4, approvals: 1, status_notes: 3 },
       revoked_keys: 0,
     });
 
     const all = await textOf(
       `select (select json_agg(c) from clients c) as clients, (select json_agg(c) from commands c) as commands, (select json_agg(a) from audit a) as audit,
-         (select json_agg(t) from status_transitions t) as transitions, (select json_agg(a) from accounts a) as accounts, (select json_agg(a) from approvals a) as approvals`,
+         (select json_agg(t) from status_transitions t) as transitions, (select json_agg(n) from notes n) as notes, (select json_agg(a) from accounts a) as accounts, (select json_agg(a) from approvals a) as approvals`,
     );
     for (const text of ['Zuleika', 'zuleika', 'Nowhere', '+254711000111', 'St James']) expect(all).not.toContain(text);
     const shown = await bank.send('get_client', { client_id });
@@ -173,7 +178,7 @@ describe('an erasure', () => {
     const records = await auditOf(client_id);
     expect(records.map(({ action }) => action)).toContain('erase_client');
     const own = records.find(({ action }) => action === 'erase_client');
-    expect(own).toMatchObject({ outcome: 'success', details: { transactions: 7, audit_records: 3, revoked_keys: 0 } });
+    expect(own).toMatchObject({ outcome: 'success', details: { transactions: 7, audit_records: 4, revoked_keys: 0 } });
     for (const each of records) if (each !== own) expect(each.details).toEqual({ erased_by: own?.audit_id });
     const events = (await outboxOf(bank.pool, client_id)).filter(({ type }) => type === 'corebanking.client.erased.v1');
     expect(events.map(({ topic, payload }) => [topic, payload])).toEqual([

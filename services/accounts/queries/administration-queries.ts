@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administration.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -17,13 +18,16 @@ import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters
 import { byTime, readPage } from './page.ts';
 import type { Read } from './queries.ts';
 
+const readActions = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [`'${name}'`] : []));
+
 /** Reads for staff: the audit and the dead letters. Callers bound to a client never get here. */
 
 export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>): Promise<ReplyBody> {
-  const { actor, action, resource_id, outcome, request_id, from, to } = data;
+  const { actor, action, resource_id, outcome, request_id, reads, from, to } = data;
   const source = {
     from: 'audit',
     columns: 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address',
+    ...(reads === 'without' && { fixed: `action not in (${readActions.join(', ')})` }),
     filters: { actor, action, resource_id, outcome, request_id },
     range: { column: 'created_at', from, to },
     ...byTime<AuditRecord>('created_at', 'audit_id'),

@@ -2,7 +2,7 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
-import type { AccountMaster, Client, StatusTransition } from '#libs/contracts/resources.ts';
+import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
 import { listed } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
@@ -11,6 +11,7 @@ import { keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { ClientRow } from '../clients/client-store.ts';
 import { clientColumns, clientOf } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
+import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
 import type { DeadLetterTopics } from '../outcome.ts';
 import type { AccountRow, TransitionRow } from '../sagas/account-store.ts';
 import { accountColumns, accountOf, findAccounts } from '../sagas/account-store.ts';
@@ -39,6 +40,7 @@ export const queryHandlers = {
   search_client_by_ussd: searchClient,
   list_accounts: listAccounts,
   list_status_transitions: listTransitions,
+  list_notes: listNotes,
   list_api_keys: listKeys,
   get_api_key: getKey,
   list_audit: listAudit,
@@ -165,6 +167,21 @@ async function listTransitions(
     position: (row: TransitionRow): Position => ({ at: row.created_at, id: String(row.status_version) }),
     item: ({ status_version: _version, reason, note, actor, ...row }: TransitionRow): StatusTransition =>
       context.bound_client_id === undefined ? { ...row, reason, note, actor } : row,
+  };
+  return listed(await readPage(pool, source, data));
+}
+
+async function listNotes({ pool, context }: Read, data: MessageData<'list_notes'>): Promise<ReplyBody> {
+  if (context.bound_client_id !== undefined) return { ok: false, refusal: notForBound };
+  const missing = await missingSubject(pool, data);
+  if (missing) return { ok: false, refusal: missing };
+  const source = {
+    from: 'notes',
+    columns: noteColumns,
+    ...(data.account_id === undefined && { fixed: 'account_id is null' }),
+    filters: { client_id: data.client_id, account_id: data.account_id },
+    ...byCreation<Note>('note_id'),
+    item: (row: Note) => row,
   };
   return listed(await readPage(pool, source, data));
 }

@@ -88,6 +88,7 @@ export function createPlanners(dependencies: CommandDependencies) {
   return {
     ...clientPlanners,
     ...accountPlanners,
+    ...notePlanners,
     ...moneyPlanners,
     ...holdPlanners,
     ...deadLetterPlanners,
@@ -180,6 +181,21 @@ const accountPlanners = {
     };
   },
 };
+
+const notePlanners = {
+  add_client_note: (input: Input<Body<typeof bodies.addNote>>) => noteOn('client', input),
+  add_account_note: (input: Input<Body<typeof bodies.addNote>>) => noteOn('account', input),
+};
+
+function noteOn(
+  kind: 'client' | 'account',
+  { params, body, bits }: Input<Body<typeof bodies.addNote>>,
+): Plan<'add_note'> {
+  const key = knownForm(kind, params[`${kind}_id`]);
+  const note_id = idOf('note', bits);
+  const data = { note_id, [`${kind}_id`]: key, note: body.note };
+  return { name: 'add_note', id: note_id, key, data, resource: { note_id } };
+}
 
 const moneyPlanners = {
   create_transaction({ body, bits }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {

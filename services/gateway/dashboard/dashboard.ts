@@ -22,6 +22,7 @@ import { addErasure } from './pages/erasure.ts';
 import { addFind } from './pages/find.ts';
 import { addHolds } from './pages/holds.ts';
 import { addHome } from './pages/home.ts';
+import { addNotes } from './pages/notes.ts';
 import { addOperations } from './pages/operations.ts';
 import { addReversal } from './pages/reversal.ts';
 import { addStatement } from './pages/statement.ts';
@@ -127,6 +128,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addBatches(pages, tasks);
     addClients(pages, { origin });
     addErasure(pages, tasks);
+    addNotes(pages, { origin });
     addAccounts(pages, { origin });
     addStatement(pages, { now });
     addHolds(pages, { ...tasks, now });

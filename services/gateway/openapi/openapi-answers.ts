@@ -32,6 +32,14 @@ const {
 const created_at = '2026-01-02T03:04:05.678Z';
 const stamps = { created_at, updated_at: created_at };
 const actor = `key:${key_id}`;
+const note = {
+  note_id: `nte_${bits()}`,
+  client_id,
+  account_id: null,
+  note: 'Prefers to be called in the afternoon',
+  actor,
+  created_at,
+};
 const number = 'SAV-1234567897';
 
 const retail = {
@@ -385,6 +393,10 @@ const answers: Record<EndpointName, Record<string, Json>> = {
       created_at,
     },
   },
+  add_account_note: { account: { ...note, account_id } },
+  list_account_notes: { account: { ...note, account_id } },
+  add_client_note: { client: note },
+  list_client_notes: { client: note },
   list_entries: { deposit: line, transfer: received },
   get_account_balance: {
     now: {

@@ -81,6 +81,8 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
     freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },
     activate: { status: 'Active' },
   },
+  add_client_note: { known: { note: 'Prefers to be called in the afternoon' } },
+  add_account_note: { known: { note: 'Statement by post until June' } },
   create_transaction: {
     deposit: {
       account_id: account,

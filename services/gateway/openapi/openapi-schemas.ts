@@ -60,6 +60,7 @@ const named = new Map<z.ZodType, string>([
   [resources.balanceAtSchema, 'BalanceAt'],
   [resources.statementSchema, 'Statement'],
   [resources.statusTransitionSchema, 'StatusTransition'],
+  [resources.noteSchema, 'Note'],
   [resources.apiKeySchema, 'ApiKey'],
   [withSecret, 'ApiKeyWithSecret'],
   [resources.trialBalanceSchema, 'TrialBalance'],

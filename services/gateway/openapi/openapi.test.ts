@@ -246,6 +246,8 @@ test('a creation links to what can be asked about its resource', () => {
   expect(targets('/clients', '201')).toEqual([
     ['get_client', { client_id: '$response.body#/data/client_id' }],
     ['update_client', { client_id: '$response.body#/data/client_id' }],
+    ['add_client_note', { client_id: '$response.body#/data/client_id' }],
+    ['list_client_notes', { client_id: '$response.body#/data/client_id' }],
     ['erase_client', { client_id: '$response.body#/data/client_id' }],
   ]);
   expect(targets('/transactions', '202')).toContainEqual([

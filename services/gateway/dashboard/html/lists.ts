@@ -13,6 +13,8 @@ export interface Filter {
   hint?: string;
   /** What can be chosen, besides any: the values, or values with their texts. */
   options?: readonly (string | readonly [value: string, text: string])[];
+  /** What is shown where nothing is chosen. */
+  any?: string;
   /** Nothing to enter: a link has set it, and what it says is shown with the way to take it off. */
   fromLink?: (value: string) => Html | string;
 }
@@ -119,9 +121,9 @@ function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams):
     html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
   const choice = (each: string | readonly [string, string], chosen: string | null) =>
     typeof each === 'string' ? option(each, each, chosen) : option(each[0], each[1], chosen);
-  const control = ({ name, hint, options }: Filter) =>
+  const control = ({ name, hint, options, any = 'Any' }: Filter) =>
     options
-      ? html`<select name="${name}">${option('', 'Any', given.get(name))}${options.map((each) => choice(each, given.get(name)))}</select>`
+      ? html`<select name="${name}">${option('', any, given.get(name))}${options.map((each) => choice(each, given.get(name)))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
   // What has no filter is turned around by its column.
   if (filters.length === 0 && hasDays !== true) return html``;

@@ -61,11 +61,11 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
 }
 
 /** What was booked last, with the balance behind each: what a customer asks about. */
-export function movementTable(rows: readonly EntryLine[]): Html {
+export function movementTable(rows: readonly EntryLine[], caption = 'Latest movements'): Html {
   const amount = (row: EntryLine, direction: EntryLine['direction']) =>
     row.direction === direction ? moneyText(row.amount, row.currency) : '';
   return table<EntryLine>(
-    'Latest movements',
+    caption,
     [
       { title: 'Booked', show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
       {
@@ -82,7 +82,7 @@ export function movementTable(rows: readonly EntryLine[]): Html {
       },
     ],
     rows,
-    'Nothing has been booked yet. The first deposit will stand here.',
+    'Nothing has been booked.',
   );
 }
 
@@ -284,7 +284,7 @@ ${problem(wrong)}
 <p role="alert">${meaning}</p>
 ${accountFacts(account, holder)}
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
-${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Stands in the status history, with your name.' }, values, wrong)}
+${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}
 <div class="actions"><button${status !== 'Active' && html` class="danger"`}>${verb} the account</button> <a href="${url}/${account.account_id}">Cancel</a></div>
 </form>`;

@@ -36,6 +36,7 @@ import {
 } from './account-views.ts';
 import { waitingFor } from './approval-views.ts';
 import { counterActions } from './counter-views.ts';
+import { notesOf } from './notes.ts';
 
 const url = '/admin/ui/accounts';
 
@@ -147,13 +148,14 @@ async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
   const account = await accountOf(visit);
   const id = account.account_id;
-  const [holder, movements, history, holds] = await Promise.all([
+  const [holder, movements, history, holds, notes] = await Promise.all([
     holderOf(visit, account),
     person.scopes.has('transactions:read')
       ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
       : undefined,
     api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
     holdsOn(visit, account),
+    notesOf(visit, 'accounts', id),
   ]);
   const names = await keyNamesOf(
     visit,
@@ -165,6 +167,7 @@ async function showAccount(visit: Visit) {
 <div class="desk"><section class="side" aria-label="The account">${accountFacts(account, holder)}${counterActions(account, person)}${statusActions(account, person)}</section>
 <div>${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
+${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}</div></div>`,
   };
 }

@@ -81,7 +81,7 @@ export function approvalTable(rows: readonly Approval[], accounts: Known, names:
       },
     ],
     rows,
-    'There is none.',
+    'There is no request here. One appears as soon as somebody asks for what needs a second person.',
   );
 }
 
@@ -212,7 +212,7 @@ const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ??
 function decisionForm(person: Person, { approval_id }: Approval, fields: URLSearchParams, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Needed to reject. Stands with the approval.' }, fields, wrong)}
+${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Needed to reject. Kept with the approval.' }, fields, wrong)}
 <div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
 </form>`;
 }

@@ -1,52 +1,116 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorText, keyNamesOf } from '../html/actors.ts';
+import type { CsvColumn } from '../html/csv.ts';
+import { csvOf } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
-import { addPage } from '../html/frame.ts';
-import type { Sorting } from '../html/lists.ts';
-import { showList } from '../html/lists.ts';
-import { resourceLink, table, timeOf } from '../html/show.ts';
+import type { Visit } from '../html/frame.ts';
+import { addDownload, addPage } from '../html/frame.ts';
+import type { Filter, Sorting } from '../html/lists.ts';
+import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
 
-const filters = [
-  { name: 'actor', label: 'Who', hint: 'key:… or jwt:…' },
-  { name: 'action', label: 'Action', hint: 'create_api_key' },
-  { name: 'outcome', label: 'Outcome', hint: 'success' },
-  { name: 'resource_id', label: 'Resource', hint: 'acc_…' },
-  { name: 'request_id', label: 'Request id', hint: '' },
-];
+const others: Record<string, string> = {
+  sign_in: 'Sign in',
+  sign_out: 'Sign out',
+  export: 'Take a file',
+  authenticate: 'Show who one is',
+};
+
+/** What was done, as people say it. */
+const actionText = (action: string): string =>
+  others[action] ?? (endpoints as Record<string, Endpoint>)[action]?.summary ?? action.replaceAll('_', ' ');
+
+const actions = [...Object.keys(others), ...Object.keys(endpoints)]
+  .map((action) => [action, actionText(action)] as const)
+  .toSorted(([, a], [, b]) => a.localeCompare(b));
+
+const outcomes = [
+  ['success', 'Done'],
+  ['insufficient_scope', 'Refused: not allowed'],
+  ['invalid_credentials', 'Refused: who it was is not known'],
+  ['missing_credentials', 'Refused: nobody said who it was'],
+  ['own_approval', 'Refused: own request'],
+] as const;
+const outcomeText = (outcome: string): string =>
+  outcomes.find(([value]) => value === outcome)?.[1] ?? `Refused: ${outcome.replaceAll('_', ' ')}`;
+
+function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
+  const named = query.get('actor') ?? '';
+  const known = [[actor, 'Me'], ...[...names].map(([id, name]) => [`key:${id}`, `key ${name}`])] as [string, string][];
+  const outcome = query.get('outcome') ?? '';
+  const isKnown = outcome === '' || outcomes.some(([value]) => value === outcome);
+  return [
+    { name: 'reads', label: 'Records of', any: 'what was done', options: [['with', 'what was done and looked at']] },
+    {
+      name: 'actor',
+      label: 'Who',
+      options: named === '' || known.some(([value]) => value === named) ? known : [...known, [named, actorText(named)]],
+    },
+    { name: 'action', label: 'What', options: actions },
+    {
+      name: 'outcome',
+      label: 'Outcome',
+      options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]],
+    },
+    { name: 'resource_id', label: 'To what', fromLink: (id) => html`What was done to ${idText(id)}.` },
+    { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> alone.` },
+  ];
+}
+
+/** Who has looked at something is asked for, by name or by what a link names; else it hides what was done. */
+const showsReads = (query: URLSearchParams) =>
+  ['reads', 'action', 'resource_id', 'request_id'].some((name) => (query.get(name) ?? '') !== '');
 
 /** The audit: who did or was refused what. */
 export function addAudit(app: FastifyInstance): void {
   addPage(app, url, { title: 'Audit', scope: 'audit:read' }, async (visit) => {
+    const names = await keyNamesOf(visit, ['key:']);
     const { status = 200, content } = await showList<AuditRecord>(visit, {
       url,
       path: '/admin/audit',
-      filters,
+      ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
+      filters: filtersFor(names, visit),
       hasDays: true,
-      pageSize: 50,
-      show: async (rows, sort) =>
-        records(
-          rows,
-          {
-            names: await keyNamesOf(
-              visit,
-              rows.map(({ actor }) => actor),
-            ),
-            scopes: visit.person.scopes,
-          },
-          sort,
-        ),
+      hasCsv: true,
+      show: (rows, sort) => records(rows, { names, scopes: visit.person.scopes }, sort),
     });
     return {
       status,
       content: html`${content}<p class="quiet">Times are ${zoneText()}. Records are never changed or deleted.</p>`,
     };
   });
+  addDownload(app, `${url}.csv`, { title: 'Audit', scope: 'audit:read' }, (visit) => {
+    const list = { url, filters: filtersFor(new Map(), visit), hasDays: true };
+    const fixed: Record<string, string> = showsReads(visit.query) ? {} : { reads: 'without' };
+    const parameters = parametersOf({ ...list, fixed }, keptFilters(list, visit.query));
+    return csvOf(visit.api, { path: '/admin/audit', parameters, columns });
+  });
+}
+
+const columns: CsvColumn<AuditRecord>[] = [
+  { title: 'audit_id', value: (row) => row.audit_id },
+  { title: 'created_at', value: (row) => row.created_at },
+  { title: 'actor', value: (row) => row.actor },
+  { title: 'address', value: (row) => row.address },
+  { title: 'action', value: (row) => row.action },
+  { title: 'outcome', value: (row) => row.outcome },
+  { title: 'resource_id', value: (row) => row.resource_id },
+  { title: 'request_id', value: (row) => row.request_id },
+  { title: 'details', value: (row) => JSON.stringify(row.details) },
+];
+
+/** What one request has left on this page: often several records. */
+interface OneRequest {
+  first: AuditRecord;
+  all: AuditRecord[];
 }
 
 function records(
@@ -56,38 +120,43 @@ function records(
 ): Html {
   const narrowed = (name: string, value: string, text = value) =>
     html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}"${text !== value && html` title="${value}"`}>${text}</a>`;
-  return table<AuditRecord>(
+  const requests = [...Map.groupBy(rows, ({ request_id }) => request_id).values()].flatMap((all): OneRequest[] =>
+    all[0] ? [{ first: all[0], all }] : [],
+  );
+  return table<OneRequest>(
     'Audit records',
     [
-      { title: 'When', sort, show: (row) => timeOf(row.created_at) },
+      { title: 'When', sort, show: ({ first }) => timeOf(first.created_at) },
       {
         title: 'Who',
-        show: (row) =>
-          html`<span class="long">${narrowed('actor', row.actor, actorText(row.actor, names))}</span>${row.address !== null && html`<br><span class="quiet">from ${row.address}</span>`}`,
+        show: ({ first: { actor, address } }) =>
+          html`<span class="long">${narrowed('actor', actor, actorText(actor, names))}</span>${address !== null && html`<br><span class="quiet">from ${address}</span>`}`,
       },
       {
-        title: 'Action',
-        show: (row) =>
-          html`${narrowed('action', row.action)}<br><span class="status ${row.outcome === 'success' ? 'active' : 'refused'}">${row.outcome}</span>`,
+        title: 'What',
+        show: ({ all }) =>
+          html`${all.map(({ action, outcome }) => html`<div>${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br><span class="status refused">${outcomeText(outcome)}</span>`}</div>`)}`,
       },
       {
-        title: 'Resource',
-        show: (row) =>
-          row.resource_id === null ? '–' : html`<span class="long">${resourceLink(row.resource_id, scopes)}</span>`,
+        title: 'To what',
+        show: ({ all }) =>
+          html`${[...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].map((id) => html`<div class="long">${resourceLink(id, scopes)}</div>`)}`,
       },
       {
         title: 'Details',
         isPlain: true,
-        show: ({ details, request_id }) =>
-          html`<div class="details"><div><span class="quiet">request</span> ${narrowed('request_id', request_id)}</div>${Object.entries(
-            details,
-          )
+        show: ({ first, all }) =>
+          html`<div class="details"><div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${all
+            .flatMap(({ details }) => Object.entries(details))
             .filter(([, value]) => value !== null)
-            .map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>`,
+            .map(
+              ([name, value]) =>
+                html`<div><span class="quiet">${name.replaceAll('_', ' ')}</span> ${factText(value)}</div>`,
+            )}</div>`,
       },
     ],
-    rows,
-    'No record fits.',
+    requests,
+    'No record fits. Choose more days, or what was looked at too.',
   );
 }
 

@@ -39,7 +39,7 @@ With both it is a transfer, or the repayment of a loan; with to alone cash is pa
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
 <h2>Follow a batch</h2>
-<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of the batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'It stands on the page of the batch, and on every payment of it.' }, values, wrong)}
+<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of the batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
 <div class="actions"><button class="secondary">Show</button></div></form>`;
 }
 

@@ -16,6 +16,8 @@ import { addCorrection, pathOf } from './client-correction.ts';
 import type { Duplicate } from './client-views.ts';
 import { clientFacts, clientForm, clientTable, nameOf } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
+import { notesOf } from './notes.ts';
+import { areSimilar, beginningsOf } from './similar-names.ts';
 
 const url = '/admin/ui/clients';
 const api = '/clients';
@@ -63,9 +65,15 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
     const { person, query } = visit;
     const { data: client } = await visit.api.get<Client>(pathOf(visit));
     const said = saved[query.get('saved') ?? ''];
+    const [accounts, notes] = await Promise.all([
+      accountsOf(visit, client),
+      notesOf(visit, 'clients', client.client_id),
+    ]);
     return {
       title: nameOf(client),
-      content: html`${said !== undefined && html`<p class="notice" role="status">${said}</p>`}${erasureNotice(client)}${clientFacts(client, person)}${erasureAction(client, person)}${await accountsOf(visit, client)}`,
+      content: html`${said !== undefined && html`<p class="notice" role="status">${said}</p>`}${erasureNotice(client)}
+<div class="desk"><section class="side" aria-label="The client">${clientFacts(client, person)}${erasureAction(client, person)}</section>
+<div>${accounts}${notes}</div></div>`,
     };
   });
   addCorrection(app, options);
@@ -132,8 +140,9 @@ const telling = [
   ['registration_number', 'registration_number', 'registration number'],
 ] as const;
 
-/** Who has the same phone, e-mail or registration number, as far as the person may see clients. */
-async function duplicatesOf({ api: bank, fields }: Visit): Promise<Duplicate[]> {
+/** Who has the same phone, e-mail or registration number, or a similar name, as far as the person may see clients. */
+async function duplicatesOf(visit: Visit): Promise<Duplicate[]> {
+  const { api: bank, fields } = visit;
   // Whoever was made by this very form, sent twice, is none.
   const made = fields.get('made_at') ?? '';
   const found = await Promise.all(
@@ -143,12 +152,26 @@ async function duplicatesOf({ api: bank, fields }: Visit): Promise<Duplicate[]> 
       const { data } = await bank.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
       return data
         .filter((hit) => hit.kind === 'client' && hit.matched === matched && hit.created_at < made)
-        .map((hit) => ({ hit, said }));
+        .map(({ id, title }) => ({ client_id: id, name: title, said: said as string }));
     }),
   );
-  return [...Map.groupBy(found.flat(), ({ hit }) => hit.id)].map(([client_id, same]) => ({
+  const all = [...found.flat(), ...(await namesakesOf(visit, made))];
+  return [...Map.groupBy(all, ({ client_id }) => client_id)].map(([client_id, same]) => ({
     client_id,
-    name: same[0]?.hit.title ?? client_id,
+    name: same[0]?.name ?? client_id,
     same: [...new Set(same.map(({ said }) => said))],
   }));
+}
+
+const mostNamesakes = 5;
+
+async function namesakesOf({ api: bank, fields, person }: Visit, made: string) {
+  const name = ['first_name', 'last_name', 'company_name'].map((field) => fields.get(field) ?? '').join(' ');
+  const q = beginningsOf(name);
+  if (q === '' || !person.scopes.has('clients:read')) return [];
+  const { data } = await bank.get<Client[]>(`${api}?${new URLSearchParams({ q, limit: '200' })}`);
+  return data
+    .filter((client) => client.created_at < made && areSimilar(nameOf(client), name))
+    .slice(0, mostNamesakes)
+    .map((client) => ({ client_id: client.client_id, name: nameOf(client), said: 'name, or a similar one' }));
 }

@@ -35,7 +35,7 @@ export function counterActions(account: Account, { scopes }: Person): Html {
 export function startForm(q: string): Html {
   return html`<form class="narrow" method="get" action="${counterUrl}">
 <label>Customer <input type="search" name="q" value="${q}" required autofocus maxlength="255" autocomplete="off">
-<small>Account number, phone number with its country code, or the beginning of a name.</small></label>
+<small>Account number, phone number, e-mail address, or words of a name.</small></label>
 <div class="actions"><button>Show</button></div>
 </form>
 <p><a href="${counterUrl}/batches">Many payments at once, from a file</a></p>`;
@@ -145,7 +145,7 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts
     maxLength: 100,
     hint: 'Your slip or voucher number, if there is one.',
   };
-  const description = { name: 'description', label: 'Description', maxLength: 255, hint: 'Stands on the statement.' };
+  const description = { name: 'description', label: 'Description', maxLength: 255, hint: 'Printed on the statement.' };
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
   return html`${hasOther(kind) && html`${input(other)}<datalist id="siblings">${likely.map(option)}</datalist>`}

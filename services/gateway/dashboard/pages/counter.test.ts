@@ -86,7 +86,7 @@ describe('the form', () => {
     const reader = made.signedIn('clients:read accounts:read transactions:read');
     for (const path of ['', `/${ids.account}/deposit`, `/${ids.account}/transfer`])
       expect((await reader.get(`${url}${path}`)).statusCode, path).toBe(403);
-    answers['list_status_transitions'] = ok({ items: [] });
+    answers['list_notes'] = answers['list_status_transitions'] = ok({ items: [] });
     answers['list_entries'] = answers['list_holds'] = ok({ items: [] });
     expect((await reader.get(`/admin/ui/accounts/${ids.account}`)).body).not.toContain(url);
     expect((await made.signedIn(teller).get(`/admin/ui/accounts/${ids.account}`)).body).toContain(

@@ -8,6 +8,7 @@ import { confirmation, inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
+import type { Column } from '../html/show.ts';
 import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
 
 /** The dead letter pages. */
@@ -15,6 +16,13 @@ import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
 export const deadLettersUrl = '/admin/ui/operations/dead-letters';
 
 export type Decision = 'redrive' | 'drop';
+
+export const decisions: Record<Decision, { title: string; verb: string; done: string }> = {
+  redrive: { title: 'Redrive dead letters', verb: 'Redrive', done: 'Sent again' },
+  drop: { title: 'Drop dead letters', verb: 'Drop', done: 'Dropped' },
+};
+const decisionUrl = (decision: Decision, id?: string) =>
+  `${deadLettersUrl}/decision/${decision}${id === undefined ? '' : `?id=${id}`}`;
 
 const pageOf = ({ dead_letter_id }: DeadLetter) => `${deadLettersUrl}/${dead_letter_id}`;
 const findLink = (text: string) =>
@@ -24,29 +32,36 @@ const sizeText = (bytes: number) => `${bytes} ${Number(bytes) === 1 ? 'byte' : '
 const messageOf = ({ message, source_topic }: DeadLetter) =>
   html`<strong>${message ?? 'not readable'}</strong><br><span class="quiet">${source_topic}</span>`;
 
+/** Those that are open can be marked, and decided together. */
 export function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
-  return table<DeadLetter>(
-    'Dead letters',
-    [
-      { title: 'When', sort, show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
-      { title: 'Message', show: messageOf },
-      {
-        title: 'Why',
-        show: (row) =>
-          html`<span class="details">${row.code ?? 'not said'}${row.reason !== null && html`<br><span class="quiet">${row.reason.slice(0, 200)}${row.reason.length > 200 && '…'}</span>`}</span>`,
-      },
-      {
-        title: 'State',
-        show: ({ state, decided_by, decided_at }) =>
-          html`${statusOf(state)}${decided_by !== null && html`<br><span class="quiet">by ${actorOf(decided_by, names)}<br>${timeOf(decided_at)}</span>`}`,
-      },
-      { title: 'Request', show: ({ request_id }) => (request_id === null ? '–' : findLink(request_id)) },
-      { title: 'Size', isNumber: true, show: ({ size_bytes }) => sizeText(size_bytes) },
-    ],
-    rows,
-    'No dead letter fits.',
-  );
+  const columns = lettersColumns(names, sort);
+  if (!rows.some(({ state }) => state === 'open')) return table('Dead letters', columns, rows, 'No dead letter fits.');
+  const mark: Column<DeadLetter> = {
+    title: 'Mark',
+    isPlain: true,
+    show: ({ dead_letter_id, state, message }) =>
+      html`${state === 'open' && html`<input type="checkbox" name="id" value="${dead_letter_id}" aria-label="Mark ${message ?? 'this one'}">`}`,
+  };
+  return html`<form method="get" action="${decisionUrl('redrive')}">${table('Dead letters', [mark, ...columns], rows, '')}
+<p class="actions"><button type="button" class="outline secondary" data-mark-all hidden>Mark all of this page</button> <button>Redrive the marked ones</button> <button class="secondary" formaction="${decisionUrl('drop')}">Drop the marked ones</button></p></form>`;
 }
+
+const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] => [
+  { title: 'When', ...(sort && { sort }), show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
+  { title: 'Message', show: messageOf },
+  {
+    title: 'Why',
+    show: (row) =>
+      html`<span class="details">${row.code ?? 'not said'}${row.reason !== null && html`<br><span class="quiet">${row.reason.slice(0, 200)}${row.reason.length > 200 && '…'}</span>`}</span>`,
+  },
+  {
+    title: 'State',
+    show: ({ state, decided_by, decided_at }) =>
+      html`${statusOf(state)}${decided_by !== null && html`<br><span class="quiet">by ${actorOf(decided_by, names)}<br>${timeOf(decided_at)}</span>`}`,
+  },
+  { title: 'Request', show: ({ request_id }) => (request_id === null ? '–' : findLink(request_id)) },
+  { title: 'Size', isNumber: true, show: ({ size_bytes }) => sizeText(size_bytes) },
+];
 
 function letterFacts(letter: DeadLetter, names: KeyNames): Html {
   const { source_topic, source_partition, source_offset, request_id, key, decided_by, decided_at } = letter;
@@ -83,7 +98,7 @@ export function contentOf(letter: DeadLetterContent, names: KeyNames, isJustDeci
   const headers = Object.entries(letter.headers);
   return html`<p><a href="${deadLettersUrl}">To the dead letters</a></p>
 <p class="notice" role="status">${isJustDecided && letter.state !== 'open' && html`<strong>Done.</strong> `}${outcomes[letter.state]}</p>
-${letter.state === 'open' && html`<p class="actions">${letter.available && html`<a role="button" href="${pageOf(letter)}/redrive">Redrive</a> `}<a role="button" class="secondary" href="${pageOf(letter)}/drop">Drop</a></p>`}
+${letter.state === 'open' && html`<p class="actions">${letter.available && html`<a role="button" href="${decisionUrl('redrive', letter.dead_letter_id)}">Redrive</a> `}<a role="button" class="secondary" href="${decisionUrl('drop', letter.dead_letter_id)}">Drop</a></p>`}
 ${letterFacts(letter, names)}
 ${
   letter.available
@@ -106,32 +121,63 @@ ${letter.truncated && html`<p class="notice wrong" role="status">What is shown i
 /** What the decision means, to be confirmed. */
 export function decisionForm(
   person: Person,
-  letter: DeadLetterContent,
+  letters: readonly DeadLetter[],
   decision: Decision,
   values: URLSearchParams,
   wrong: Wrong,
 ): Html {
+  const [only] = letters;
+  const back = only && letters.length === 1 ? pageOf(only) : `${deadLettersUrl}?state=open`;
+  if (!only)
+    return html`<p role="status">None of them is open. Mark those that you want to decide, in the list.</p><p><a role="button" href="${back}">To the dead letters</a></p>`;
   const isRedrive = decision === 'redrive';
-  return html`<form class="narrow" method="post" action="${pageOf(letter)}/${decision}">${csrfField(person.csrf)}${once()}
+  const them = letters.length === 1 ? 'this message' : `these ${letters.length} messages`;
+  const key = values.get('idempotency_key');
+  return html`<form class="${letters.length === 1 && 'narrow'}" method="post" action="${decisionUrl(decision)}">${csrfField(person.csrf)}${key === null ? once() : html`<input type="hidden" name="idempotency_key" value="${key}">`}${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
 ${problem(wrong)}
-<p role="alert">${isRedrive ? 'Its very bytes are sent to its topic again. A command that was done before is recognised by its id, and not done twice; one past its deadline is recorded as Failed, unless the deadline is renewed.' : 'The message will never be sent again from here. What it asked for stays undone.'}</p>
-${letterFacts(letter, new Map())}
-${
-  isRedrive
-    ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give it 30 seconds again: only when its caller has not repeated it meanwhile</label>`
-    : inputOf(
-        {
-          name: 'reason',
-          label: 'Reason',
-          type: 'textarea',
-          maxLength: 255,
-          hint: 'Stands with the dead letter and in the audit.',
-        },
-        values,
-        wrong,
-      )
-}
-${confirmation(isRedrive ? 'Send this message again' : 'Drop this message for good', wrong)}
-<div class="actions"><button${!isRedrive && html` class="danger"`}>${isRedrive ? 'Redrive' : 'Drop'}</button> <a href="${pageOf(letter)}">Cancel</a></div>
+<p role="alert">${isRedrive ? 'The very bytes are sent to the topic again. A command that was done before is recognised by its id, and not done twice; one past its deadline is recorded as Failed, unless the deadline is renewed.' : `Nothing sends ${them} again from here. What was asked for stays undone.`}</p>
+${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
+<div class="narrow">${
+    isRedrive
+      ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} 30 seconds again: only when its caller has not repeated it meanwhile</label>`
+      : inputOf(
+          {
+            name: 'reason',
+            label: 'Reason',
+            type: 'textarea',
+            maxLength: 255,
+            hint: 'Kept with the dead letter and in the audit.',
+          },
+          values,
+          wrong,
+        )
+  }
+${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong)}</div>
+<div class="actions"><button${!isRedrive && html` class="danger"`}>${decisions[decision].verb}</button> <a href="${back}">Cancel</a></div>
 </form>`;
+}
+
+/** What became of one of many; undefined: it is done. */
+export interface Outcome {
+  id: string;
+  said: string | undefined;
+}
+
+export function outcomesOf(outcomes: readonly Outcome[], decision: Decision): Html {
+  const others = outcomes.filter(({ said }) => said !== undefined);
+  const count = outcomes.length - others.length;
+  return html`<p class="notice" role="status">${count} of ${outcomes.length} ${count === 1 ? 'was' : 'were'} ${decision === 'redrive' ? 'sent again. What cannot be processed again either is listed as a new dead letter.' : 'dropped.'}</p>
+${
+  others.length > 0 &&
+  table<Outcome>(
+    'Those that were not',
+    [
+      { title: 'Dead letter', show: ({ id }) => html`<a href="${deadLettersUrl}/${id}"><code>${id}</code></a>` },
+      { title: 'Why not', show: ({ said }) => said ?? '' },
+    ],
+    others,
+    '',
+  )
+}
+<p><a role="button" href="${deadLettersUrl}?state=open">To the dead letters</a></p>`;
 }

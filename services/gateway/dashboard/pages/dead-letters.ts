@@ -3,6 +3,7 @@ import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administrati
 import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import { html } from '#libs/service/html.ts';
+import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
@@ -11,8 +12,16 @@ import type { FrameOptions, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { showList } from '../html/lists.ts';
 import { waitingFor } from './approval-views.ts';
-import type { Decision } from './dead-letter-views.ts';
-import { contentOf, deadLettersUrl, deadLetterTable, decisionForm } from './dead-letter-views.ts';
+import type { Decision, Outcome } from './dead-letter-views.ts';
+import {
+  contentOf,
+  deadLettersUrl,
+  deadLetterTable,
+  decisionForm,
+  decisions,
+  outcomesOf,
+} from './dead-letter-views.ts';
+import { inTurns } from './in-turns.ts';
 
 const scope = 'ops:manage';
 const path = '/admin/dead-letters';
@@ -23,8 +32,7 @@ const filters = [
 ];
 
 /**
- * Dead letters: list, show, redrive, drop. Deciding asks to be confirmed, and is done once however
- * often the form is sent.
+ * Dead letters: list, show, redrive, drop, one or as many as are marked.
  */
 export function addDeadLetters(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, deadLettersUrl, { title: 'Dead letters', scope }, async (visit) => {
@@ -49,68 +57,76 @@ export function addDeadLetters(app: FastifyInstance, options: Pick<FrameOptions,
     };
   });
   addPage(app, `${deadLettersUrl}/:dead_letter_id`, { title: 'Dead letter', scope }, async (visit) => {
-    const letter = await letterOf(visit);
+    const { data: letter } = await visit.api.get<DeadLetterContent>(
+      `${path}/${encodeURIComponent(visit.params['dead_letter_id'] ?? '')}`,
+    );
     return {
       title: `Dead letter of ${letter.source_topic}`,
       content: contentOf(letter, await keyNamesOf(visit, [letter.decided_by]), visit.query.has('decided')),
     };
   });
-  addDecision(
-    app,
-    'redrive',
-    'Redrive a dead letter',
-    ({ fields }) => ({ renew_deadline: fields.get('renew_deadline') === 'yes' }),
-    options,
-  );
-  addDecision(
-    app,
-    'drop',
-    'Drop a dead letter',
-    ({ fields }) => {
-      const reason = (fields.get('reason') ?? '').trim();
-      return reason === '' ? {} : { reason };
-    },
-    options,
-  );
+  for (const decision of ['redrive', 'drop'] as const) addDecision(app, decision, options);
 }
 
-const idIn = ({ params }: Visit) => encodeURIComponent(params['dead_letter_id'] ?? '');
-const letterOf = async (visit: Visit) => (await visit.api.get<DeadLetterContent>(`${path}/${idIn(visit)}`)).data;
+const mostAtOnce = 500;
 
-function addDecision(
-  app: FastifyInstance,
-  decision: Decision,
-  title: string,
-  bodyOf: (visit: Visit) => object,
-  options: Pick<FrameOptions, 'origin'>,
-): void {
-  const page = { title, scope } as const;
-  const url = `${deadLettersUrl}/:dead_letter_id/${decision}`;
-  const form = async (visit: Visit, wrong: Wrong) =>
-    decisionForm(visit.person, await letterOf(visit), decision, visit.fields, wrong);
-  addPage(app, url, page, async (visit) => ({ content: await form(visit, {}) }));
+/** Those of the marked ones that are still open. */
+async function markedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLetter[]> {
+  const { data } = await api.get<DeadLetter[]>(`${path}?state=open&limit=${mostAtOnce}`);
+  return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
+}
+
+/** One or many: shown, confirmed once, and each of them done once however often the form is sent. */
+function addDecision(app: FastifyInstance, decision: Decision, options: Pick<FrameOptions, 'origin'>): void {
+  const page = { title: decisions[decision].title, scope } as const;
+  const url = `${deadLettersUrl}/decision/${decision}`;
+  const form = async (visit: Visit, ids: readonly string[], wrong: Wrong) =>
+    decisionForm(visit.person, await markedOf(visit, ids), decision, visit.fields, wrong);
+  addPage(app, url, page, async (visit) => ({ content: await form(visit, visit.query.getAll('id'), {}) }));
   addForm(
     app,
     url,
     page,
-    (visit) =>
-      orForm(
-        async () => {
-          const wrong = unconfirmed(visit.fields);
-          if (wrong) {
-            const content = await form(visit, wrong);
-            visit.logRefused();
-            return { status: 400, content };
-          }
-          const { data } = await visit.api.post<DeadLetter>(
-            `${path}/${idIn(visit)}/${decision}`,
-            bodyOf(visit),
-            idempotencyKeyOf(visit.fields),
-          );
-          return waitingFor(data) ?? { goTo: `${deadLettersUrl}/${idIn(visit)}?decided` };
-        },
-        (wrong) => form(visit, wrong),
-      ),
+    async (visit) => {
+      const { api, fields } = visit;
+      const ids = fields.getAll('id');
+      const [only] = ids;
+      const wrong = unconfirmed(fields);
+      if (wrong) {
+        visit.logRefused();
+        return { status: 400, content: await form(visit, ids, wrong) };
+      }
+      const reason = fields.get('reason')?.trim() ?? '';
+      const body =
+        decision === 'redrive'
+          ? { renew_deadline: fields.get('renew_deadline') === 'yes' }
+          : reason === ''
+            ? {}
+            : { reason };
+      const decide = (id: string) =>
+        api.post<DeadLetter>(
+          `${path}/${encodeURIComponent(id)}/${decision}`,
+          body,
+          `${idempotencyKeyOf(fields)} ${id}`,
+        );
+      if (only !== undefined && ids.length === 1)
+        return orForm(
+          async () =>
+            waitingFor((await decide(only)).data) ?? { goTo: `${deadLettersUrl}/${encodeURIComponent(only)}?decided` },
+          (refused) => form(visit, ids, refused),
+        );
+      const outcomes: Outcome[] = [];
+      await inTurns(ids, async (id) => {
+        try {
+          const { data } = await decide(id);
+          outcomes.push({ id, said: waitingFor(data) ? 'waits for approval' : undefined });
+        } catch (error) {
+          if (!(error instanceof ApiRefused)) throw error;
+          outcomes.push({ id, said: error.problem.message });
+        }
+      });
+      return { title: decisions[decision].done, content: outcomesOf(outcomes, decision) };
+    },
     options,
   );
 }

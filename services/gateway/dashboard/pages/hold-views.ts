@@ -152,7 +152,7 @@ export function captureForm(person: Person, hold: Hold, owned: Owned, values: UR
   const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
   return html`${customer(owned)}
 <form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}
-${inputsOf([amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), { name: 'description', label: 'Description', maxLength: 255, hint: 'Stands on the statement. Empty: that of the hold.' }], values, wrong)}
+${inputsOf([amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), { name: 'description', label: 'Description', maxLength: 255, hint: 'Printed on the statement. Empty: that of the hold.' }], values, wrong)}
 ${keep}
 <div class="actions"><button>Continue</button> <a href="${holdUrl(hold.hold_id)}">Cancel</a></div>
 </form>`;

@@ -54,6 +54,7 @@ beforeAll(async () => {
 beforeEach(() => {
   answers = {
     get_client: ok(retail),
+    list_notes: ok({ items: [] }),
     get_account: ok(samples.master),
     get_ledger_accounts: ok([samples.ledger]),
     get_transaction: ok(samples.transaction),
@@ -149,6 +150,7 @@ describe('clients', () => {
       list_entries: ok({ items: [] }),
       list_holds: ok({ items: [] }),
       list_status_transitions: ok({ items: [] }),
+      list_notes: ok({ items: [] }),
     };
     for (const path of [
       client,
@@ -194,6 +196,7 @@ describe('clients', () => {
   it('a client is opened under the key that its form carries; a corrected form has another', async () => {
     answers['create_client'] = ok(retail);
     answers['search_records'] = answers['search_postings'] = ok([]);
+    answers['list_clients'] = ok({ items: [] });
     const { session, get, post } = made.signedIn(everything);
     const key = keyIn((await get('/admin/ui/clients/new')).body);
     const fields = {
@@ -219,6 +222,8 @@ describe('clients', () => {
   it('one who may be a client already is opened only after it was said that it is somebody else', async () => {
     answers['create_client'] = ok(retail);
     answers['search_postings'] = ok([]);
+    const namesake = { ...retail, client_id: `cli_${'9'.repeat(32)}`, first_name: 'Grace', last_name: 'Høper' };
+    answers['list_clients'] = ok({ items: [namesake, { ...retail, last_name: 'Okello' }] });
     const by = (matched: string) => ({ ...hit('client', ids.client), title: 'Grace <b>', matched });
     answers['search_records'] = ({ q }) =>
       ok(q === 'g@b.cc' ? [by('email')] : q === '+254700000001' ? [by('phone')] : []);
@@ -229,15 +234,17 @@ describe('clients', () => {
       made_at: '2099-01-01T00:00:00.000Z',
       client_type: 'Retail',
       first_name: 'Grace',
-      last_name: 'Hopper',
+      last_name: 'Høpper',
       email: 'g@b.cc',
       contact_number: '+254700000001',
     };
     const warned = await post('/admin/ui/clients/new', fields);
     expect(warned.statusCode).toBe(409);
     expect(warned.body).toMatch(/Perhaps this client is here already[\s\S]*Grace &lt;b&gt;[\s\S]*phone, e-mail/);
-    expect(warned.body).toContain(`name="others" value="${ids.client}"`);
-    const wanted = { ...fields, others: ids.client };
+    const others = `${ids.client},${namesake.client_id}`;
+    expect(warned.body).toContain(`name="others" value="${others}"`);
+    expect(warned.body).toContain('name, or a similar one');
+    const wanted = { ...fields, others };
     expect((await post('/admin/ui/clients/new', wanted)).headers.location).toBe(`${client}?saved=opened`);
     // It was made by this very form, sent a second time.
     const earlier = { ...fields, made_at: '2000-01-01T00:00:00.000Z' };
@@ -290,7 +297,7 @@ describe('accounts', () => {
   });
 
   it('its page has the last movements with the balance behind each, and says what was done', async () => {
-    answers['list_status_transitions'] = answers['list_holds'] = ok({ items: [] });
+    answers['list_notes'] = answers['list_status_transitions'] = answers['list_holds'] = ok({ items: [] });
     const line = {
       ...movement,
       transaction_type: 'Transfer',
@@ -329,7 +336,11 @@ describe('accounts', () => {
     ['Frozen', ['unfreezing']],
   ])('one that is %s offers %s', async (status, offered) => {
     answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status }]);
-    answers['list_status_transitions'] = answers['list_entries'] = answers['list_holds'] = ok({ items: [] });
+    answers['list_notes'] =
+      answers['list_status_transitions'] =
+      answers['list_entries'] =
+      answers['list_holds'] =
+        ok({ items: [] });
     const { body } = await made.signedIn(everything).get(account);
     expect(
       [...body.matchAll(/href="[^"]*\/(freezing|unfreezing|activation|deactivation)"/g)].map(([, change]) => change),

@@ -8,7 +8,7 @@ import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
 import { facts, moneyText, timeOf } from '../html/show.ts';
-import { accountParts, entryTable } from './account-views.ts';
+import { accountParts, movementTable } from './account-views.ts';
 import { accountOf, entryColumns, holderOf } from './accounts.ts';
 import { nameOf } from './client-views.ts';
 
@@ -93,9 +93,9 @@ function document(statement: Statement, { from_day, to_day }: Period, holder: Cl
     ['Address', holder?.address],
     ['Period', `${from_day} to ${to_day}`],
     ['Opening balance', money(statement.opening_balance)],
-    ['Debits', money(statement.debit_total)],
-    ['Credits', money(statement.credit_total)],
+    ['Paid out', money(statement.debit_total)],
+    ['Paid in', money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
     ['Entries', String(statement.entry_count)],
-  ])}${entryTable(statement.entries)}`;
+  ])}${movementTable(statement.entries, 'Movements')}`;
 }

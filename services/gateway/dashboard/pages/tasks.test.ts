@@ -49,6 +49,7 @@ beforeEach(() => {
     list_holds: ok({ items: [hold] }),
     list_entries: ok({ items: [] }),
     list_status_transitions: ok({ items: [] }),
+    list_notes: ok({ items: [] }),
   };
 });
 afterAll(() => made.app.close());

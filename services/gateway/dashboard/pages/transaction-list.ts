@@ -102,7 +102,7 @@ async function listed(rows: readonly Transaction[], sort: Sorting, visit: Visit)
       {
         title: 'Reference',
         show: ({ reference, description }) =>
-          html`<span class="text">${reference}</span>${description !== null && html`<span class="quiet text">${reference !== null && html`<br>`}${description}</span>`}`,
+          html`<span class="text">${reference}</span>${description !== null && html`${reference !== null && html`<br>`}<span class="quiet text">${description}</span>`}`,
       },
     ],
     rows,

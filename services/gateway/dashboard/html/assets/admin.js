@@ -30,7 +30,7 @@ async function copyText(button) {
   }
 }
 const showScripted = () => {
-  for (const button of document.querySelectorAll('[data-copy], [data-copy-text], [data-print]')) button.hidden = false;
+  for (const button of document.querySelectorAll('[data-copy], [data-copy-text], [data-print], [data-mark-all]')) button.hidden = false;
 };
 showScripted();
 document.addEventListener('htmx:afterSettle', showScripted);
@@ -68,6 +68,11 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   const next = hits.indexOf(document.activeElement) + step;
   (hits[next] ?? (next < 0 ? box : hits.at(-1)))?.focus();
+});
+
+document.addEventListener('click', (event) => {
+  const boxes = event.target.closest('[data-mark-all]')?.form.querySelectorAll('[type="checkbox"]');
+  for (const box of boxes ?? []) box.checked = true;
 });
 
 // A page that is made to be printed.

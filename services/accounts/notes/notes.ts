@@ -1,0 +1,51 @@
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { Note } from '#libs/contracts/resources.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { clientStates } from '../clients/client-store.ts';
+import { clientNotFound, refusedFor } from '../clients/clients.ts';
+import type { Outcome, Work } from '../outcome.ts';
+import { done, refused } from '../outcome.ts';
+import { findAccounts } from '../sagas/account-store.ts';
+import { accountNotFound } from '../sagas/status.ts';
+
+/** Notes of staff on clients and accounts. What one says stands in no event and in no audit record. */
+
+export const noteColumns = 'note_id, client_id, account_id, note, actor, created_at';
+
+export const notForBound = refusal('insufficient_scope', 'credentials bound to one client have no notes');
+
+type Subject = Pick<MessageData<'list_notes'>, 'client_id' | 'account_id'>;
+
+/** The client that a note is about; undefined where the account is unknown. */
+async function clientIdOf(db: Queries, { client_id, account_id }: Subject): Promise<string | undefined> {
+  return account_id === undefined ? client_id : (await findAccounts(db, [account_id])).get(account_id)?.client_id;
+}
+
+/** What the notes are asked of, where it is unknown: its refusal. */
+export async function missingSubject(db: Queries, subject: Subject): Promise<Refusal | undefined> {
+  const clientId = await clientIdOf(db, subject);
+  if (clientId === undefined) return accountNotFound(subject.account_id ?? '');
+  const { rowCount } = await db.query('select from clients where client_id = $1', [clientId]);
+  return rowCount === 0 ? clientNotFound(clientId) : undefined;
+}
+
+export async function addNote({ client, context }: Work, data: MessageData<'add_note'>): Promise<Outcome> {
+  if (context.bound_client_id !== undefined) return refused(notForBound);
+  const { note_id, account_id = null, note } = data;
+  const client_id = await clientIdOf(client, data);
+  if (client_id === undefined) return refused(accountNotFound(account_id ?? ''));
+  const gone = refusedFor(client_id, (await clientStates(client, [client_id])).get(client_id));
+  if (gone) return refused(gone);
+  const made: Note = { note_id, client_id, account_id, note, actor: context.actor, created_at: context.time };
+  await client.query(`insert into notes (${noteColumns}) values ($1, $2, $3, $4, $5, $6)`, [
+    note_id,
+    client_id,
+    account_id,
+    note,
+    context.actor,
+    context.time,
+  ]);
+  return done(made, [], { note_id });
+}

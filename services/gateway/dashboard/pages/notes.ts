@@ -1,0 +1,92 @@
+import type { FastifyInstance } from 'fastify';
+import type { Note } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { zoneText } from '../html/formats.ts';
+import type { Wrong } from '../html/forms.ts';
+import { idempotencyKeyOf, inputOf, once, orForm } from '../html/forms.ts';
+import type { FrameOptions, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { showList } from '../html/lists.ts';
+import { timeOf } from '../html/show.ts';
+
+/** What staff write down about clients and accounts, for each other. */
+
+export type NotesOn = 'clients' | 'accounts';
+
+const latest = 3;
+const urlOf = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
+
+async function noteList(visit: Visit, rows: readonly Note[]): Promise<Html> {
+  const actors = rows.map(({ actor }) => actor);
+  const names = await keyNamesOf(visit, actors);
+  if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
+  return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p>${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
+}
+
+function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URLSearchParams, wrong: Wrong): Html {
+  const field = {
+    name: 'note',
+    label: 'New note',
+    type: 'textarea',
+    isRequired: true,
+    maxLength: 500,
+    hint: 'For your colleagues: customers never see it. It cannot be changed afterwards.',
+  } as const;
+  return html`${
+    scopes.has(`${on}:write`) &&
+    html`<form method="post" action="${urlOf(on, id)}">${csrfField(csrf)}${once()}${inputOf(field, values, wrong)}
+<p class="actions"><button class="secondary">Add the note</button></p></form>`
+  }`;
+}
+
+/** On the page of what they are about: the latest ones, and a place to write. */
+export async function notesOf(visit: Visit, on: NotesOn, id: string): Promise<Html> {
+  const { data, next } = await visit.api.get<Note[]>(`/${on}/${id}/notes?limit=${latest}`);
+  return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
+${await noteList(visit, data)}${next !== undefined && html`<p><a href="${urlOf(on, id)}">All notes</a></p>`}
+${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
+}
+
+/** All of them, and where a new one is sent to. */
+export function addNotes(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+  for (const [on, parameter, what] of [
+    ['clients', 'client_id', 'client'],
+    ['accounts', 'account_id', 'account'],
+  ] as const) {
+    const url = urlOf(on, `:${parameter}`);
+    const idIn = ({ params }: Visit) => encodeURIComponent(params[parameter] ?? '');
+    const page = async (visit: Visit, wrong: Wrong) => {
+      const id = idIn(visit);
+      const { status = 200, content } = await showList<Note>(visit, {
+        url: urlOf(on, id),
+        path: `/${on}/${id}/notes`,
+        filters: [],
+        show: (rows) => noteList(visit, rows),
+      });
+      return {
+        status,
+        content: html`<p><a href="/admin/ui/${on}/${id}">To the ${what}</a></p>${noteForm(visit.person, on, id, visit.fields, wrong)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
+      };
+    };
+    addPage(app, url, { title: `Notes on the ${what}`, scope: `${on}:read` }, (visit) => page(visit, {}));
+    addForm(
+      app,
+      url,
+      { title: `Notes on the ${what}`, scope: `${on}:write` },
+      (visit) =>
+        orForm(
+          async () => {
+            const note = visit.fields.get('note')?.trim() ?? '';
+            await visit.api.post(`/${on}/${idIn(visit)}/notes`, { note }, idempotencyKeyOf(visit.fields));
+            return { goTo: `/admin/ui/${on}/${idIn(visit)}?saved=noted#notes` };
+          },
+          async (wrong) => (await page(visit, wrong)).content,
+        ),
+      options,
+    );
+  }
+}

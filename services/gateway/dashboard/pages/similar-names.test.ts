@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { areSimilar, beginningsOf } from './similar-names.ts';
+
+test.each([
+  ['Grace Høpper', 'HØPPER grace', true],
+  ['Zoë Müller', 'Zoe Muller', true],
+  ['Amina Otieno', 'Amina Otineo', true],
+  ['Kilimo Greengrocers Ltd', 'Kilimo Green-grocers Ltd', true],
+  ['Amina Otieno', 'Amina Okello', false],
+  ['Li Wu', 'Li Wo', false],
+  ['محمد علي', 'علي محمد', true],
+])('%s and %s: %s', (one, other, similar) => {
+  expect(areSimilar(one, other)).toBe(similar);
+});
+
+test('similar names are looked for by how their words begin', () => {
+  expect(beginningsOf("Zoë O'Brien-Müller")).toBe('zo o br mu');
+  expect(beginningsOf('– ')).toBe('');
+});

@@ -1,0 +1,34 @@
+/** PURE: names that people take for each other: other case, accents or order of words, a letter or two mistyped. */
+
+const wordsOf = (name: string): string[] =>
+  name
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '');
+
+/** How many letters must be added, taken away or replaced. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + Number(a[i - 1] !== b[j - 1]));
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+const lettersPerMistake = 6;
+
+export function areSimilar(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((name) => wordsOf(name).sort().join(' ')) as [string, string];
+  return distance(a, b) <= Math.floor(Math.min(a.length, b.length) / lettersPerMistake);
+}
+
+/** The filter of names by which similar ones are looked for: how their words begin. */
+export const beginningsOf = (name: string): string =>
+  wordsOf(name)
+    .map((word) => [...word].slice(0, 2).join(''))
+    .join(' ');
