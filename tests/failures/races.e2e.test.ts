@@ -160,6 +160,20 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     expect(await api.all(`/accounts/${account.account_id}/status-transitions`)).toHaveLength(1);
   });
 
+  it('capture to another account and release of a hold', async () => {
+    const [account, other] = [await api.newAccount({ initial_deposit: 50 }), await api.newAccount()];
+    const placed = await fiftyTimes(`/accounts/${account.account_id}/holds`, { amount: 30 });
+    const path = `/holds/${placed.data<{ hold_id: string }>().hold_id}`;
+    const part = { amount: 10, to_account_id: other.account_id, final: false };
+    expect((await fiftyTimes(`${path}/capture`, part)).status).toBe(201);
+    expect((await fiftyTimes(`${path}/release`, {})).status).toBe(200);
+    expect((await api.get(`/accounts/${account.account_id}`)).data()).toMatchObject({
+      balance: 40,
+      available_balance: 40,
+    });
+    expect([await api.balance(other.account_id), await entryCount(account)]).toEqual([10, 2]);
+  });
+
   it('API key: one key, whose secret one answer shows', async () => {
     const key = newKey();
     const answers = await together(20, (i) =>
