@@ -12,14 +12,14 @@ import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
 import type { Cluster } from '../../tests/faults/cluster.ts';
 import { startCluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
-import { Api } from '../../tests/support/client.ts';
+import { Api, type RestAccount } from '../../tests/support/client.ts';
 import { acceptHistory } from '../recovery/accept-history.ts';
 import { resendCommands } from '../recovery/resend-commands.ts';
 import type { Check, Part } from './check.ts';
 import { expect } from './check.ts';
 
 /** What callers were told, by account: to be found again after the restore. */
-type Told = Map<string, { balance: number; status: string; entries: string }>;
+type Told = Map<string, { account_number: string; balance: number; status: string; entries: string }>;
 
 /**
  * docs/operations.md, Restore, as it is written there: a base backup and the archived log, a
@@ -131,7 +131,7 @@ export const restore: Part = {
       );
       const findings = await withPool(cluster, (pool) => verifyBooks(pool));
       expect(findings.length === 0, JSON.stringify(findings));
-      return `${told.size} accounts with balance, status and every entry`;
+      return `${told.size} accounts with number, balance, status and every entry`;
     });
   },
 };
@@ -209,11 +209,12 @@ async function work(api: Api, count: number): Promise<void> {
 /** Entries without the moment of their booking, which is a new one. */
 async function readTold(api: Api): Promise<Told> {
   const told: Told = new Map();
-  for (const account of await api.all<{ account_id: string; balance: number; status: string }>('/accounts?limit=100')) {
+  for (const account of await api.all<RestAccount>('/accounts?limit=100')) {
     const entries = (await api.entries(account.account_id)).map(
       ({ created_at: _at, ...entry }: { created_at?: string } & Record<string, unknown>) => JSON.stringify(entry),
     );
     told.set(account.account_id, {
+      account_number: account.account_number,
       balance: account.balance,
       status: account.status,
       entries: entries.toSorted().join('\n'),

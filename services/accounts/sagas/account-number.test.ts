@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { accountNumber, isAccountNumber, luhnDigit, numbersPerPrefix } from './account-number.ts';
+import { accountNumber, drawFor, isAccountNumber, luhnDigit, numbersPerPrefix } from './account-number.ts';
 
 const type = fc.constantFrom<'Savings' | 'Checking' | 'Current' | 'Loan'>('Savings', 'Checking', 'Current', 'Loan');
 const draw = fc.integer({ min: 0, max: numbersPerPrefix - 1 });
@@ -39,6 +39,16 @@ describe('account numbers', () => {
         return !isAccountNumber(number.slice(0, at) + pair[1] + pair[0] + number.slice(at + 2));
       }),
     );
+  });
+
+  it('follow from the id of the account, and differ where one is taken', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.nat(50), (id, taken) => {
+        const draw = drawFor(id, taken);
+        return isAccountNumber(accountNumber('Savings', draw)) && draw !== drawFor(id, taken + 1);
+      }),
+    );
+    expect(drawFor('acc_01a20c4b2ea771ca853ba9f862e68ed0', 0)).toBe(drawFor('acc_01a20c4b2ea771ca853ba9f862e68ed0', 0));
   });
 
   it('refuse a draw out of range', () => {

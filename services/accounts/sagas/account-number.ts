@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { type AccountType, numberPrefixes } from '#libs/contracts/resources.ts';
 
 const form = /^(SAV|CHK|CUR|LOA)-\d{10}$/;
@@ -15,7 +16,16 @@ export function luhnDigit(digits: string): string {
   return String((10 - (sum % 10)) % 10);
 }
 
-/** Returns the account number for a random value from 0 to numbersPerPrefix - 1. */
+/**
+ * The draw for an account's number, or the next one where `taken` numbers before it were taken. It
+ * follows from the account's id: commands that are sent again after a restore (docs/operations.md)
+ * give each account the number that its owner was told.
+ */
+export function drawFor(accountId: string, taken: number): number {
+  return Number.parseInt(hash('sha256', `${accountId} ${taken}`).slice(0, 12), 16) % numbersPerPrefix;
+}
+
+/** Returns the account number for a value from 0 to numbersPerPrefix - 1. */
 export function accountNumber(type: AccountType, draw: number): string {
   if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
   const digits = String(draw).padStart(9, '0');

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -10,7 +9,7 @@ import { clientNotFound, refusedFor } from '../clients/clients.ts';
 import { claimExternalIds } from '../clients/external-ids.ts';
 import type { Asked, Finished, Outcome } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
-import { accountNumber, numbersPerPrefix } from './account-number.ts';
+import { accountNumber, drawFor } from './account-number.ts';
 import type { ClosedOpening, NewAccount } from './account-store.ts';
 import { closeOpenings, insertOpenings } from './account-store.ts';
 
@@ -101,7 +100,7 @@ async function insertUnderNumbers(
     if (draws === maxDraws) throw new Error(`no free account number in ${maxDraws} draws`);
     const drawn: NewAccount[] = rest.map(({ context, data }) => {
       const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
-      const account_number = data.account_number ?? accountNumber(account_type, randomInt(numbersPerPrefix));
+      const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
       return {
         account_id,
         client_id,
