@@ -3,6 +3,7 @@ import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
+import { repeatUntilDone, startTimeoutMs } from '#libs/kafka/wait.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
@@ -13,6 +14,7 @@ import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { isDefect } from '#libs/service/poison.ts';
 import { run } from '#libs/service/run.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
@@ -27,6 +29,12 @@ import { countWork, measureDeliveries } from './measure.ts';
 import { createPublishing } from './publishing.ts';
 import { migrationsDir, schema } from './schema.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
+
+/** Returns a defect, such as a secret whose key is not configured, which no repeat would mend; throws anything else. */
+function defectAsValue(error: Error): Error {
+  if (isDefect(error)) return error;
+  throw error;
+}
 
 /** Starts webhooks. It stops in reverse order: readiness, probes, consumers, deliveries, relay, publishers, pools. */
 run('webhooks', async ({ logger, instance, onStop }) => {
@@ -52,8 +60,6 @@ run('webhooks', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
-  const resealed = await resealSecrets(pool, secretKeys);
-  if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
 
   const now = () => clock.now();
   const keys = macKeys(config);
@@ -151,7 +157,10 @@ run('webhooks', async ({ logger, instance, onStop }) => {
   onStop('health server', () => health.stop());
   onStop('readiness', () => health.drain());
   const port = await health.start();
-  // If Kafka is unreachable, this waits, and the readiness probe says for what.
+  // If Postgres or Kafka is unreachable, this waits, and the readiness probe says for what.
+  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys).catch(defectAsValue), startTimeoutMs);
+  if (resealed instanceof Error) throw resealed;
+  if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
   await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
