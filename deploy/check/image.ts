@@ -74,6 +74,9 @@ const programs = [
   'migrate-accounts',
   'migrate-webhooks',
   'api-key',
+  'republish-keys',
+  'accept-history',
+  'resend-commands',
 ];
 const managers = ['npm', 'npx', 'corepack', 'yarn', 'pnpm', 'apt', 'apt-get', 'dpkg', 'pip', 'curl', 'wget'];
 
