@@ -83,6 +83,12 @@ placed() { helm template bank "$chart" -f "$chart/ci/$1-values.yaml" | "$here/..
 check 'pods are spread over zones, then nodes, and have accounts of their own' placed least
 check 'service accounts, labels, places, priorities and volumes are those of the values: of a service, else of all' placed everything
 
+nobody() {
+  local empty='networkPolicy.httpFrom=[],networkPolicy.dashboardFrom=[],networkPolicy.metricsFrom=[],networkPolicy.dnsTo=[],networkPolicy.kafka.to=[],networkPolicy.postgres.to=[],networkPolicy.issuer.to=[],networkPolicy.receivers.to=[]'
+  helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --set-json "$empty" --show-only templates/network-policies.yaml > "$run/policies.yaml" && ! grep -n '\[\]' "$run/policies.yaml"
+}
+check 'an empty list of a network policy means nobody, not everybody' nobody
+
 routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own && /ROUTES:/ {print $2}'; }
 check 'the dashboard has a deployment of its own, and the gateway serves the API alone' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
 
