@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Check, notHere, run } from './check.ts';
 
-const scriptMs = 20 * 60_000;
+/** Minutes, where nothing else runs; what was compiled in vain is kept by Go. */
+const scriptMs = 60 * 60_000;
 const scripts = import.meta.dirname;
 
 /**

@@ -1,9 +1,7 @@
 /**
  * `npm run check:deploy`: what is delivered for operations, run for real on this machine, and cleared away after it. What the
  * machine lacks is installed or built where that can be (as root, from packages), else skipped with
- * its reason; with CI_STRICT=1 a skip is a failure. `--only image,compose` names parts, `--keep`
- * leaves the engine, its images and the caches for the next run,
- * `--self-test` plants a defect in each part, which must be found.
+ * its reason; with CI_STRICT=1 a skip is a failure. `--help` lists parts and options.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -18,8 +16,17 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     keep: { type: 'boolean', default: false },
     'self-test': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 });
+if (options.help) {
+  console.log(`npm run check:deploy [-- OPTIONS]
+  --only A,B   these parts alone, of ${parts.map(({ name }) => name).join(', ')}
+  --keep       leave the engine, its images and the caches for the next run
+  --self-test  plant a defect in each part, which its check must find
+CI_STRICT=1 counts what this machine cannot run as failed.`);
+  process.exit(0);
+}
 const wanted = options.only?.split(',');
 const unknown = wanted?.filter((name) => !parts.some((part) => part.name === name)) ?? [];
 if (unknown.length > 0) {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
@@ -26,3 +26,16 @@ export const alerts = rules
     summary: annotations?.summary ?? '',
     runbook: annotations?.runbook ?? '',
   }));
+
+interface Dashboard {
+  uid: string;
+  title: string;
+  panels: { title: string; targets: { expr: string }[] }[];
+}
+
+const dashboardsDir = join(import.meta.dirname, '../../deploy/observability/grafana/dashboards');
+
+/** Grafana's dashboards, by file. */
+export const dashboards = readdirSync(dashboardsDir).map(
+  (file) => [file, JSON.parse(readFileSync(join(dashboardsDir, file), 'utf8')) as Dashboard] as const,
+);
