@@ -6,7 +6,7 @@ import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
 import { restateAllBalances } from '#services/ledger/batch/restate.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
-const services = ['ledger', 'accounts'] as const;
+const services = ['ledger', 'accounts', 'webhooks'] as const;
 
 /** Marking a day of batches takes longer than any statement of the services may. */
 const statementTimeoutMs = 600_000;
@@ -30,7 +30,7 @@ export function addRepublish(program: Command): void {
     .option('--balances', 'the present balance of every account, from the books: the topic balances is complete again')
     .option('--keys', 'the present state of every API key: gateways know them again')
     .addOption(
-      new Option('--service <name>', 'with --since the outbox of this one only; default: both').choices(services),
+      new Option('--service <name>', 'with --since the outbox of this one only; default: all').choices(services),
     )
     .option('--yes', 'do not ask')
     .addHelpText(

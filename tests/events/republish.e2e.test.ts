@@ -8,7 +8,7 @@ import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Kafka is lost with its disks (docs/operations.md): the outboxes bring its events back. */
-const world = useBank();
+const world = useBank({ webhooks: 1 });
 const { api } = world;
 
 const root = join(import.meta.dirname, '..', '..');
@@ -39,7 +39,7 @@ function byKey(messages: ReceivedMessage[] = []): Record<string, unknown[]> {
 
 const isPublished = async () => {
   const [waiting] = await world.sql<{ count: number }>(`select count(*)::int as count from
-    (select from ledger.outbox_batches where published_at is null union all select from accounts.outbox_batches where published_at is null) as unpublished`);
+    (${['ledger', 'accounts', 'webhooks'].map((schema) => `select from ${schema}.outbox_batches where published_at is null`).join(' union all ')}) as unpublished`);
   return waiting?.count === 0;
 };
 
@@ -121,6 +121,7 @@ describe('bank republish', () => {
     expect(future.stdout.split('\n').map((line) => line.split(' were ')[0])).toEqual([
       'ledger: 0 messages in 0 batches',
       'accounts: 0 messages in 0 batches',
+      'webhooks: 0 messages in 0 batches',
       '',
     ]);
   });
@@ -138,6 +139,8 @@ describe('bank republish', () => {
       await api.post('/transfers', { from_account_id: from, to_account_id: to, amount: 0.5 });
     }
     const { api_key } = await api.key({ scopes: ['accounts:read'] });
+    // Its audit record goes through the outbox of webhooks.
+    expect((await api.post('/webhooks', { url: 'http://127.0.0.1:9/', event_types: ['*'] })).status).toBe(201);
     await eventually(isPublished);
     const before = await readTopics(world.bank, [...eventTopics]);
     const own = (name: TopicName, read: typeof before) =>
@@ -151,9 +154,10 @@ describe('bank republish', () => {
       ALLOW_UNREPLICATED: 'true',
       LOG_LEVEL: 'warn',
     });
-    await Promise.all(['ledger', 'accounts'].map((name) => world.bank.process(name).restart()));
+    await Promise.all(['ledger', 'accounts', 'webhooks'].map((name) => world.bank.process(name).restart()));
     const { stdout } = await script('cli/bank.ts', ['republish', '--since', since, '--yes']);
-    expect(stdout).toMatch(/^ledger: the relay publishes \d+ batches again$/m);
+    for (const service of ['ledger', 'accounts', 'webhooks'])
+      expect(stdout).toMatch(new RegExp(`^${service}: the relay publishes [1-9]\\d* batches again$`, 'm'));
     await eventually(isPublished, 60_000);
     const after = await readTopics(world.bank, [...eventTopics]);
     for (const name of eventTopics) expect([name, own(name, after)]).toEqual([name, own(name, before)]);
