@@ -157,7 +157,17 @@ describe('layout', () => {
       'dead-letters': ['outcome.ts'],
       erasure: ['outcome.ts', 'clients/', 'api-keys/'],
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
-      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'notes/', 'dead-letters/', 'approvals/', 'erasure/'],
+      commands: [
+        'outcome.ts',
+        'audit/',
+        'clients/',
+        'api-keys/',
+        'sagas/',
+        'notes/',
+        'dead-letters/',
+        'approvals/',
+        'erasure/',
+      ],
       queries: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'notes/', 'dead-letters/', 'approvals/'],
     });
   });

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { commandPartitions } from '#libs/contracts/topics.ts';
 import { describeConfig } from '#libs/service/config.ts';
+import { migrationConfig } from '#libs/service/migration.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
-import { migrateConfig } from '#services/ledger/migrate.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 
 /** What can be said of the chart without Helm and a cluster: deploy/check/kubernetes.sh has both. */
@@ -152,9 +152,9 @@ test('every variable that a service must have is set, and every one that is set 
     ledger: ledgerConfig,
     accounts: accountsConfig,
     webhooks: webhooksConfig,
-    'migrate-ledger': migrateConfig,
-    'migrate-accounts': migrateConfig,
-    'migrate-webhooks': migrateConfig,
+    'migrate-ledger': migrationConfig,
+    'migrate-accounts': migrationConfig,
+    'migrate-webhooks': migrationConfig,
   };
   // KAFKA_BROKERS is asked for by deployments.yaml, SERVICE_ROLE is a value of its own in jobs.yaml.
   for (const [component, config] of Object.entries(schemas)) {

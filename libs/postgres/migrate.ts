@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { runner } from 'node-pg-migrate';
 import type { Client } from 'pg';
 import pg from 'pg';
@@ -41,11 +41,12 @@ const turnTimeoutMs = 120_000;
  */
 const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
+/** The outbox is the same in every schema. */
+const outboxTables = readFileSync(new URL('./outbox/outbox.sql', import.meta.url), 'utf8');
 
 /**
- * Brings role, schema, tables, and grants to the state described by the files. It can be repeated and run
- * concurrently (concurrent runs wait, for at most two minutes). Rejects at the first migration that fails; that
- * migration is rolled back, and the ones before it remain.
+ * Brings role, schema, outbox, tables and grants up to date. Safe to repeat, and to run several at once (they queue, for two
+ * minutes at most). Rejects at the first migration that fails: it is rolled back, and those before it are kept.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -62,6 +63,8 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
+    await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
+    await client.query(outboxTables);
     await runFiles(client, options, logger);
     await grant(client, options);
   } finally {

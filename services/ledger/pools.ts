@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { type ClientBase, createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { LedgerConfig } from './config.ts';
-import { ledgerSchema, migrationsDir } from './migrate.ts';
+import { ledgerSchema, migrationsDir } from './schema.ts';
 
 export type Pools = ReturnType<typeof createPools>;
 

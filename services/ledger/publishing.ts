@@ -15,8 +15,8 @@ import { publishTracer, type Tracing } from '#libs/service/tracing.ts';
 import { createAuditSender } from './audit/audit-sender.ts';
 import { restateBalances } from './batch/restate.ts';
 import type { LedgerConfig } from './config.ts';
-import { ledgerSchema } from './migrate.ts';
 import type { Pools } from './pools.ts';
+import { ledgerSchema } from './schema.ts';
 
 const readTimeoutMs = 2_000;
 

@@ -24,7 +24,7 @@ export function systemAccountId(accountNumber: string): string {
 /** A row of transactions, with ids as uuids. */
 export type TransactionRow = TransactionRecord;
 
-/** The columns of the tables with the types of their rows (migrations 0008, 0016, and 0019), in this order. */
+/** The attributes of the types transaction_row and written_entry (migrations), in their order. */
 export const transactionTypes: Columns<TransactionRecord> = [
   ['transaction_id', 'uuid'],
   ['operation_id', 'uuid'],

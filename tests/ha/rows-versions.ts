@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { migrateService } from '../../tools/local/bank.ts';
@@ -10,11 +10,20 @@ import type { Bench } from '../faults/row.ts';
 import { type HaRow, haRow } from './measure.ts';
 
 /**
- * Two versions of the bank at the same time, over a migration. The older one is the last commit
- * before the newest migration was added, or OLD_COMMIT; it is taken from the history that the clone
- * has.
+ * Two versions of the bank at the same time, over a migration. The older one is OLD_COMMIT, or the
+ * last commit before the newest migration was added, or, where there are only the first migrations,
+ * the commit before this one. It is taken from the history of the clone.
  */
 const migrationFolders = ['services/ledger/migrations', 'services/accounts/migrations'];
+
+/** The migrations behind the first one of each service. */
+function laterMigrations(): string[] {
+  return migrationFolders.flatMap((folder) =>
+    readdirSync(join(PROJECT, folder))
+      .filter((name) => !name.startsWith('0001-'))
+      .map((name) => `${folder}/${name}`),
+  );
+}
 const besideMs = 15_000;
 
 /** The commit of the older version. Throws, saying what is missing, in a clone without its history. */
@@ -24,7 +33,8 @@ function oldCommit(): string {
   try {
     const named = process.env['OLD_COMMIT'];
     if (named) return git('rev-parse', '--verify', `${named}^{commit}`);
-    const newest = git('log', '--diff-filter=A', '--format=%H', '-1', '--', ...migrationFolders);
+    const later = laterMigrations();
+    const newest = later.length === 0 ? 'HEAD' : git('log', '--diff-filter=A', '--format=%H', '-1', '--', ...later);
     return git('rev-parse', '--verify', `${newest}^`);
   } catch (error) {
     const shallow = git('rev-parse', '--is-shallow-repository') === 'true';

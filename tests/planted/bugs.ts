@@ -46,7 +46,7 @@ export const bugs: PlantedBug[] = [
     name: 'key check outside the transaction',
     edits: [
       {
-        file: 'services/ledger/migrations/0001-ledger.sql',
+        file: 'services/ledger/migrations/0001-schema.sql',
         find: 'create unique index transactions_id_key on',
         replace: 'create index transactions_id_key on',
       },

@@ -7,7 +7,6 @@ import { accountsConfig } from '#services/accounts/config.ts';
 import { republishConfig } from '#services/accounts/republish-keys.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
-import { migrateConfig } from '#services/ledger/migrate.ts';
 import { verifyConfig } from '#services/verify-books.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 import { topicsConfig } from '../../deploy/create-topics.ts';
@@ -19,7 +18,7 @@ export const programs: Record<string, z.ZodObject> = {
   ledger: ledgerConfig,
   accounts: accountsConfig,
   webhooks: webhooksConfig,
-  'ledger/migrate': migrateConfig,
+  'ledger/migrate': migrationConfig,
   'accounts/migrate': migrationConfig,
   'webhooks/migrate': migrationConfig,
   'accounts/bootstrap-key': bootstrapConfig,

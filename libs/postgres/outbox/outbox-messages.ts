@@ -1,6 +1,5 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { events, schemaId } from '#libs/contracts/events.ts';
-import { isOlderForm, readOlderForm } from './older-form.ts';
 import type { OutboxEvent } from './outbox.ts';
 
 /** An event in the form in which it is published. */
@@ -12,19 +11,17 @@ export interface PublishedEvent {
   partition?: number;
 }
 
-/** Level 1, because higher levels take longer and gain nothing here. */
+/** Higher levels take longer and compress no better here. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 };
-/** The decompressed data should fit into one chunk, because several chunks must be copied together. */
+/** Output that does not fit into one chunk is copied once more. */
 const minChunkBytes = 16_384;
-/** The first bytes of a zstd frame (RFC 8878, 3.1.1). Rows converted by migrations are not compressed. */
-const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /**
- * Encodes the events of one batch for the outbox table: JSON lines, zstd-compressed together, because postings
- * of one batch are similar (a twelfth of the size). An event is a line with all fields except the payload,
- * followed by a line with the payload. A payload that is null or contains a line feed is part of the first
- * line. `zstd -d` and `jq` can read it. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD in a
- * payload.
+ * The events of one batch as the table outbox stores them: JSON lines in one zstd frame. Postings of
+ * one batch resemble each other, so this takes a twelfth of the space. Each event is a line without
+ * its payload, followed by the payload as a line of its own; a payload that is null or contains a
+ * line feed is part of the first line. `zstd -d` and `jq` show it. In a payload, a lone surrogate,
+ * which UTF-8 cannot encode, becomes U+FFFD.
  */
 export function packEvents(events: readonly OutboxEvent[]): Buffer {
   let lines = '';
@@ -38,21 +35,12 @@ export function packEvents(events: readonly OutboxEvent[]): Buffer {
   return zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length });
 }
 
-/**
- * Decodes events encoded by packEvents. With `mentioning`, returns nothing for a batch that does not contain
- * that text.
- */
+/** The events that packEvents packed. With `mentioning`, none if that text does not occur in the batch. */
 export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
-  const isCompressed = packed.subarray(0, magic.length).equals(magic);
-  const bytes = isCompressed
-    ? zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) })
-    : packed;
-  if (mentioning !== '' && !bytes.includes(mentioning)) return [];
-  return isOlderForm(bytes) ? readOlderForm(bytes) : readLines(bytes.toString());
-}
-
-function readLines(lines: string): OutboxEvent[] {
+  const bytes = zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) });
   const events: OutboxEvent[] = [];
+  if (mentioning !== '' && !bytes.includes(mentioning)) return events;
+  const lines = bytes.toString();
   let at = 0;
   const line = (): string => {
     const end = lines.indexOf('\n', at);

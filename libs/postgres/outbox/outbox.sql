@@ -1,23 +1,24 @@
--- The transactional outbox of one schema. Copy this text into a migration of the service that owns the schema.
+-- The transactional outbox. `migrate` runs this in each service's schema before the service's own migrations. It must be
+-- safe to repeat, and to run while a relay of the release before works with the tables.
 
--- One row per transaction that wrote messages: marking what is published costs one row, however many messages it held.
-create table outbox_batches (
+-- One row per transaction that wrote messages, so that marking them as published updates one row, however many they are.
+create table if not exists outbox_batches (
   batch_id     bigint generated always as identity primary key,
   size         int not null check (size > 0),
   created_at   timestamptz not null default clock_timestamp(),
   published_at timestamptz
 ) with (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
-create index outbox_batches_unpublished on outbox_batches (batch_id) where published_at is null;
+create index if not exists outbox_batches_unpublished on outbox_batches (batch_id) where published_at is null;
 
-create table outbox (
+-- All messages of a batch: JSON lines, compressed with zstd (outbox-messages.ts).
+create table if not exists outbox (
   batch_id bigint primary key,
-  records  bytea not null       -- all messages of the batch: libs/postgres/outbox/outbox-messages.ts
+  records  bytea storage external not null
 ) with (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
-alter table outbox alter column records set storage external; -- compressed already
 
--- Who publishes: one row, made by the first relay.
-create table outbox_lease (
+-- The process that publishes. One row, inserted by the first relay (lease.ts).
+create table if not exists outbox_lease (
   only_row   boolean primary key default true check (only_row),
   holder     text not null,
   expires_at timestamptz not null

@@ -18,20 +18,15 @@ export const headsRule = 'the chains of audit records hold every head that was p
 
 const shownRows = 20;
 
-/**
- * Repeats the calculation of the trigger link_audit, so that a trigger function changed by the owner is not
- * trusted. A link covers a digest of the details. Before migration 0013 it covered the details themselves; that
- * migration gave each of those records a second link.
- */
+/** Computes what the trigger link_audit does, independently of its functions, which an owner may have changed. */
 const hash = `sha256(previous || convert_to(jsonb_build_array(
     a.audit_id, to_char(a.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), a.actor, a.action,
-    a.resource_id, a.outcome, a.request_id, coalesce(to_jsonb(encode(l.details_digest, 'hex')), a.details), a.address)::text, 'UTF8'))`;
+    a.resource_id, a.outcome, a.request_id, encode(l.details_digest, 'hex'), a.address)::text, 'UTF8'))`;
 const digest = `sha256(convert_to(a.salt::text || a.details::text, 'UTF8'))`;
-/** Details may be missing if an erasure replaced them: one that has its own record, for the same client. */
+/** The details were replaced by an erasure, which has its own record, of the same client. */
 const isErased = `exists (select from audit e where a.details = jsonb_build_object('erased_by', e.audit_id)
     and e.action = 'erase_client' and e.outcome = 'success' and e.resource_id = a.resource_id)`;
-const isChanged = `case when l.details_digest is null then l.hash <> ${hash} and not ${isErased}
-    else l.hash <> ${hash} or (l.details_digest is distinct from ${digest} and not ${isErased}) end`;
+const isChanged = `l.hash <> ${hash} or (l.details_digest is distinct from ${digest} and not ${isErased})`;
 
 const links = `select chain, sequence, audit_id, hash, details_digest, lag(hash, 1, ''::bytea) over own as previous, lag(sequence, 1, 0::bigint) over own as before
   from audit_chain window own as (partition by chain order by sequence)`;
@@ -41,7 +36,7 @@ const queries: Record<string, string> = {
     from (${links}) l left join audit a using (audit_id) where a.audit_id is null or ${isChanged}`,
   [auditRules.links]: `select chain, sequence, before from (${links}) l where sequence <> before + 1`,
   [auditRules.linked]:
-    'select a.audit_id, a.actor, a.action, a.created_at from audit a left join (select audit_id from audit_chain where details_digest is not null) l using (audit_id) where l.audit_id is null',
+    'select a.audit_id, a.actor, a.action, a.created_at from audit a left join audit_chain l using (audit_id) where l.audit_id is null',
 };
 
 /**

@@ -80,7 +80,7 @@ export interface ErasedRecords {
   status_notes: number;
 }
 
-/** Calls a function of the owner to replace data that the service's role must not change (migration 0013). */
+/** Columns that the service's role may not update are replaced by a function of the schema's owner. */
 export async function eraseRecords(client: Queries, clientId: string, erasureAuditId: string): Promise<ErasedRecords> {
   const { rows } = await client.query<ErasedRecords>('select * from erase_records($1, $2)', [clientId, erasureAuditId]);
   return rows[0] ?? { audit_records: 0, approvals: 0, kept_replies: 0, status_notes: 0 };

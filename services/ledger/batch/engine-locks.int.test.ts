@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { idBits } from '#libs/contracts/ids.ts';
-import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { isPoison } from '#libs/service/poison.ts';
 import type { Command } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
-import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { getLedgerAccounts } from '../queries/queries.ts';
 import { systemAccountId } from '../rows.ts';
+import { ledgerSchema, migrateLedger } from '../schema.ts';
 import { accountOf, cash, opening, transfer } from '../test/test-kit.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
@@ -28,15 +27,8 @@ let scanning: Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrate(
-    {
-      owner_url: database.url,
-      schema: ledgerSchema,
-      role: `${database.name}_ledger`,
-      role_password: 'test-password',
-      dir: migrationsDir,
-      grants,
-    },
+  await migrateLedger(
+    { owner_url: database.url, role: `${database.name}_ledger`, role_password: 'test-password' },
     silent,
   );
   const pool = (name: string, options: Record<string, string> = {}) =>

@@ -3,13 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
-import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import type { Command } from '../domain/decision.ts';
-import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
+import { ledgerSchema, migrateLedger } from '../schema.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
@@ -21,10 +20,7 @@ let two: Pool;
 beforeAll(async () => {
   database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrate(
-    { owner_url: database.url, schema: ledgerSchema, role, role_password: 'test-password', dir: migrationsDir, grants },
-    silent,
-  );
+  await migrateLedger({ owner_url: database.url, role, role_password: 'test-password' }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';

@@ -27,7 +27,7 @@ export async function readHolds(client: Queries, ids: string[], accountIds: stri
   return rows.map(holdOf);
 }
 
-/** The columns of `written_hold` (migration 0019). */
+/** The columns of `written_hold`. */
 const holdTypes: Columns<HoldState> = [
   ['hold_id', 'uuid'],
   ['account_id', 'uuid'],

@@ -7,7 +7,7 @@ import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Command } from '../domain/decision.ts';
-import { ledgerSchema } from '../migrate.ts';
+import { ledgerSchema } from '../schema.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Timeline, timelineSchema } from '#libs/contracts/administration.ts';
 import { creditLegId, idBits, idOf, openingTransactionId } from '#libs/contracts/ids.ts';
-import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { batchesStatement, messagesStatement, operationStatement } from './timeline.ts';
 
@@ -131,22 +130,6 @@ it('says when events were published, and that it is not kept once the outbox has
   expect((await timeline(idOf('transaction', bits))).events).toMatchObject([
     { state: 'not_kept', type: 'corebanking.transaction.completed.v1', topic: 'transactions', recorded_at: null },
   ]);
-});
-
-it('finds events as a migration has kept them, with other ids and not compressed', async () => {
-  const account_id = await ledger.open('Savings', '1');
-  const bits = freshBits();
-  await ledger.book([ledger.cash('Deposit', account_id, '1', {}, bits)]);
-  const before = await timeline(idOf('transaction', bits));
-  expect(before.events).toHaveLength(2);
-  const kept = await readOutbox(ledger.owner);
-  const last = kept.filter(({ batch_id }) => batch_id === kept.at(-1)?.batch_id);
-  const lines = last.map(({ batch_id: _, is_published: __, ...event }) => `${JSON.stringify(event)}\n`).join('');
-  await ledger.owner.query('update outbox set records = $2 where batch_id = $1', [
-    last[0]?.batch_id,
-    Buffer.from(lines),
-  ]);
-  expect(await timeline(idOf('transaction', bits))).toEqual(before);
 });
 
 it('finds its way by keys alone, among many entries and their events', async () => {

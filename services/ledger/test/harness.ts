@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
-import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { runBatch } from '../batch/engine.ts';
 import type { Command } from '../domain/decision.ts';
-import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
+import { ledgerSchema, migrateLedger } from '../schema.ts';
 
 /** For tests of reads: a ledger without Kafka, on a database of its own. */
 
@@ -19,10 +18,7 @@ export type LedgerHarness = Awaited<ReturnType<typeof startLedger>>;
 export async function startLedger() {
   const database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrate(
-    { owner_url: database.url, schema: ledgerSchema, role, role_password: 'test-password', dir: migrationsDir, grants },
-    silent,
-  );
+  await migrateLedger({ owner_url: database.url, role, role_password: 'test-password' }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';

@@ -166,8 +166,7 @@ const erasable = /^(transaction|transfer)\.(description|reference|external_id|me
 
 /** Returns the paths at which two JSON values differ. */
 function paths(a: unknown, b: unknown, path: string): string[] {
-  // The event was published before an erasure replaced the text. No other text of a transaction ever changes
-  // (migration 0018).
+  // Published before an erasure replaced it. Nothing else changes the texts of a transaction.
   if ((b === erasedText || isDeepStrictEqual(b, erasedMetadata)) && erasable.test(path)) return [];
   if (a === undefined && sinceNow.includes(path)) return [];
   if (path === 'request_channel' && a === 'staff' && b === 'token') return [];

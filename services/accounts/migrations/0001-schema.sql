@@ -1,0 +1,397 @@
+-- The schema of accounts as of version 0.2: clients, accounts, status history, API keys, approvals, the audit and dead letters,
+-- and what makes commands exactly-once: inbox and saga steps. Ids are compared bytewise (collate "C"), so that lists have the
+-- same order on every server. The outbox is in libs/postgres/outbox/outbox.sql; what the service's role may do is in schema.ts.
+
+-- Names as they are searched for, in any script: case and composition of characters do not matter. Cut, because an index
+-- cannot hold long texts. Postgres' own casefold does not change with the libraries of the server.
+create function name_key(name text) returns text language sql immutable strict parallel safe
+  return left(casefold(normalize(name, nfkc) collate "pg_unicode_fast"), 100);
+
+-- Texts that are equal except for case, in any script.
+create function exact_key(value text) returns text language sql immutable strict parallel safe
+  return casefold(normalize(value, nfc) collate "pg_unicode_fast");
+
+-- The words of a name, without case and accents (combining marks of Latin, Greek, Cyrillic, Hebrew and Arabic, and strokes).
+create function name_words(name text) returns text[] language sql immutable strict parallel safe
+  return array_remove(regexp_split_to_array(
+    translate(
+      regexp_replace(
+        normalize(casefold(normalize(name, nfkd) collate "pg_unicode_fast"), nfkd),
+        '[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]',
+        '', 'g'),
+      'øłđħŧı', 'oldhti') collate "pg_unicode_fast",
+    '[^[:alnum:]]+'), '');
+
+-- Matches names in which each of these words is a prefix of some word. Words consist of letters and digits, so they need no
+-- escape.
+create function name_query(words text) returns tsquery language sql immutable strict parallel safe
+  return (select string_agg('''' || word || ''':*', ' & ')::tsquery from unnest(name_words(words)) as word);
+
+create table clients (
+  client_id           text collate "C" primary key,
+  client_type         text not null check (client_type in ('Retail', 'Corporate')),
+  first_name          text,
+  last_name           text,
+  company_name        text,
+  registration_number text,
+  email               text not null,
+  contact_number      text not null,
+  address             text,
+  ussd_phone_number   text collate "C",
+  ussd_status         text not null default 'inactive' check (ussd_status in ('active', 'inactive')),
+  external_id         text collate "C",
+  metadata            json, -- not jsonb: a replay answers the keys in the order in which they were sent
+  erased_at           timestamptz,
+  created_at          timestamptz not null,
+  updated_at          timestamptz not null,
+  check (client_type <> 'Retail' or (first_name is not null and last_name is not null and company_name is null and registration_number is null)),
+  check (client_type <> 'Corporate' or (company_name is not null and registration_number is not null and first_name is null
+    and last_name is null and ussd_phone_number is null and ussd_status = 'inactive')),
+  check (ussd_status = 'inactive' or ussd_phone_number is not null)
+);
+
+-- An active USSD phone belongs to one client.
+create unique index clients_active_ussd_phone on clients (ussd_phone_number) where ussd_status = 'active';
+create unique index clients_by_external_id on clients (external_id) where external_id is not null;
+-- One index per filter of a list, each ending in the order of the list: every page is a range of it.
+create index clients_list on clients (created_at, client_id);
+create index clients_by_type on clients (client_type, created_at, client_id);
+create index clients_by_ussd_phone on clients (ussd_phone_number, created_at, client_id) where ussd_phone_number is not null;
+create index clients_by_email on clients (exact_key(email), created_at, client_id);
+create index clients_by_registration_number on clients (exact_key(registration_number), created_at, client_id) where registration_number is not null;
+create index clients_by_name_words on clients using gin (array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))));
+-- For the search of the dashboard. Phone numbers are also found by their last digits, as people say them within their country.
+create index clients_by_name on clients (name_key(coalesce(company_name, first_name || ' ' || last_name)) text_pattern_ops);
+create index clients_by_last_name on clients (name_key(last_name || ' ' || first_name) text_pattern_ops) where last_name is not null;
+create index clients_by_contact_number on clients (contact_number);
+create index clients_by_contact_number_end on clients (reverse(contact_number) text_pattern_ops);
+create index clients_by_ussd_phone_end on clients (reverse(ussd_phone_number) text_pattern_ops) where ussd_phone_number is not null;
+
+create table accounts (
+  account_id     text collate "C" primary key,
+  client_id      text collate "C" not null references clients,
+  account_number text collate "C" not null constraint accounts_number unique,
+  account_type   text not null check (account_type in ('Savings', 'Checking', 'Current', 'Loan')),
+  currency       text not null check (currency ~ '^[A-Z]{3}$'),
+  -- The newest status that the ledger has reported, by its version. The ledger's own row decides postings.
+  status         text not null check (status in ('Active', 'Inactive', 'Frozen')),
+  status_version int not null default 0,
+  -- opening: the ledger has not answered yet. refused: it refused. Accounts in these states are never shown.
+  state          text not null default 'opening' check (state in ('opening', 'open', 'refused')),
+  external_id    text collate "C",
+  metadata       json,
+  created_at     timestamptz not null,
+  updated_at     timestamptz not null
+) with (fillfactor = 90);
+
+-- An account whose opening was refused does not keep its name from others.
+create unique index accounts_by_external_id on accounts (external_id) where external_id is not null and state <> 'refused';
+create index accounts_list on accounts (created_at, account_id) where state = 'open';
+create index accounts_by_client on accounts (client_id, created_at, account_id) where state = 'open';
+create index accounts_by_type on accounts (account_type, created_at, account_id) where state = 'open';
+create index accounts_by_status on accounts (status, created_at, account_id) where state = 'open';
+create index accounts_by_currency on accounts (currency, created_at, account_id) where state = 'open';
+
+-- One row per change of status that the ledger made. A no-op leaves none.
+create table status_transitions (
+  transition_id  text collate "C" primary key,
+  account_id     text collate "C" not null references accounts,
+  status_version int not null,
+  from_status    text not null,
+  to_status      text not null check (to_status <> from_status),
+  reason         text,
+  note           text,
+  actor          text not null,
+  created_at     timestamptz not null,
+  constraint status_transitions_version unique (account_id, status_version)
+);
+
+create table api_keys (
+  key_id       text collate "C" primary key,
+  -- The first key of a chain of rotations: the caller's identity, which rotation keeps.
+  family_id    text collate "C" not null,
+  name         text not null,
+  scopes       text[] not null check (cardinality(scopes) > 0),
+  environment  text not null check (environment in ('live', 'test')),
+  client_id    text collate "C" references clients,
+  -- HMAC-SHA-256 of the whole key. The key itself is not stored.
+  secret_hash  text not null unique check (secret_hash ~ '^[0-9a-f]{64}$'),
+  created_at   timestamptz not null,
+  created_by   text not null,
+  expires_at   timestamptz not null,
+  last_used_at timestamptz,
+  revoked_at   timestamptz,
+  rotated_from text collate "C" references api_keys,
+  version      int not null default 1
+);
+
+create index api_keys_list on api_keys (created_at, key_id);
+create index api_keys_by_client on api_keys (client_id, created_at, key_id) where client_id is not null;
+
+-- The inbox: one row per command, written in the transaction that does the work.
+create table commands (
+  command_id     text collate "C" primary key,
+  fingerprint    text,
+  -- The reply as it was sent; null while a saga is in progress.
+  reply          json,
+  -- The request that sent the command first. Its message may be delivered again after a crash, which is no repeat by the
+  -- caller (who, for an API key, would otherwise never be shown the secret).
+  correlation_id text,
+  created_at     timestamptz not null default clock_timestamp()
+) with (fillfactor = 80);
+
+-- A field of what a kept reply shows; null for a refusal, whose text may contain what Postgres cannot read (NUL).
+create function shown(reply json, field text) returns text language sql immutable parallel safe set search_path = pg_catalog
+  return case when left(reply::text, 11) in ('{"ok":true,', '{"ok": true') then reply -> 'data' ->> field end;
+
+-- The erasure of a client finds the replies that show the client, its accounts and API keys, and approvals.
+create index commands_by_client on commands (shown(reply, 'client_id')) where shown(reply, 'client_id') is not null;
+create index commands_by_approval on commands (shown(reply, 'approval_id')) where shown(reply, 'approval_id') is not null;
+
+-- Requests that wait for the reply to a command whose saga is in progress.
+create table waiting_replies (
+  command_id     text collate "C" not null,
+  correlation_id text not null,
+  topic          text not null,
+  "partition"    int not null,
+  replayed       boolean not null,
+  created_at     timestamptz not null default clock_timestamp(),
+  primary key (command_id, correlation_id)
+);
+
+-- Steps that have not been answered yet. The sweeper sends them again; the answer deletes them.
+create table saga_steps (
+  step_id         text collate "C" primary key, -- account_id, transition_id or approval_id: the correlation id of the reply
+  message         text not null,
+  account_id      text collate "C" not null,
+  payload         json not null,                -- the data of the message
+  context         json not null,                -- the MessageContext of the command that began it
+  detail          json not null,                -- what accounts needs when the reply arrives, and the message does not contain
+  attempts        int not null default 1,
+  next_attempt_at timestamptz not null,
+  created_at      timestamptz not null default clock_timestamp()
+) with (fillfactor = 70);
+
+create index saga_steps_due on saga_steps (next_attempt_at);
+
+-- Requests that need the approval of a second person. The service may update only the decision, and the database itself
+-- refuses a decision by the person who asked.
+create table approvals (
+  approval_id    text collate "C" primary key,
+  action         text not null,
+  summary        text not null,
+  request        json not null,
+  changes        json not null,
+  scopes         text[] not null, -- needed besides approvals:write to decide
+  command        json not null,   -- sent once it is approved
+  context        json not null,   -- the MessageContext of the request
+  requested_by   text not null,
+  requested_at   timestamptz not null,
+  expires_at     timestamptz not null,
+  status         text not null default 'Waiting' check (status in ('Waiting', 'Approved', 'Rejected', 'Expired')),
+  decided_by     text,
+  decided_at     timestamptz,
+  reason         text,
+  outcome        json,
+  key_claimed_at timestamptz,     -- when the secret of the key that it created was shown
+  constraint approvals_decided check ((status in ('Approved', 'Rejected')) = (decided_by is not null) and (decided_by is null) = (decided_at is null)),
+  constraint approvals_four_eyes check (decided_by <> requested_by),
+  constraint approvals_outcome check (outcome is null or status = 'Approved')
+) with (fillfactor = 80);
+
+create index approvals_list on approvals (requested_at, approval_id);
+create index approvals_by_status on approvals (status, requested_at, approval_id);
+create index approvals_by_requester on approvals (requested_by, requested_at, approval_id);
+create index approvals_due on approvals (expires_at) where status = 'Waiting';
+
+-- Notes of staff on a client or on one of its accounts. The service may only insert and read them; the erasure of the client
+-- replaces their text.
+create table notes (
+  note_id    text primary key,
+  client_id  text not null references clients,
+  account_id text references accounts,
+  note       text not null,
+  actor      text not null,
+  created_at timestamptz not null
+);
+
+create index notes_by_client on notes (client_id, created_at, note_id);
+create index notes_by_account on notes (account_id, created_at, note_id) where account_id is not null;
+
+-- Dead letters, and what was decided about them. Their bytes stay in the topic.
+create table dead_letters (
+  dead_letter_id   text collate "C" primary key,
+  topic            text not null, -- without the common prefix, as source_topic
+  "partition"      int not null,
+  "offset"         bigint not null,
+  source_topic     text not null,
+  source_partition int,
+  source_offset    bigint,
+  key              text,
+  code             text,
+  reason           text,
+  size_bytes       int not null,
+  message          text,
+  request_id       text,
+  -- The record's own time: a topic that was deleted and created again repeats offsets.
+  dead_at          timestamptz not null,
+  state            text not null default 'open' check (state in ('open', 'redriven', 'dropped')),
+  decided_by       text,
+  decided_at       timestamptz,
+  drop_reason      text,
+  constraint dead_letters_place unique (topic, "partition", "offset", dead_at),
+  constraint decided_by_someone check ((state = 'open') = (decided_by is null) and (state = 'open') = (decided_at is null))
+);
+
+create index dead_letters_list on dead_letters (dead_at, dead_letter_id);
+create index dead_letters_by_topic on dead_letters (topic, dead_at, dead_letter_id);
+create index dead_letters_by_state on dead_letters (state, dead_at, dead_letter_id);
+
+-- Who did what, for auditors. Written in the transaction that does the work, and never changed, except by erasure.
+create table audit (
+  audit_id    text collate "C" primary key,
+  created_at  timestamptz not null,
+  actor       text not null,
+  action      text not null,
+  resource_id text,
+  outcome     text not null,
+  request_id  text not null,
+  details     jsonb not null,
+  address     text,
+  salt        uuid default gen_random_uuid() -- see audit_digest
+);
+
+create index audit_list on audit (created_at, audit_id);
+create index audit_by_actor on audit (actor, created_at, audit_id);
+create index audit_by_action on audit (action, created_at, audit_id);
+create index audit_by_resource on audit (resource_id, created_at, audit_id) where resource_id is not null;
+create index audit_by_outcome on audit (outcome, created_at, audit_id) where outcome <> 'success';
+create index audit_by_request on audit (request_id, created_at, audit_id);
+
+-- Audit records are links of 16 chains: the hash of a link covers its record and the hash of the link before it, so that a
+-- record that was changed, removed or inserted afterwards is found (docs/decisions/0030-audit-records-are-chained.md). A
+-- transaction uses the chain of its connection, so that transactions on other connections seldom wait for it.
+create table audit_chain (
+  chain          int not null check (chain between 0 and 15),
+  sequence       bigint not null check (sequence > 0), -- without a gap within its chain
+  audit_id       text collate "C" not null,
+  hash           bytea not null,
+  details_digest bytea not null,
+  primary key (chain, sequence)
+);
+
+-- Every function sets its search_path, so that no temporary table of a caller can take the place of a table that it names.
+
+create function refuse_change() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
+begin
+  raise exception 'accounts.% is append-only: % is refused', tg_table_name, tg_op using errcode = 'restrict_violation';
+end $$;
+
+-- The only change of an audit record: an erasure replaces its details by the erasure's own id.
+create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
+begin
+  if to_jsonb(new) - '{details,salt}'::text[] = to_jsonb(old) - '{details,salt}'::text[] and new.salt is null
+    and new.details = jsonb_build_object('erased_by', new.details ->> 'erased_by') and new.details ->> 'erased_by' is not null then
+    return new;
+  end if;
+  raise exception 'accounts.audit is append-only: % is refused', tg_op using errcode = 'restrict_violation';
+end $$;
+
+create trigger audit_append_only before delete or truncate on audit for each statement execute function refuse_change();
+create trigger audit_erased_only before update on audit for each row execute function refuse_change_but_erasure();
+create trigger audit_chain_append_only before update or delete or truncate on audit_chain for each statement execute function refuse_change();
+alter table audit enable always trigger audit_append_only;
+alter table audit enable always trigger audit_erased_only;
+alter table audit_chain enable always trigger audit_chain_append_only;
+
+-- The chain hashes a digest of the details instead of the details, so that it can be checked after they have been erased. The
+-- salt is erased with them, so that the details cannot be guessed from the digest.
+create function audit_digest(salt uuid, details jsonb) returns bytea language sql immutable set search_path = pg_catalog
+  return sha256(convert_to(salt::text || details::text, 'UTF8'));
+
+-- services/accounts/audit/verify-audit.ts computes the same independently, so that a changed function is found, too.
+create function audit_hash(previous bytea, record audit, digest bytea) returns bytea language sql stable set search_path = pg_catalog
+  return sha256(previous || convert_to(jsonb_build_array(
+    record.audit_id, to_char(record.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), record.actor, record.action,
+    record.resource_id, record.outcome, record.request_id, encode(digest, 'hex'), record.address)::text, 'UTF8'));
+
+-- Runs as the owner: the service writes records, never links.
+create function link_audit() returns trigger language plpgsql security definer set search_path = accounts, pg_temp as $$
+declare
+  own      constant int := pg_backend_pid() % 16;
+  last     audit_chain;
+  link     bigint := 0;
+  previous bytea := '';
+  digest   bytea;
+  fresh    audit;
+begin
+  if not exists (select from new_records) then return null; end if;
+  -- Held until the commit: the next holder then sees this link, because it reads in a later statement.
+  perform pg_advisory_xact_lock(4711002, own);
+  select * into last from audit_chain where chain = own order by sequence desc limit 1;
+  if found then
+    link := last.sequence;
+    previous := last.hash;
+  end if;
+  for fresh in select * from new_records order by audit_id loop
+    link := link + 1;
+    digest := audit_digest(fresh.salt, fresh.details);
+    previous := audit_hash(previous, fresh, digest);
+    insert into audit_chain (chain, sequence, audit_id, hash, details_digest) values (own, link, fresh.audit_id, previous, digest);
+  end loop;
+  return null;
+end $$;
+
+create trigger audit_linked after insert on audit referencing new table as new_records for each statement execute function link_audit();
+alter table audit enable always trigger audit_linked;
+
+-- The fields of a request without the texts that a caller wrote.
+create function without_texts(fields jsonb) returns jsonb language sql immutable set search_path = pg_catalog
+  return (select coalesce(jsonb_object_agg(key, case when key in ('description', 'reference', 'reason', 'note', 'name', 'external_id') and jsonb_typeof(value) = 'string'
+    then to_jsonb('(erased)'::text) when key = 'metadata' and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}' else value end), '{}'::jsonb) from jsonb_each(fields));
+
+-- Erases the personal data of a client in columns that the service's role may never change; runs as the owner. An approval
+-- that is still Waiting is left: it must be sent as it was asked for, and expires within a day.
+create function erase_records(client text, erasure text, out audit_records int, out approvals int, out kept_replies int, out status_notes int)
+language plpgsql security definer set search_path = accounts, pg_temp as $$
+declare
+  written_notes int;
+  own   text[] := array(select account_id from accounts.accounts a where a.client_id = client);
+  named text[] := array(select '%' || id || '%' from unnest(own || client) as id);
+begin
+  if not exists (select from clients c where c.client_id = client and c.erased_at is not null) then
+    raise exception 'client % is not erased', client using errcode = 'restrict_violation';
+  end if;
+  update audit set details = jsonb_build_object('erased_by', erasure), salt = null
+    where resource_id = client and details <> '{}' and not details ? 'erased_by' and action <> 'erase_client';
+  get diagnostics audit_records = row_count;
+  update status_transitions set note = '(erased)' where account_id = any(own) and note <> '(erased)';
+  get diagnostics status_notes = row_count;
+  update notes set note = '(erased)' where client_id = client and note <> '(erased)';
+  get diagnostics written_notes = row_count;
+  status_notes := status_notes + written_notes;
+  with erased as (
+    update accounts.approvals set
+        request = jsonb_set(request::jsonb, '{body}', without_texts(request::jsonb -> 'body')),
+        command = jsonb_set(command::jsonb, '{data}', without_texts(command::jsonb -> 'data')),
+        changes = (select coalesce(jsonb_agg(case when change ->> 'field' in ('description', 'reference', 'reason', 'note', 'name')
+            then jsonb_build_object('field', change -> 'field', 'before', case when change ->> 'before' is not null then '(erased)' end,
+              'after', case when change ->> 'after' is not null then '(erased)' end) else change end), '[]') from jsonb_array_elements(changes::jsonb) as change),
+        reason = case when reason is not null then '(erased)' end,
+        outcome = case when outcome -> 'data' is not null then jsonb_set(outcome::jsonb, '{data}', without_texts((outcome -> 'data')::jsonb)) else outcome::jsonb end
+      where (status in ('Rejected', 'Expired') or outcome is not null) and (command::text || changes::text) like any(named)
+        and (without_texts((request -> 'body')::jsonb) <> (request -> 'body')::jsonb or reason <> '(erased)')
+      returning approval_id, request, changes
+  ), replied as (
+    update commands c set reply = jsonb_set(c.reply::jsonb, '{data}', (c.reply -> 'data')::jsonb || jsonb_build_object('request', e.request, 'changes', e.changes)
+        || case when c.reply -> 'data' ->> 'reason' is null then '{}' else '{"reason": "(erased)"}' end::jsonb
+        || case when c.reply -> 'data' -> 'outcome' -> 'data' is null then '{}'
+             else jsonb_build_object('outcome', jsonb_set((c.reply -> 'data' -> 'outcome')::jsonb, '{data}', without_texts((c.reply -> 'data' -> 'outcome' -> 'data')::jsonb))) end)
+      from erased e where shown(c.reply, 'approval_id') = e.approval_id and shown(c.reply, 'approval_id') is not null
+      returning c.command_id
+  )
+  select (select count(*) from erased), (select count(*) from replied) into approvals, kept_replies;
+  update accounts.accounts set external_id = null, metadata = null where client_id = client and (external_id is not null or metadata is not null);
+  update api_keys set name = '(erased)' where client_id = client and name <> '(erased)';
+end $$;
+revoke all on function erase_records(text, text) from public;

@@ -1,0 +1,296 @@
+-- The ledger's schema as of version 0.2. Ids are stored as their 128 bits, without the prefix. The outbox is in
+-- libs/postgres/outbox/outbox.sql; what the service's role may do is in schema.ts.
+
+-- The part of an id that must be unique: the last byte is a routing hint (docs/decisions/0003-ids-carry-their-bucket.md).
+create function id_key(id uuid) returns bytea language sql immutable strict parallel safe
+  return substring(uuid_send(id) from 1 for 15);
+
+-- Ledger accounts: those of customers, and the slots of Teller and Vault. A posting locks the rows of its accounts.
+create table accounts (
+  account_id      uuid primary key,
+  account_number  text not null unique,
+  client_id       uuid,
+  account_type    text not null check (account_type in ('Savings', 'Checking', 'Current', 'Loan', 'Teller', 'Vault')),
+  -- Virtual: a stored column would be computed again for every row that a posting updates.
+  class           text generated always as (case when account_type in ('Loan', 'Teller', 'Vault') then 'asset' else 'liability' end) virtual,
+  currency        text not null,
+  status          text not null check (status in ('Active', 'Inactive', 'Frozen')),
+  status_version  int not null default 1,
+  balance_minor   bigint not null default 0,
+  last_sequence   bigint not null default 0,
+  -- The sum of the account's Active holds, so that a posting need not read them.
+  held_minor      bigint not null default 0,
+  hold_expires_at timestamptz(3), -- the earliest expiry of an Active hold, or a time before it; null without holds
+  hold_version    bigint not null default 0,
+  created_at      timestamptz not null,
+  constraint system_accounts_have_no_client check ((client_id is null) = (account_type in ('Teller', 'Vault'))),
+  constraint customer_balance_not_negative check (balance_minor >= 0 or account_type in ('Teller', 'Vault')),
+  constraint customer_balance_limit check (balance_minor <= 999999999999999 or account_type in ('Teller', 'Vault')),
+  constraint customer_balance_covers_holds check (
+    (held_minor = 0 and hold_expires_at is null)
+    or (held_minor > 0 and hold_expires_at is not null and balance_minor >= held_minor and account_type in ('Savings', 'Checking', 'Current')))
+) with (fillfactor = 60); -- room for updates in place: no index contains a column that a posting changes
+
+create index accounts_client on accounts (client_id) where client_id is not null;
+create index accounts_system on accounts (account_type, currency) where client_id is null;
+
+-- A transaction is a business operation on one account. The row whose id is the command's id is the idempotency record.
+create table transactions (
+  transaction_id          uuid not null,
+  operation_id            uuid not null,
+  account_id              uuid not null, -- no foreign key: the refusal of an unknown account is recorded, too
+  counterparty_account_id uuid,
+  transaction_type        text not null check (transaction_type in ('Deposit', 'Withdrawal', 'Transfer', 'Loan Payment')),
+  direction               text not null check (direction in ('debit', 'credit')),
+  amount_minor            bigint check (amount_minor > 0),
+  amount_text             text, -- the amount as it was sent, where it cannot be stored in minor units
+  currency                text,
+  description             text,
+  reference               text,
+  status                  text not null check (status in ('Completed', 'Failed')),
+  failure_code            text,
+  failure_message         text,
+  reverses_transaction_id uuid,
+  idempotency_key         text,
+  fingerprint             uuid,
+  actor                   text not null,
+  request_id              text not null,
+  created_at              timestamptz(3) not null,
+  external_id             text,
+  metadata                json, -- not jsonb: a replay answers the keys in the order in which they were sent
+  hold_id                 uuid,
+  batch_id                uuid, -- no index: the ids of a batch's items are derived from the batch's id
+  constraint completed_or_why_not check ((status = 'Failed') = (failure_code is not null)),
+  constraint completed_has_amount check (status = 'Failed' or (amount_minor is not null and currency is not null))
+);
+
+create unique index transactions_id_key on transactions (id_key(transaction_id));
+create index transactions_by_account on transactions (account_id, created_at, transaction_id);
+create index transactions_by_time on transactions (created_at, transaction_id);
+create index transactions_by_reference on transactions (reference, created_at, transaction_id) where reference is not null;
+create index transactions_by_external_id on transactions (external_id, created_at, transaction_id) where external_id is not null;
+-- Keys are compared for equality only, and a key has few rows: a hash index is a third of the size of a B-tree.
+create index transactions_by_idempotency_key on transactions using hash (idempotency_key) where idempotency_key is not null;
+create index transactions_failed on transactions (created_at, transaction_id) where status = 'Failed';
+create unique index transactions_reversed_once on transactions (id_key(reverses_transaction_id)) where reverses_transaction_id is not null and status = 'Completed';
+
+-- Double entry. balance_after and sequence are those of the account; created_at is the booking time.
+create table entries (
+  account_id          uuid not null, -- no foreign key, which would be looked up per row: refuse_wrong_entries checks it per statement
+  sequence            bigint not null check (sequence > 0),
+  operation_id        uuid not null,
+  transaction_id      uuid not null,
+  direction           text not null check (direction in ('debit', 'credit')),
+  side                text not null check (side in ('DR', 'CR')),
+  amount_minor        bigint not null check (amount_minor > 0),
+  currency            text not null,
+  balance_after_minor bigint not null,
+  created_at          timestamptz(3) not null,
+  primary key (account_id, sequence)
+);
+
+-- Money of an account that is reserved for a later capture.
+create table holds (
+  hold_id        uuid primary key,
+  account_id     uuid not null, -- no foreign key, which would be looked up for each account that a posting updates
+  amount_minor   bigint not null check (amount_minor > 0),
+  captured_minor bigint not null check (captured_minor between 0 and amount_minor),
+  currency       text not null,
+  status         text not null check (status in ('Active', 'Captured', 'Released', 'Expired')),
+  description    text,
+  reference      text,
+  actor          text not null,
+  request_id     text not null,
+  external_id    text,
+  metadata       json,
+  expires_at     timestamptz(3) not null,
+  created_at     timestamptz(3) not null,
+  updated_at     timestamptz(3) not null,
+  constraint active_holds_hold_something check (status <> 'Active' or captured_minor < amount_minor)
+);
+
+create index holds_by_account on holds (account_id, created_at, hold_id);
+create index holds_active on holds (account_id) where status = 'Active';
+create index holds_to_expire on holds (expires_at) where status = 'Active';
+
+-- Commands that record no transaction (an opening, a change of status, a hold), with their replies as sent.
+create table commands (
+  command_id  uuid primary key,
+  name        text not null,
+  fingerprint uuid,
+  outcome     json not null,
+  created_at  timestamptz not null default now()
+);
+
+-- Postings that were dead-lettered. Nothing has been decided about them, and their callers may have been answered 202, so
+-- their ids are not unknown. The row remains after the command has been redriven: the transaction then counts.
+create table dead_lettered_commands (
+  command_id uuid primary key,
+  created_at timestamptz not null default clock_timestamp()
+);
+
+-- Results of checks of the books, one row per check.
+create table verifications (
+  verification_id uuid primary key,
+  requested_by    text not null,
+  started_at      timestamptz not null default clock_timestamp(),
+  ended_at        timestamptz,
+  -- The rules that do not hold, with rows that violate them; null while the check runs, and where it was interrupted.
+  findings        json,
+  constraint found_at_the_end check (findings is null or ended_at is not null)
+);
+
+create index verifications_by_time on verifications (started_at);
+
+-- Audit records that have not been sent to accounts yet (audit/audit-sender.ts). They are not in the outbox, where events of
+-- money would wait behind them.
+create table audit_outbox (
+  audit_id text primary key,
+  record   text not null
+);
+
+-- The rows of a batch, one parameter per table. Their attributes are those of services/ledger/rows.ts, in the same order.
+create type transaction_row as (
+  transaction_id uuid, operation_id uuid, account_id uuid, counterparty_account_id uuid, transaction_type text, direction text, amount_minor bigint, amount_text text,
+  currency text, description text, reference text, status text, failure_code text, failure_message text, reverses_transaction_id uuid, idempotency_key text,
+  fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid
+);
+create type written_entry as (
+  account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz
+);
+create type moved_account as (account_id uuid, balance_minor bigint, last_sequence bigint);
+create type held_account as (account_id uuid, balance_minor bigint, last_sequence bigint, held_minor bigint, hold_expires_at timestamptz, hold_version bigint);
+create type written_hold as (
+  hold_id uuid, account_id uuid, amount_minor bigint, captured_minor bigint, currency text, status text, description text, reference text, actor text, request_id text,
+  external_id text, metadata json, expires_at timestamptz, created_at timestamptz, updated_at timestamptz
+);
+
+-- Every function sets its search_path, so that no temporary table of a caller can take the place of a table that it names.
+
+create function refuse_change() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+begin
+  raise exception 'ledger.% is append-only: % is refused', tg_table_name, tg_op using errcode = 'restrict_violation';
+end $$;
+
+-- The only change of a transaction: the erasure of a client replaces its caller's texts
+-- (docs/decisions/0046-an-erasure-replaces-texts.md). Amounts, accounts, statuses and times never change.
+create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+begin
+  if to_jsonb(new) - '{description,reference,external_id,metadata,idempotency_key}'::text[]
+      = to_jsonb(old) - '{description,reference,external_id,metadata,idempotency_key}'::text[]
+    and (new.description is not distinct from old.description or new.description = '(erased)')
+    and (new.reference is not distinct from old.reference or new.reference = '(erased)')
+    and (new.external_id is not distinct from old.external_id or new.external_id = '(erased)')
+    and (new.metadata::text is not distinct from old.metadata::text or new.metadata::text = '{"erased":"(erased)"}')
+    and (new.idempotency_key is not distinct from old.idempotency_key or new.idempotency_key is null) then
+    return new;
+  end if;
+  raise exception 'ledger.transactions is append-only: % is refused', tg_op using errcode = 'restrict_violation';
+end $$;
+
+create trigger entries_append_only before update or delete or truncate on entries for each statement execute function refuse_change();
+create trigger transactions_append_only before delete or truncate on transactions for each statement execute function refuse_change();
+create trigger transactions_erased_only before update on transactions for each row execute function refuse_change_but_erasure();
+alter table entries enable always trigger entries_append_only;
+alter table transactions enable always trigger transactions_append_only;
+alter table transactions enable always trigger transactions_erased_only;
+
+-- Checks the entries of a statement as a whole, at its end. Operations balance per currency (all entries of an operation are
+-- written by one statement), sides follow the class of the account, and the balance and the sequence of each account are
+-- those of its newest entry.
+create function refuse_wrong_entries() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+declare
+  wrong uuid;
+begin
+  select operation_id into wrong
+    from new_entries group by operation_id, currency
+    having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0 limit 1;
+  if found then
+    raise exception 'operation % does not balance', wrong using errcode = 'check_violation', constraint = 'entries_balance';
+  end if;
+  select e.account_id into wrong
+    from new_entries e left join accounts a using (account_id)
+    where a.account_id is null or a.currency <> e.currency or e.sequence > a.last_sequence
+      or (e.sequence = a.last_sequence and e.balance_after_minor <> a.balance_minor)
+      or (e.side = 'CR') <> ((a.class = 'liability') = (e.direction = 'credit'))
+    limit 1;
+  if found then
+    raise exception 'entries of account % contradict the account', wrong using errcode = 'check_violation', constraint = 'entries_follow_account';
+  end if;
+  return null;
+end $$;
+
+create trigger entries_balance after insert on entries referencing new table as new_entries
+  for each statement execute function refuse_wrong_entries();
+alter table entries enable always trigger entries_balance;
+
+-- Replaces the texts of those of these transactions that are of the account, or of its counterparty in the same operation.
+-- The service's role may update no transaction: this function runs as the owner, for an account that is Inactive and empty.
+create function erase_texts(erased uuid, ids uuid[]) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
+declare
+  changed int;
+begin
+  if not exists (select from accounts where account_id = erased and client_id is not null and status = 'Inactive' and balance_minor = 0) then
+    raise exception 'account % is in use', erased using errcode = 'restrict_violation';
+  end if;
+  update transactions set
+      description = case when description is not null then '(erased)' end,
+      reference = case when reference is not null then '(erased)' end,
+      external_id = case when external_id is not null then '(erased)' end,
+      metadata = case when metadata is not null then '{"erased":"(erased)"}'::json end,
+      idempotency_key = null
+    where id_key(transaction_id) = any(array(select id_key(id) from unnest(ids) as id)) and (account_id = erased or counterparty_account_id = erased)
+      and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}'
+        or idempotency_key is not null);
+  get diagnostics changed = row_count;
+  return changed;
+end $$;
+revoke all on function erase_texts(uuid, uuid[]) from public;
+
+-- Replaces the texts of an account's holds when its client is erased.
+create function erase_hold_texts(erased uuid) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
+declare
+  changed int;
+begin
+  if not exists (select from accounts where account_id = erased and client_id is not null and status = 'Inactive' and balance_minor = 0) then
+    raise exception 'account % is in use', erased using errcode = 'restrict_violation';
+  end if;
+  update holds set
+      description = case when description is not null then '(erased)' end,
+      reference = case when reference is not null then '(erased)' end,
+      external_id = case when external_id is not null then '(erased)' end,
+      metadata = case when metadata is not null then '{"erased":"(erased)"}'::json end
+    where account_id = erased
+      and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}');
+  get diagnostics changed = row_count;
+  return changed;
+end $$;
+revoke all on function erase_hold_texts(uuid) from public;
+
+-- The views are part of the contract, for read-only SQL. They only ever gain columns.
+create view v_accounts as
+  select 'acc_' || replace(account_id::text, '-', '') as account_id, account_number, account_type, class, currency, status,
+    'cli_' || replace(client_id::text, '-', '') as client_id, balance_minor, last_sequence, created_at, held_minor
+  from accounts;
+
+create view v_entries as
+  select 'ent_' || replace(account_id::text, '-', '') || '-' || sequence as entry_id,
+    'opr_' || replace(operation_id::text, '-', '') as operation_id, 'txn_' || replace(transaction_id::text, '-', '') as transaction_id,
+    'acc_' || replace(account_id::text, '-', '') as account_id, sequence, direction, side, amount_minor, currency, balance_after_minor, created_at
+  from entries;
+
+-- Without the refusals that are no part of an account's history (isListed in services/ledger/domain/records.ts).
+create view v_transactions as
+  select 'txn_' || replace(transaction_id::text, '-', '') as transaction_id, 'opr_' || replace(operation_id::text, '-', '') as operation_id,
+    'acc_' || replace(account_id::text, '-', '') as account_id, 'acc_' || replace(counterparty_account_id::text, '-', '') as counterparty_account_id,
+    case when transaction_type in ('Transfer', 'Loan Payment') then 'trf_' || replace(operation_id::text, '-', '') end as transfer_id,
+    transaction_type, direction, amount_minor, currency, description, reference, status, failure_code,
+    'txn_' || replace(reverses_transaction_id::text, '-', '') as reverses_transaction_id, idempotency_key, actor, request_id, created_at,
+    external_id, metadata, 'hld_' || replace(hold_id::text, '-', '') as hold_id, 'bat_' || replace(batch_id::text, '-', '') as batch_id
+  from transactions
+  where failure_code is null or failure_code not in ('account_not_found', 'invalid_amount_precision', 'amount_too_large');
+
+create view v_holds as
+  select 'hld_' || replace(hold_id::text, '-', '') as hold_id, 'acc_' || replace(account_id::text, '-', '') as account_id, amount_minor, captured_minor, currency, status,
+    description, reference, actor, request_id, expires_at, created_at, updated_at, external_id, metadata
+  from holds;
