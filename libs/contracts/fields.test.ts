@@ -44,6 +44,13 @@ describe('bodies', () => {
     });
   });
 
+  it('take every character of an e-mail address that RFC 5322 allows without quotes', () => {
+    for (const email of ["o'neil+tag@ex-ample.co.uk", 'a!#$%&*/=?^_`{|}~b@x.io', 'sales&support@bank.co.ke'])
+      expect(bodies.createClient.parse({ ...retail, email })).toMatchObject({ email });
+    for (const email of ['.a@b.co', 'a.@b.co', 'a..b@b.co', 'a(b)@c.de', 'a"b"@c.de', 'a,b@c.de', 'a@b_c.de'])
+      expect(problems(bodies.createClient, { ...retail, email })).toEqual(['email: validation_failed']);
+  });
+
   it('name every violation at once', () => {
     expect(
       problems(bodies.createClient, { ...retail, first_name: '', email: 'x', company_name: 'y', ussd_status: 'on' }),

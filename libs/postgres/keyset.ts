@@ -1,5 +1,5 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { violationsRefusal } from '#libs/contracts/errors.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { Pool } from './pool.ts';
 
@@ -115,7 +115,7 @@ export function cutPage<Row, Item>(
 
 export const invalidCursor: ReplyBody = {
   ok: false,
-  refusal: refusal('invalid_cursor', 'the cursor is not one of this list'),
+  refusal: violationsRefusal([{ field: 'cursor', code: 'invalid_cursor', message: 'cursor is not one of this list' }]),
 };
 
 /** Returns the reply to a list query. */

@@ -116,7 +116,9 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
         cursor.slice(0, -2),
         cursor.replace(/./, (c) => (c === 'A' ? 'B' : 'A')),
       ])
-        expectError(await api.get(url(`cursor=${bad}`)), 400, 'invalid_cursor');
+        expect(expectError(await api.get(url(`cursor=${bad}`)), 400, 'invalid_cursor').errors).toEqual([
+          { field: 'cursor', code: 'invalid_cursor', message: expect.any(String) },
+        ]);
     });
   },
 );

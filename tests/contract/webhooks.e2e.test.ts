@@ -97,7 +97,8 @@ describe('GET /events', () => {
       field: 'types',
       message: expect.stringMatching(/transaction\.completed.*transfer\.completed.*account\.opened/) as string,
     });
-    expectError(await api.get('/events?after=nonsense'), 400, 'invalid_cursor');
+    const unread = expectError(await api.get('/events?after=nonsense'), 400, 'invalid_cursor');
+    expect(unread.errors).toMatchObject([{ field: 'after', code: 'invalid_cursor' }]);
     expectError(await api.get('/events?cursor=x'), 400, 'unknown_parameter');
     expectError(await api.get('/events?limit=501'), 400, 'validation_failed');
   });

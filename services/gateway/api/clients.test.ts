@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
-import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
+import { ids, ok, refused, samples, testApp, useTestCaller } from '../test/test-app.ts';
 
 /** The contract: versions of clients, and what a caller bound to one of them may not change. */
 const start = useTestCaller();
@@ -107,4 +107,29 @@ test('an account number is given with accounts:import alone, and fits the type',
     expect((await call('POST', '/accounts', { ...opening, account_type, account_number })).status).toBe(503);
     expect(JSON.parse(String(sent.at(-1)?.value))).toMatchObject({ account_number });
   }
+});
+
+test('DEFAULT_CALLING_CODE makes national numbers international in POST, PATCH, filter and search', async () => {
+  const { app, sent, keyHeader } = await testApp(() => ok(samples.client), { callingCode: '254' });
+  const creation = {
+    client_type: 'Retail',
+    first_name: 'x',
+    last_name: 'y',
+    email: 'a@b.cc',
+    contact_number: '0700 000 001',
+    ussd_phone_number: '0700 000 001',
+  };
+  const headers = keyHeader();
+  await app.inject({ method: 'POST', url: '/clients', headers, payload: creation });
+  await app.inject({ method: 'PATCH', url: path, headers, payload: { ussd_phone_number: '0700000001' } });
+  await app.inject({ method: 'GET', url: '/clients?ussd_phone=0700000001', headers });
+  await app.inject({ method: 'GET', url: '/clients/ussd/search?ussd_phone=0700-000-001', headers });
+  await app.close();
+  const international = '+254700000001';
+  expect(sent.map(({ value }) => JSON.parse(String(value)) as unknown)).toMatchObject([
+    { client: { contact_number: international, ussd_phone_number: international } },
+    { changes: { ussd_phone_number: international } },
+    { ussd_phone: international },
+    { ussd_phone: international },
+  ]);
 });

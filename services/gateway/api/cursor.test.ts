@@ -13,7 +13,11 @@ const isRefused = (name: string, text: string): boolean => {
     cursors.read(name, text);
     return false;
   } catch (error) {
-    return error instanceof Refused && error.refusal.code === 'invalid_cursor';
+    return (
+      error instanceof Refused &&
+      error.refusal.errors?.[0]?.field === 'cursor' &&
+      error.refusal.code === 'invalid_cursor'
+    );
   }
 };
 

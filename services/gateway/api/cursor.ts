@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { Position } from '#libs/contracts/messages.ts';
 import { position } from '#libs/contracts/messages.ts';
-import { refuse } from '../http/errors.ts';
+import { refuseViolations } from '../http/errors.ts';
 
 /**
  * Opaque positions in lists. A cursor is signed together with its list (endpoint, path, filters, order), so
@@ -14,6 +14,7 @@ export interface Cursors {
   read(list: string, cursor: string): Position;
 }
 
+const notOurs = 'cursor is not one of this list with these filters';
 const signatureBytes = 16;
 const written = z.tuple([z.string(), z.string()]);
 
@@ -41,7 +42,7 @@ export function createCursors(secrets: () => { first: string; all: readonly stri
         timingSafeEqual(bytes.subarray(0, signatureBytes), sign(secret, list, place));
       const ours =
         bytes.length > signatureBytes && bytes.toString('base64url') === cursor && secrets().all.some(isSignedBy);
-      if (!ours) throw refuse('invalid_cursor', 'the cursor is not one of this list with these filters');
+      if (!ours) throw refuseViolations([{ field: 'cursor', code: 'invalid_cursor', message: notOurs }]);
       const [at, id] = written.parse(JSON.parse(place));
       return position.parse({ at, id });
     },

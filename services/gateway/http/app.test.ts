@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 
@@ -63,6 +64,8 @@ describe('authentication comes first', () => {
     });
     expect([response.statusCode, response.body]).toEqual([204, '']);
     expect(response.headers['access-control-allow-origin']).toBe('*');
+    const allowed = String(response.headers['access-control-allow-methods']).split(', ');
+    expect(allowed).toEqual(expect.arrayContaining(Object.values(endpoints).map(({ method }) => method)));
     const refused = await app.inject({ method: 'GET', url: '/', headers: { origin: 'https://a.example' } });
     expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([401, '*']);
   });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { compile as compileTrust } from '@fastify/proxy-addr';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { fastify } from 'fastify';
@@ -122,6 +123,10 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     onCut: () => deps.metrics.connectionCut(),
   });
   app.server.on('request', rememberLatest);
+  // Without a listener Node would close the connection of a CONNECT without an answer.
+  app.server.on('connect', (_request, socket) =>
+    answerClientError(deps.logger, new Error('CONNECT'), socket as Socket),
+  );
   // For an unknown Expect, Node would respond with 417 and an empty body, before authentication.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   if (deps.tracing) traceRequests(app, deps.tracing);

@@ -41,6 +41,7 @@ function parse(answer: string) {
 test.each([
   ['no HTTP at all', 'hello\r\n\r\n', 400, 'validation_failed'],
   ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'validation_failed'],
+  ['a request for a tunnel', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'validation_failed'],
   ['a malformed header', 'GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n', 400, 'validation_failed'],
   ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\0b\r\n\r\n', 400, 'validation_failed'],
   [

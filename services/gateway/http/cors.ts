@@ -14,7 +14,7 @@ export interface Cors {
 const exposed =
   'ETag, Link, Location, X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, WWW-Authenticate';
 const preflight = {
-  'access-control-allow-methods': 'GET, HEAD, POST, PATCH',
+  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
   'access-control-allow-headers':
     'Authorization, X-Api-Key, Content-Type, Idempotency-Key, If-Match, X-Request-Id, Traceparent',
   'access-control-max-age': '600',

@@ -191,7 +191,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   malformed_json: ['the body is not JSON'],
   unknown_field: violation('foo', 'unknown_field', 'is not a known field'),
   unknown_parameter: violation('foo', 'unknown_parameter', 'is not a known parameter'),
-  invalid_cursor: ['the cursor is not one of this list with these filters'],
+  invalid_cursor: violation('cursor', 'invalid_cursor', 'is not one of this list with these filters'),
   invalid_amount: violation('amount', 'invalid_amount', 'must be greater than 0'),
   invalid_amount_precision: violation('amount', 'invalid_amount_precision', 'has more decimal places than USD has'),
   amount_too_large: violation('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),

@@ -1,5 +1,5 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { violationsRefusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { typesOf } from '#libs/contracts/webhooks.ts';
@@ -37,7 +37,10 @@ function placeOf(cursor: string): Place | undefined {
     : { position: BigInt(Number.parseInt(position, 36)), issuedS: Number.parseInt(issued, 36) };
 }
 
-const invalid = (message: string): ReplyBody => ({ ok: false, refusal: refusal('invalid_cursor', message) });
+const invalid = (message: string): ReplyBody => ({
+  ok: false,
+  refusal: violationsRefusal([{ field: 'after', code: 'invalid_cursor', message }]),
+});
 
 /**
  * Returns the events after a position. Head and events are read from one snapshot that contains all positions
@@ -53,7 +56,7 @@ export async function listEvents(
   if (!place || place.position > BigInt(Number.MAX_SAFE_INTEGER)) return invalid('after is not a cursor of this list');
   const agedS = issuedS - place.issuedS;
   if (retentionDays !== -1 && agedS > retentionDays * 86_400)
-    return invalid('the cursor is older than the events that are kept: begin without after');
+    return invalid('after is older than the events that are kept: begin without it');
   return transaction(
     pool,
     async (client) => {
