@@ -251,9 +251,9 @@ describe('Accounts: status transitions', () => {
     expect(new Set(rows.map(({ transition_id }) => transition_id)).size).toBe(6);
   });
 
-  it('the same status is a no-op that records nothing', async () => {
-    const account = await api.newAccount();
-    expect((await change(account.account_id, { status: 'Active' })).data()).toMatchObject({ status: 'Active' });
+  it.each(['Active', 'Inactive', 'Frozen'])('the same status, %s, is a no-op that records nothing', async (status) => {
+    const account = await api.newAccount({ status });
+    expect((await change(account.account_id, { status, reason: 'other' })).data()).toEqual(account);
     expect(await history(account.account_id)).toEqual([]);
   });
 
