@@ -93,7 +93,7 @@ test('a schema can be described', () => {
   expect(described).toContainEqual({
     name: 'TOPIC_PREFIX',
     type: 'text',
-    description: 'Put before every topic and group name',
+    description: 'Prefix of every topic and group name',
     required: false,
     default: '',
     secret: false,

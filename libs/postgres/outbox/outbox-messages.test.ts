@@ -1,10 +1,8 @@
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ByteWriter } from '#libs/kafka/patched/byte-writer.ts';
-import { writeContent } from '#libs/kafka/patched/record.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { headersOf, messageOf, packEvents, unpackEvents } from './outbox-messages.ts';
+import { messageOf, packEvents, unpackEvents } from './outbox-messages.ts';
 
 const text = fc.string({ unit: 'binary' });
 const name = text.filter((each) => !/^(ce_|content-type)|^__proto__$/.test(each));
@@ -80,28 +78,6 @@ test('a batch that does not mention a text is not looked into', () => {
   const events = [one, { ...one, key: null, payload: null }];
   expect(unpackEvents(packEvents(events), 'acc_1')).toEqual(events);
   expect(unpackEvents(packEvents(events), 'acc_2')).toEqual([]);
-});
-
-test('what version 0.2 wrote is read', () => {
-  fc.assert(
-    fc.property(fc.array(event), (events) => {
-      const writer = new ByteWriter();
-      writer.int8(1);
-      for (const each of events) {
-        const content = new ByteWriter(1);
-        writeContent(content, { key: each.key, value: each.payload, headers: headersOf(each, 'ledger') });
-        const bytes = content.take();
-        writer.string(each.topic);
-        writer.int32(each.partition ?? -1);
-        writer.int32(bytes.length);
-        writer.raw(bytes);
-      }
-      expect(events.length === 0 || unpackEvents(zstdCompressSync(writer.take()))).toEqual(
-        events.length === 0 || events,
-      );
-    }),
-    { numRuns: 300 },
-  );
 });
 
 test('postings of one batch take a tenth of their size', () => {
