@@ -94,6 +94,7 @@ export function holdOf(row: HoldState): HoldState {
  * statement started.
  */
 export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
+  if (ids.length === 0) return [];
   const { rows } = await client.query<TransactionRow>({
     name: 'read_transactions',
     text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
@@ -104,6 +105,7 @@ export async function readTransactions(client: Queries, ids: string[]): Promise<
 
 /** Maps the reversed ones among `ids` to their reversals. */
 export async function readReversals(client: Queries, ids: string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map();
   const { rows } = await client.query<{ original: string; reversal: string }>({
     name: 'read_reversals',
     text: `select reverses_transaction_id as original, transaction_id as reversal from transactions

@@ -7,6 +7,7 @@ export interface PlantedBug {
 
 const engine = 'services/ledger/batch/engine.ts';
 const relay = 'libs/postgres/outbox/relay.ts';
+const batchBooks = 'services/ledger/batch/books.ts';
 const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
 /** So that the write of a batch can begin a transaction of its own. */
@@ -53,7 +54,7 @@ export const bugs: PlantedBug[] = [
       {
         file: engine,
         find: 'const outcome = await transaction(pool, (client) => runOnce(client, commands, slot));',
-        replace: `const early = await readTransactions(pool, commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)])));
+        replace: `const early = await readTransactions(pool, commands.filter(isPosting).map(recordId));
       const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, early));`,
       },
       {
@@ -69,11 +70,19 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'async function openBooks(client: Queries, commands: Command[], slot: number)',
-        replace:
-          'async function openBooks(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])',
+        find: "import { isPosting, openBooks } from './books.ts';",
+        replace: "import { readTransactions } from '../rows.ts';\nimport { isPosting, openBooks } from './books.ts';",
       },
-      { file: engine, find: 'known.length === 0 ? [] : await readTransactions(client, known);', replace: 'early;' },
+      {
+        file: batchBooks,
+        find: 'function openBooks(client: Queries, commands: Command[], slot: number)',
+        replace: 'function openBooks(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])',
+      },
+      {
+        file: batchBooks,
+        find: 'const repeated = await readTransactions(client, known);',
+        replace: 'const repeated = early;',
+      },
     ],
     tests: 'services/ledger/batch',
   },
@@ -192,9 +201,9 @@ export const bugs: PlantedBug[] = [
     edits: [
       {
         file: 'services/ledger/queries/queries.ts',
-        find: '/** Balance and status of the accounts that exist among these',
+        find: '/** Returns balance and status of the customer accounts among these ids. */',
         replace:
-          "const cache = new Map<string, MessageResult<'get_ledger_accounts'>>();\n\n/** Balance and status of the accounts that exist among these",
+          "const cache = new Map<string, MessageResult<'get_ledger_accounts'>>();\n\n/** Returns balance and status of the customer accounts among these ids. */",
       },
       {
         file: 'services/ledger/queries/queries.ts',

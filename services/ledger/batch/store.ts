@@ -43,6 +43,7 @@ export async function lockSystemAccounts(
   currencies: string[],
   slot: number,
 ): Promise<Map<string, AccountState>> {
+  if (cashAccounts.length + currencies.length === 0) return new Map();
   const { rows } = await client.query<AccountState>({
     name: 'lock_system_accounts',
     text: `select ${accountColumns} from accounts where account_number = any(array(
@@ -94,6 +95,7 @@ export async function readOutcomes(
   client: Queries,
   ids: string[],
 ): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+  if (ids.length === 0) return new Map();
   const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
     'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
     [uuidArray(ids)],
@@ -108,6 +110,7 @@ export async function readOutcomes(
 
 /** Returns which of these account numbers are taken. */
 export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
+  if (numbers.length === 0) return new Set();
   const { rows } = await client.query<{ account_number: string }>(
     'select account_number from accounts where account_number = any($1::text[])',
     [textArray(numbers)],

@@ -1,0 +1,143 @@
+import { commandKey, idKey } from '#libs/contracts/ids.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
+import type { Books, Command, SingleCommand } from '../domain/decision.ts';
+import { recordId } from '../domain/posting.ts';
+import type { AccountState, TransactionRecord } from '../domain/records.ts';
+import { readReversals, readTransactions } from '../rows.ts';
+import { accountsOfHolds, openHolds } from './hold-books.ts';
+import {
+  createSystemAccounts,
+  lockAccounts,
+  lockSystemAccounts,
+  look,
+  readOutcomes,
+  readTakenNumbers,
+} from './store.ts';
+
+/** What the commands of a batch name, collected before anything is locked. */
+interface Named {
+  singles: SingleCommand[];
+  /** Hold → its account. */
+  holdAccounts: Map<string, string>;
+  /** The transactions that reversals name. */
+  originals: TransactionRecord[];
+}
+
+/**
+ * Locks the accounts that the commands may post to, and returns the state that they are decided on. Every
+ * statement that reads which commands are known starts after the locks are held.
+ */
+export async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
+  const named = await readNamed(client, commands);
+  const { singles, originals, holdAccounts } = named;
+  const cash = cashAccounts(named);
+  // These statements are sent together and executed one after the other. Each statement after the locks starts
+  // when they are held and therefore sees what their previous holders committed.
+  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
+    lockAccounts(client, touchedAccounts(named)),
+    lockSystemAccounts(client, cash, currenciesOf(named), slot),
+    look(client, singles.filter(isPosting).map(recordId)),
+    readReversals(client, reversedBy(singles)),
+    readOutcomes(
+      client,
+      commands
+        .filter(({ name }) => name !== 'create_transaction' && name !== 'create_transfer')
+        .map(({ context }) => commandKey(context.message_id)),
+    ),
+    readTakenNumbers(
+      client,
+      singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : [])),
+    ),
+  ]);
+  const repeated = await readTransactions(client, known);
+  const accounts = new Map(customers.map((account) => [account.account_id, account]));
+  const currencies = new Set([...currenciesOf(named), ...cash.flatMap((id) => accounts.get(id)?.currency ?? [])]);
+  await addMissingSlots(client, slots, currencies, slot);
+  const books: Books = {
+    accounts,
+    moved: new Set(),
+    takenNumbers,
+    system: (kind, currency) => slotOf(slots, kind, currency, slot),
+    transactions: new Map([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record])),
+    reversals,
+    outcomes,
+    holds: new Map(),
+    changedHolds: new Set(),
+    reheld: new Set(),
+    expired: [],
+    now,
+  };
+  await openHolds(client, books, [...holdAccounts.keys()]);
+  return books;
+}
+
+async function readNamed(client: Queries, commands: Command[]): Promise<Named> {
+  const singles = commands.flatMap((command) =>
+    command.name === 'create_batch' ? command.items.map((item) => item.command) : command,
+  );
+  const holdAccounts = await accountsOfHolds(client, singles);
+  return { singles, holdAccounts, originals: await readTransactions(client, reversedBy(singles)) };
+}
+
+type Posting = Extract<SingleCommand, { name: 'create_transaction' | 'create_transfer' | 'reverse_transaction' }>;
+
+export function isPosting(command: Command): command is Posting {
+  const { name } = command;
+  return name === 'create_transaction' || name === 'create_transfer' || name === 'reverse_transaction';
+}
+
+function reversedBy(commands: SingleCommand[]): string[] {
+  return commands.flatMap((c) => (c.name === 'reverse_transaction' ? [c.data.reverses_transaction_id] : []));
+}
+
+/**
+ * Returns the ids of all accounts that the batch may post to. A reversal of a transaction that is decided in
+ * the same batch needs no further accounts.
+ */
+function touchedAccounts({ singles, originals, holdAccounts }: Named): string[] {
+  const ids = new Set<string>(holdAccounts.values());
+  for (const { name, data } of singles) {
+    if (name === 'create_transfer') ids.add(data.from_account_id).add(data.to_account_id);
+    else if (name === 'capture_hold') data.to_account_id !== null && ids.add(data.to_account_id);
+    else if (name !== 'reverse_transaction' && name !== 'release_hold') ids.add(data.account_id);
+  }
+  for (const original of originals) {
+    ids.add(original.account_id);
+    if (original.counterparty_account_id !== null) ids.add(original.counterparty_account_id);
+  }
+  return [...ids];
+}
+
+/** Returns the accounts on which the batch may move cash. Their currencies are known once they are locked. */
+function cashAccounts({ singles, holdAccounts }: Named): string[] {
+  return singles.flatMap(({ name, data }) => {
+    if (name === 'create_transaction') return [data.account_id];
+    return name === 'capture_hold' && data.to_account_id === null ? (holdAccounts.get(data.hold_id) ?? []) : [];
+  });
+}
+
+/** Returns the currencies of openings and reversals, which may move cash. */
+function currenciesOf({ singles, originals }: Named): string[] {
+  const opened = singles.flatMap(({ name, data }) => (name === 'open_ledger_account' ? data.currency : []));
+  return [...new Set([...opened, ...originals.flatMap(({ currency }) => currency ?? [])])];
+}
+
+/** Creates and locks this writer's slots of Teller and Vault in the currencies that it uses for the first time. */
+async function addMissingSlots(
+  client: Queries,
+  slots: Map<string, AccountState>,
+  currencies: Set<string>,
+  slot: number,
+): Promise<void> {
+  const missing = [...currencies].filter((currency) => !slots.has(systemAccountNumber('Vault', currency, slot)));
+  if (missing.length === 0) return;
+  await createSystemAccounts(client, missing, slot);
+  for (const [number, account] of await lockSystemAccounts(client, [], missing, slot)) slots.set(number, account);
+}
+
+function slotOf(slots: Map<string, AccountState>, kind: SystemKind, currency: string, slot: number): AccountState {
+  const account = slots.get(systemAccountNumber(kind, currency, slot));
+  if (account === undefined) throw new Error(`the slot of ${kind} ${currency} is not locked`);
+  return account;
+}
