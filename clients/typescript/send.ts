@@ -139,7 +139,10 @@ function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, at
   // Refused with nothing done: anything may be sent again. Else a PATCH, which has no key, could
   // undo what others did meanwhile.
   const mayRepeat =
-    status === 429 || status === 503 || (method !== 'PATCH' && method !== 'DELETE' && (status === 0 || status === 504));
+    status === 408 ||
+    status === 429 ||
+    status === 503 ||
+    (method !== 'PATCH' && method !== 'DELETE' && (status === 0 || status === 504));
   if (!mayRepeat) return undefined;
   const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);
   return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);

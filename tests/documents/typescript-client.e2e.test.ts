@@ -139,6 +139,17 @@ describe('a call is done once', () => {
     expect((await api.all('/clients')).length).toBe(before + 2);
   });
 
+  it('sends a request again with the same key after 408, when the bank did not receive the whole of it in time', async () => {
+    proxy.truncate();
+    const options = { baseUrl: proxy.url, apiKey: world.bank.api_key, attemptTimeoutMs: 40_000 };
+    const booking = createBank(options).createTransaction(deposit(11));
+    const refused = await failure(createBank({ ...options, attempts: 1 }).createTransaction(deposit(11.5)));
+    expect(refused).toMatchObject({ status: 408, code: 'request_timeout' });
+    proxy.open();
+    expect(await booking).toMatchObject({ status: 'Completed', amount: 11 });
+    expect([await booked(11), await booked(11.5)]).toEqual([1, 0]);
+  });
+
   it('ends with its signal, while it waits too', async () => {
     proxy.cut();
     const stop = new AbortController();

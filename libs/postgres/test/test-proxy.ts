@@ -8,15 +8,18 @@ export interface TestProxy {
   cut(): void;
   /** Swallows what the server answers from now on (connections stay open); open() ends it for new connections. */
   silence(): void;
+  /** Holds back the end of the next request on each connection; open() ends it for new connections. */
+  truncate(): void;
   open(): void;
   close(): void;
 }
 
-/** For tests: a TCP proxy before a server, that can cut connections or swallow the answers. */
+/** For tests: a TCP proxy before a server, that can cut connections, swallow the answers or hold back the end of a request. */
 export async function createTestProxy(target: string): Promise<TestProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<Socket>();
-  let state: 'open' | 'cut' | 'silent' = 'open';
+  const truncated = new WeakSet<Socket>();
+  let state: 'open' | 'cut' | 'silent' | 'truncating' = 'open';
   const server = createServer((client) => {
     if (state === 'cut') return void client.destroy();
     const upstream = connect(Number(port), hostname);
@@ -25,7 +28,11 @@ export async function createTestProxy(target: string): Promise<TestProxy> {
       [upstream, client],
     ] as const) {
       pairs.add(from);
-      from.on('data', (data) => void (state === 'silent' && from === upstream ? undefined : to.write(data)));
+      from.on('data', (data) => {
+        if ((state === 'silent' && from === upstream) || truncated.has(from)) return;
+        if (state === 'truncating' && from === client) truncated.add(client);
+        to.write(truncated.has(from) ? data.subarray(0, -1) : data);
+      });
       from.on('error', () => undefined);
       from.on('close', () => {
         pairs.delete(from);
@@ -45,6 +52,9 @@ export async function createTestProxy(target: string): Promise<TestProxy> {
     },
     silence() {
       state = 'silent';
+    },
+    truncate() {
+      state = 'truncating';
     },
     open() {
       state = 'open';
