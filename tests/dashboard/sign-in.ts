@@ -66,6 +66,7 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
           'Books',
           'Operations',
           'API keys',
+          'Webhooks',
           'Audit',
         ],
       ],
