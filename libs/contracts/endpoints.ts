@@ -230,7 +230,7 @@ export const endpoints = {
     result: noteSchema,
     shape: 'one',
     success: 201,
-    message: 'add_note',
+    message: 'add_client_note',
     errors: ['client_not_found', 'client_erased', ...writeErrors],
   },
   list_client_notes: {
@@ -350,7 +350,7 @@ export const endpoints = {
     result: noteSchema,
     shape: 'one',
     success: 201,
-    message: 'add_note',
+    message: 'add_account_note',
     errors: ['account_not_found', 'client_erased', ...writeErrors],
   },
   list_account_notes: {

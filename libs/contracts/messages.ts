@@ -197,10 +197,10 @@ export const messages = {
     }),
     accountSchema,
   ),
-  /** On an account, else on a client. */
-  add_note: command(
+  add_client_note: command('accounts.commands', z.object({ note_id: id, client_id: id, note: z.string() }), noteSchema),
+  add_account_note: command(
     'accounts.commands',
-    z.object({ note_id: id, client_id: id.optional(), account_id: id.optional(), note: z.string() }),
+    z.object({ note_id: id, account_id: id, note: z.string() }),
     noteSchema,
   ),
   create_api_key: command('accounts.commands', keyData, apiKeySchema),

@@ -194,9 +194,12 @@ describe('GET /clients', () => {
 });
 
 describe('notes', () => {
-  const add = (on: object, note: string, context = {}) => {
+  const add = (on: { client_id: string } | { account_id: string }, note: string, context = {}) => {
     const note_id = newId('note');
-    return bank.send('add_note', { note_id, ...on, note }, { message_id: note_id, subject: note_id, ...context });
+    const headers = { message_id: note_id, subject: note_id, ...context };
+    return 'account_id' in on
+      ? bank.send('add_account_note', { note_id, ...on, note }, headers)
+      : bank.send('add_client_note', { note_id, ...on, note }, headers);
   };
   const notesOn = async (on: object) =>
     ((await bank.send('list_notes', { limit: 10, order: 'desc', ...on })) as { data: { items: Note[] } }).data.items;
@@ -212,7 +215,9 @@ describe('notes', () => {
     await add({ account_id }, 'of the account');
     expect((await notesOn({ client_id })).map(({ note }) => note)).toEqual(['secret second', 'first']);
     expect(await notesOn({ account_id })).toMatchObject([{ client_id, account_id, note: 'of the account' }]);
-    const { rows } = await bank.owner.query("select details::text from audit where action = 'add_note'");
+    const { rows } = await bank.owner.query(
+      "select details::text from audit where action in ('add_client_note', 'add_account_note')",
+    );
     expect(rows.length).toBeGreaterThanOrEqual(3);
     expect(JSON.stringify([rows, await outboxOf(bank.pool, client_id)])).not.toContain('secret second');
     await expect(bank.pool.query("update notes set note = 'x'")).rejects.toThrow('permission denied');
@@ -224,7 +229,11 @@ describe('notes', () => {
     const note_id = newId('note');
     for (const replayed of [undefined, true])
       expect(
-        await bank.send('add_note', { note_id, client_id, note: 'once' }, { message_id: note_id, fingerprint: 'a' }),
+        await bank.send(
+          'add_client_note',
+          { note_id, client_id, note: 'once' },
+          { message_id: note_id, fingerprint: 'a' },
+        ),
       ).toMatchObject({ ok: true, ...(replayed && { replayed }) });
     expect(await notesOn({ client_id })).toHaveLength(1);
     const missing = { client: newId('client'), account: newId('account') };

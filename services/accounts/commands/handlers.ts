@@ -18,7 +18,8 @@ import { changeAccountStatuses } from '../sagas/status.ts';
 export const commandHandlers = {
   update_client: updateClient,
   erase_client: eraseClient,
-  add_note: addNote,
+  add_client_note: addNote,
+  add_account_note: addNote,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,

@@ -93,11 +93,10 @@ describe('an erasure', () => {
     await bank.handleCommands([creation]);
     await bank.send('update_client', { client_id, changes: { address: '8 Nowhere' } });
     const account_id = await inactiveAccount(client_id, { external_id: 'Zuleika-2', metadata: { dog: 'of Zuleika' } });
-    for (const [note_id, on] of [
-      [newId('note'), { client_id }],
-      [newId('note'), { account_id }],
-    ] as const)
-      await bank.send('add_note', { note_id, ...on, note: 'Zuleika moves' }, { message_id: note_id });
+    const [noteOnClient, noteOnAccount] = [newId('note'), newId('note')];
+    const note = 'Zuleika moves';
+    await bank.send('add_client_note', { note_id: noteOnClient, client_id, note }, { message_id: noteOnClient });
+    await bank.send('add_account_note', { note_id: noteOnAccount, account_id, note }, { message_id: noteOnAccount });
     // As the read of a member of staff leaves it, and as a changed name would.
     const record = {
       audit_id: newId('audit'),

@@ -10,13 +10,13 @@ import { done, refused } from '../outcome.ts';
 import { findAccounts } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 
-/** Notes of staff on clients and accounts. What one says stands in no event and in no audit record. */
+/** Notes of staff on clients and accounts. Their text is in no event and no audit record. */
 
 export const noteColumns = 'note_id, client_id, account_id, note, actor, created_at';
 
 export const notForBound = refusal('insufficient_scope', 'credentials bound to one client have no notes');
 
-type Subject = Pick<MessageData<'list_notes'>, 'client_id' | 'account_id'>;
+type Subject = { client_id?: string | undefined; account_id?: string | undefined };
 
 /** The client that a note is about; undefined where the account is unknown. */
 async function clientIdOf(db: Queries, { client_id, account_id }: Subject): Promise<string | undefined> {
@@ -31,9 +31,13 @@ export async function missingSubject(db: Queries, subject: Subject): Promise<Ref
   return rowCount === 0 ? clientNotFound(clientId) : undefined;
 }
 
-export async function addNote({ client, context }: Work, data: MessageData<'add_note'>): Promise<Outcome> {
+export async function addNote(
+  { client, context }: Work,
+  data: MessageData<'add_client_note'> | MessageData<'add_account_note'>,
+): Promise<Outcome> {
   if (context.bound_client_id !== undefined) return refused(notForBound);
-  const { note_id, account_id = null, note } = data;
+  const { note_id, note } = data;
+  const account_id = 'account_id' in data ? data.account_id : null;
   const client_id = await clientIdOf(client, data);
   if (client_id === undefined) return refused(accountNotFound(account_id ?? ''));
   const gone = refusedFor(client_id, (await clientStates(client, [client_id])).get(client_id));

@@ -183,19 +183,19 @@ const accountPlanners = {
 };
 
 const notePlanners = {
-  add_client_note: (input: Input<Body<typeof bodies.addNote>>) => noteOn('client', input),
-  add_account_note: (input: Input<Body<typeof bodies.addNote>>) => noteOn('account', input),
+  add_client_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_client_note'> {
+    const client_id = knownForm('client', params['client_id']);
+    const note_id = idOf('note', bits);
+    const data = { note_id, client_id, note: body.note };
+    return { name: 'add_client_note', id: note_id, key: client_id, data, resource: { note_id } };
+  },
+  add_account_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_account_note'> {
+    const account_id = knownForm('account', params['account_id']);
+    const note_id = idOf('note', bits);
+    const data = { note_id, account_id, note: body.note };
+    return { name: 'add_account_note', id: note_id, key: account_id, data, resource: { note_id } };
+  },
 };
-
-function noteOn(
-  kind: 'client' | 'account',
-  { params, body, bits }: Input<Body<typeof bodies.addNote>>,
-): Plan<'add_note'> {
-  const key = knownForm(kind, params[`${kind}_id`]);
-  const note_id = idOf('note', bits);
-  const data = { note_id, [`${kind}_id`]: key, note: body.note };
-  return { name: 'add_note', id: note_id, key, data, resource: { note_id } };
-}
 
 const moneyPlanners = {
   create_transaction({ body, bits }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {
