@@ -22,6 +22,7 @@ const others: Record<string, string> = {
   sign_out: 'Sign out',
   export: 'Take a file',
   authenticate: 'Show who one is',
+  disable_webhook: 'Disable a webhook',
 };
 
 /** What was done, as people say it. */

@@ -85,7 +85,7 @@ async function webhookPage(webhook: Webhook, deliveries: Html, visit: Visit): Pr
   const { webhook_id, client_id, created_by } = webhook;
   return html`${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Load this page again to see the answer.</p>`}
 ${facts([
-  ['Receiver', html`<span class="long">${webhook.url}</span>`],
+  ['Receiver', webhook.url],
   ['Status', statusOf(webhook.status)],
   ['Event types', eventTypes(webhook)],
   ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
