@@ -24,15 +24,15 @@ const consoleLogger: Logger = {
 };
 
 /**
- * A member of a consumer group of a bank's events: at least once, in order per account. It connects
- * nothing before start().
+ * A member of a consumer group for a bank's events: at least once, in order per account. It does not
+ * connect before start().
  */
 export function createConsumer(options: ConsumerOptions): BankConsumer {
   const { groupId, logger = consoleLogger, sessionTimeoutMs = 6_000, handlerLimitMs = 60_000 } = options;
   if (Object.keys(options.handlers).length === 0)
     throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
   addCodecs(kafkajs);
-  // A client of its own: consumers of one group must not share one, for kafkajs keeps their offsets there.
+  // A separate client: consumers of one group must not share one, because kafkajs keeps their offsets in it.
   const kafka = new kafkajs.Kafka({
     logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 3_000,
@@ -123,7 +123,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       try {
         return await redrive(kafka, groupId, letters, handle);
       } finally {
-        // Without start() nobody will stop it.
+        // Without start() there will be no stop().
         if (running === undefined) await letters.close();
       }
     },

@@ -3,20 +3,20 @@ import type { Origin } from './event.ts';
 
 /** A message that was dead-lettered. */
 export interface Letter extends Origin {
-  /** The topic that it went to. */
+  /** The topic that it was published to. */
   deadLetterTopic: string;
   error: Error;
 }
 
-/** As long as events are kept unless the bank says otherwise (EVENTS_RETENTION_DAYS). */
+/** The default retention of the bank's events (EVENTS_RETENTION_DAYS). */
 const retentionMs = 400 * 24 * 3_600_000;
-/** An event of the largest size, with why in its headers. */
+/** An event of the maximum size, with the reason in its headers. */
 const maxMessageBytes = 5 * 1024 * 1024;
 const reasonPrefix = 'kafka_dlt-';
 
 /**
- * The dead letters of a group: one topic with one partition, so that they stay in their order. Key,
- * value and headers are byte for byte those of the event, and why is in headers of Spring Kafka's
+ * The dead letters of a group: one topic with one partition, so that they stay in order. Key, value,
+ * and headers are byte for byte those of the event; the reason is in headers with Spring Kafka's
  * names and encodings (DeadLetterPublishingRecoverer).
  */
 export class DeadLetters {
@@ -31,7 +31,7 @@ export class DeadLetters {
     this.topic = topic;
   }
 
-  /** Resolves when all replicas in sync have it; rejects when that is not known, and then it may be there twice. */
+  /** Resolves when all in-sync replicas have it. Rejects if that is unknown; it may then be published twice. */
   async put(origin: Origin, error: Error): Promise<Letter> {
     this.#producer ??= this.#connect().catch((failure: unknown) => {
       this.#producer = undefined;
@@ -51,13 +51,13 @@ export class DeadLetters {
     await producer?.disconnect();
   }
 
-  /** Makes the topic where it is missing. */
+  /** Creates the topic if it is missing. */
   async #connect(): Promise<Producer> {
     const admin = this.#kafka.admin();
     await admin.connect();
     try {
-      // Brokers may not know a new topic for a moment after it was made: the producer waits for it,
-      // kafkajs' administration fails.
+      // Brokers may not know a new topic immediately after its creation: the producer waits for it,
+      // but kafkajs's admin client fails.
       if (!(await admin.listTopics()).includes(this.topic))
         await admin.createTopics({
           waitForLeaders: false,
@@ -96,7 +96,7 @@ export class DeadLetters {
   }
 }
 
-/** The event of a dead letter, and where it was read; undefined for what is none. */
+/** The event of a dead letter, and where it was read; undefined if the message is not a dead letter. */
 export function originOf({ message }: Pick<Origin, 'message'>): Origin | undefined {
   const headers = message.headers ?? {};
   const reason = (name: string) => headers[reasonPrefix + name];

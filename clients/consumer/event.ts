@@ -1,10 +1,10 @@
 import type { KafkaMessage } from 'kafkajs';
 import { type EventData, type EventType, events } from '../../libs/contracts/events.ts';
 
-/** Events for downstream systems; what keeps the gateways' API keys is none of them. */
+/** Events for downstream systems; states of the gateways' API keys are not among them. */
 export type BankEventType = Exclude<EventType, 'corebanking.api_key.v1'>;
 
-/** Where an event was read, and the message as it was. */
+/** Where an event was read, and the original message. */
 export interface Origin {
   topic: string;
   partition: number;
@@ -13,28 +13,28 @@ export interface Origin {
 }
 
 interface EventHead {
-  /** ce_id: the same whenever this event is delivered again. */
+  /** ce_id: the same for every delivery of this event. */
   id: string;
   source: string;
-  /** What it is about: the message's key. */
+  /** The message's key. */
   subject: string;
   /** When it happened, ISO 8601 UTC. */
   time: string;
-  /** It was a dead letter, and comes out of its place in the sequence of its account. */
+  /** It was a dead letter, and is delivered out of order in the sequence of its account. */
   redriven: boolean;
   origin: Origin;
 }
 
 /**
- * An event of a type that the contract has. `data` holds what the contract names; fields that were
- * added since are left out.
+ * An event of a type in the contract. `data` contains the fields of the contract; fields added later
+ * are omitted.
  */
 export interface BankEvent<T extends BankEventType> extends EventHead {
   type: T;
   data: EventData<T>;
 }
 
-/** An event of any other type, its JSON as it came. */
+/** An event of any other type, with its JSON unchanged. */
 export interface OtherEvent extends EventHead {
   type: string;
   data: unknown;
@@ -42,7 +42,7 @@ export interface OtherEvent extends EventHead {
 
 export type Handlers = { [T in BankEventType]?: (event: BankEvent<T>) => Promise<void> | void };
 
-/** The events that carry the gap-free sequence of their account. */
+/** The events that contain the gap-free sequence of their account. */
 export type SequencedEvent = BankEvent<'corebanking.transaction.completed.v1'>;
 
 /** Events of one account that were never delivered: sequences `from` to `to`. */
@@ -52,7 +52,7 @@ export interface Gap {
   to: number;
 }
 
-/** Messages that the topic no longer had when this group came to read them: offsets `from` to `to` of the partition. */
+/** Messages that the topic had deleted before this group read them: offsets `from` to `to` of the partition. */
 export interface Loss {
   topic: string;
   partition: number;
@@ -60,14 +60,14 @@ export interface Loss {
   to: bigint;
 }
 
-/** Thrown by a handler: this event can never be handled. It is set aside as a dead letter, and the next one comes. */
+/** Thrown by a handler if this event can never be handled. It becomes a dead letter, and the next event is handled. */
 export class DeadLetter extends Error {
   override name = 'DeadLetter';
 }
 
 /**
- * A message that is no event of the contract: no CloudEvents headers, no JSON, or not its type's
- * schema. Never retried.
+ * A message that is not an event of the contract: without CloudEvents headers, not JSON, or not
+ * valid for its type's schema. Never retried.
  */
 export class InvalidEventError extends Error {
   override name = 'InvalidEventError';
@@ -105,7 +105,7 @@ export function readOther(head: EventHead & { type: string }): OtherEvent {
   return { ...head, data: readJson(head.origin.message.value) };
 }
 
-/** Reads the data by the contract's schema; fields that it does not know are accepted. Throws an InvalidEventError. */
+/** Validates the data with the contract's schema, which accepts unknown fields. Throws an InvalidEventError. */
 export function readEvent<T extends BankEventType>(head: EventHead, type: T): BankEvent<T> {
   const parsed = events[type].data.safeParse(readJson(head.origin.message.value));
   if (!parsed.success) throw new InvalidEventError(`not ${type}: ${parsed.error.message}`, { cause: parsed.error });
@@ -125,7 +125,7 @@ export function isSequenced(event: { type: string }): event is SequencedEvent {
   return event.type === 'corebanking.transaction.completed.v1';
 }
 
-/** The handled type of which `type` is a newer major version; undefined when it is none. */
+/** The handled type whose newer major version is `type`, if there is one. */
 export function olderVersion(type: string, handlers: Handlers): BankEventType | undefined {
   const [name, version] = splitVersion(type);
   return (Object.keys(handlers) as BankEventType[]).find((handled) => {

@@ -1,4 +1,4 @@
-/** The package `@core-banking/consumer`: what is exported here is its interface. */
+/** The package `@core-banking/consumer`: these exports are its interface. */
 export { createConsumer } from './consumer.ts';
 export type { Letter } from './dead-letter.ts';
 export type { BankEvent, BankEventType, Gap, Handlers, Loss, OtherEvent, SequencedEvent } from './event.ts';

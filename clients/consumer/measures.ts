@@ -1,6 +1,6 @@
-/** What a consumer says of itself in numbers. */
+/** Metrics of a consumer. */
 
-/** A partition that is still at one event. */
+/** A partition that is stopped at one event. */
 export interface Standing {
   topic: string;
   partition: number;
@@ -9,20 +9,20 @@ export interface Standing {
   since: string;
   /** How often its handler has failed. */
   failures: number;
-  /** Its handler has not returned; else it is tried again after a pause. */
+  /** Its handler has not returned; otherwise it is retried after a pause. */
   isRunning: boolean;
-  /** Of the last failure. */
+  /** The message of the last failure. */
   error?: string;
 }
 
 /** Counted since the start of the process. */
 export interface Counts {
   handled: number;
-  /** Handlers that threw, each time. */
+  /** Calls of handlers that threw. */
   failures: number;
-  /** Events that had come before. */
+  /** Events that had been delivered before. */
   repeats: number;
-  /** Events that an account's sequence says were never delivered. */
+  /** Events that were never delivered, according to their account's sequence. */
   missing: number;
   /** Messages that the topic deleted before this group had read them. */
   lost: number;
@@ -37,7 +37,7 @@ export function noCounts(): Counts {
   return { handled: 0, failures: 0, repeats: 0, missing: 0, lost: 0, dead_letters: 0 };
 }
 
-/** In the text format of Prometheus. */
+/** The metrics in Prometheus's text format. */
 export function prometheusText({ partitions, ...counts }: ConsumerMetrics): string {
   const lines = Object.entries(counts).flatMap(([name, value]) => [
     `# TYPE bank_consumer_${name}_total counter`,

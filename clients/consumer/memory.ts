@@ -25,7 +25,7 @@ class Recent<V> {
   }
 }
 
-/** What is known of one partition's events: which were handled, and how far each account is. */
+/** What is known of one partition's events: which were handled, and the last sequence of each account. */
 export class Memory {
   readonly #store: NonNullable<ConsumerOptions['store']>;
   readonly #ids: Recent<true>;
@@ -37,12 +37,12 @@ export class Memory {
     this.#sequences = new Recent(memory);
   }
 
-  /** Of what is redriven memory knows only that it was set aside. */
+  /** The memory knows of a redriven event only that it became a dead letter. */
   async isHandled(id: string, isRedriven: boolean): Promise<boolean> {
     return (isRedriven ? undefined : this.#ids.get(id)) ?? (await this.#store.isHandled?.(id)) ?? false;
   }
 
-  /** Whether the event was there before, or what is missing before it. Of an account never seen nothing is known. */
+  /** Whether the event is a repeat, or which events are missing before it. A new account has no known sequence. */
   async place({ data }: SequencedEvent): Promise<'next' | 'repeat' | Gap> {
     const { account_id } = data.transaction;
     const last = this.#sequences.get(account_id) ?? (await this.#store.lastSequence?.(account_id));
@@ -55,17 +55,17 @@ export class Memory {
     this.#ids.set(id, true);
   }
 
-  /** It need not come again, though it was not handled: a dead letter. */
+  /** The event became a dead letter: it is not delivered again although it was not handled. */
   setAside({ id }: { id: string }): void {
     this.#ids.set(id, true);
   }
 
-  /** From here on somebody else may have read on: nothing is known of the accounts any more. */
+  /** Another member may have continued the partition: the accounts' sequences are unknown from now on. */
   forgetPlaces(): void {
     this.#sequences.clear();
   }
 
-  /** Its account is as far as this event. */
+  /** Records this event's sequence as its account's last one. */
   passed({ data }: SequencedEvent): void {
     this.#sequences.set(data.transaction.account_id, data.sequence);
   }

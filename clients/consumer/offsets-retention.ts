@@ -3,10 +3,9 @@ import { type BankEventType, topicsOf } from './event.ts';
 import type { Settings } from './partition.ts';
 
 /**
- * Brokers forget the offsets of a group that nobody was a member of for
- * `offsets.retention.minutes`, a week unless told otherwise; topics of events are kept longer. Such
- * a group would begin anew, at the oldest event or, with `fromBeginning: false`, behind the newest.
- * Says so where the brokers may be asked.
+ * Brokers delete the offsets of a group that has had no member for `offsets.retention.minutes`, by
+ * default a week; topics of events are kept longer. Such a group would start again, at the oldest
+ * event or, with `fromBeginning: false`, after the newest. Warns if the brokers may be queried.
  */
 export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefix, logger }: Settings): Promise<void> {
   const admin = kafka.admin();

@@ -4,114 +4,113 @@ import type { Gap, Handlers, Loss, OtherEvent, SequencedEvent } from './event.ts
 import type { ConsumerMetrics, Standing } from './measures.ts';
 import type { Redriven } from './redrive.ts';
 
-/** Where the consumer says what happens to it; pino and console have this shape. */
+/** The consumer's logger; pino and console have this interface. */
 export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
 export interface ConsumerOptions {
-  /** How to reach the brokers, as kafkajs takes it; at least `brokers`. */
+  /** kafkajs's configuration; at least `brokers`. */
   kafka: KafkaConfig;
   groupId: string;
-  /** TOPIC_PREFIX of the bank. Default none. */
+  /** The bank's TOPIC_PREFIX. Default: none. */
   topicPrefix?: string;
   /**
-   * What to do with an event, by type; the topics of these types are read. The next event of the
-   * same partition, and so of the same account, waits until it has resolved. When it throws, it is
-   * called again, for as long as it takes (see `retry`); when it throws a DeadLetter, the event is
-   * set aside and the next one comes.
+   * A handler by event type; the topics of these types are read. The next event of the same
+   * partition, and so of the same account, waits until the handler has resolved. If it throws, it is
+   * called again for as long as necessary (see `retry`); if it throws a DeadLetter, the event becomes
+   * a dead letter and the next one is handled.
    */
   handlers: Handlers;
-  /** Gets the events on these topics that have no handler; without it they are skipped. */
+  /** Handles events on these topics that have no handler; by default they are skipped. */
   otherwise?(event: OtherEvent): Promise<void> | void;
   /**
-   * Where a group begins that has read nothing yet. Default true: at the oldest event kept; false:
-   * behind the newest.
+   * Where a new group starts. Default true: at the oldest event; false: after the newest.
    */
   fromBeginning?: boolean;
   /**
-   * Events that were published before this moment, by the broker's clock, are left out: the group begins
-   * with the first one of each partition from then on. A group that has read further goes on where it was,
-   * so that the option may stay when the process restarts. To read a period again, take a new `groupId`.
+   * Skips events published before this time, by the broker's clock: the group starts with the first later
+   * event of each partition. A group that has read further continues from there, so the option may remain
+   * set when the process restarts. To read a period again, use a new `groupId`.
    */
   from?: Date;
-  /** Partitions that are handled at the same time. Default 1; order is kept by partition, whatever the number. */
+  /** Number of partitions handled concurrently. Default 1. Each partition is handled in order. */
   parallelism?: number;
-  /** Pauses before an event is tried again: they double from 200 ms to 10 s. Meanwhile the other partitions go on. */
+  /** Pauses before a retry; they double from 200 ms to 10 s. Other partitions continue meanwhile. */
   retry?: { firstPauseMs?: number; maxPauseMs?: number };
-  /** After so long with one event, in a handler that hangs or by trying again, health() says so. Default a minute. */
+  /** If one event takes longer, because its handler hangs or is retried, health() reports it. Default: one minute. */
   handlerLimitMs?: number;
-  /** Takes this group's dead letters; made where it is missing. Default `<groupId>.DLT`. */
+  /** Topic of this group's dead letters; created if it is missing. Default: `<groupId>.DLT`. */
   deadLetterTopic?: string;
-  /** What is remembered of a partition: ids of events, and accounts with their sequences. Default 10,000 of each. */
+  /** Number of event ids, and of accounts with their sequences, kept in memory per partition. Default: 10,000 each. */
   memory?: number;
-  /** What your own database knows of events that were handled; without it, memory alone. */
+  /** Handled events recorded in your own database; by default only memory is used. */
   store?: {
     /**
-     * The account's last sequence there; 0: none, so the first must be 1; undefined: not known.
-     * Asked when memory does not know the account.
+     * The account's last sequence; 0 if there is none, so that the first must be 1; undefined if it
+     * is unknown. Called if memory does not contain the account.
      */
     lastSequence?(accountId: string): Promise<number | undefined>;
     /** Whether the event with this ce_id was handled. */
     isHandled?(id: string): Promise<boolean>;
-    /** Called when its handler has resolved. */
+    /** Called after the handler has resolved. */
     markHandled?(id: string): Promise<void>;
   };
   /**
-   * Called before the handler of the event behind the gap; when it throws, both are tried again.
+   * Called before the handler of the event after the gap; if it throws, both are retried.
    * Default: a warning.
    */
   onGap?(gap: Gap, event: SequencedEvent): Promise<void> | void;
   /**
-   * The topic has deleted messages that this group had not read. Called before the first that is
-   * left; when it throws, both are tried again. Default: a warning.
+   * Called if the topic has deleted messages that this group had not read, before the first remaining
+   * one is handled; if it throws, both are retried. Default: a warning.
    */
   onLoss?(loss: Loss): Promise<void> | void;
-  /** Once per type: events of a newer version than the one that has a handler. Default: a warning. */
+  /** Called once per type for events of a newer version than the handled one. Default: a warning. */
   onNewerVersion?(type: string, handled: string): void;
-  /** When an event has become a dead letter. Default: a warning. */
+  /** Called after an event has become a dead letter. Default: a warning. */
   onDeadLetter?(letter: Letter): void;
   /** Default: warnings to the console. */
   logger?: Logger;
   /**
-   * After this time without a heartbeat the others take over. Default 6 s, the least that a broker
-   * takes unless told otherwise.
+   * After this time without a heartbeat the other members take over. Default: 6 s, the minimum that a
+   * broker accepts by default.
    */
   sessionTimeoutMs?: number;
 }
 
 export interface Health {
-  /** Not so when nothing is heard from the brokers, or a partition stands. */
+  /** False if nothing is received from the brokers, or a partition is stopped. */
   ok: boolean;
   /**
-   * Not so where a new process would help: nothing is heard from the brokers, or a handler hangs.
+   * False if a new process would help: nothing is received from the brokers, or a handler hangs.
    * For a liveness probe.
    */
   alive: boolean;
   reason?: string;
-  /** Partitions that have been at one event for longer than `handlerLimitMs`. */
+  /** Partitions that have been stopped at one event for longer than `handlerLimitMs`. */
   standing: Standing[];
 }
 
 export interface BankConsumer {
   /**
-   * Resolves when the group is joined, or the consumer stopped; tries until then, and comes back by
-   * itself after every failure.
+   * Resolves when the group is joined, or the consumer is stopped. Retries until then, and recovers by
+   * itself from later failures.
    */
   start(): Promise<void>;
   /**
-   * Lets running handlers finish, commits, leaves the group; at most `timeoutMs` (default 30 s).
-   * The same promise when called again.
+   * Lets running handlers finish, commits, and leaves the group, within `timeoutMs` (default 30 s).
+   * Returns the same promise when called again.
    */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   health(): Health;
   /** Since the start; for Prometheus see `prometheusText`. */
   metrics(): ConsumerMetrics;
   /**
-   * Hands the dead letters that there are now to the handlers, with `redriven: true`, whatever
-   * place they have in their accounts' sequences. One whose handler throws again becomes a new dead
-   * letter. Can be called without start(), from another process too.
+   * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their
+   * accounts' sequences. An event whose handler throws again becomes a new dead letter. Can be called
+   * without start(), also in another process.
    */
   redrive(): Promise<Redriven>;
 }

@@ -27,30 +27,30 @@ interface Current {
   error?: Error;
 }
 
-/** What the partitions of a consumer share. */
+/** State shared by the partitions of a consumer. */
 export interface Shared {
   options: Settings;
   /** Resolves when the broker has it. */
   deadLetter(origin: Origin, error: Error): Promise<void>;
-  /** Types of a newer version that were reported. */
+  /** Types whose newer version was reported. */
   reportedTypes: Set<string>;
   counts: Counts;
-  /** Every partition that was ever held, by name: what was handled stays known from one session to the next. */
+  /** Every partition ever assigned, by name, so that handled events remain known in later sessions. */
   partitions: Map<string, Partition>;
 }
 
-/** The events of one partition, one after the other. */
+/** Handles the events of one partition, one after the other. */
 export class Partition {
   readonly #shared: Shared;
   readonly #name: { topic: string; partition: number };
   readonly #memory: Memory;
   #last: Promise<unknown> = Promise.resolve();
-  /** The event that it is at, until it is done. */
+  /** The event being handled. */
   #current: Current | undefined;
   #loss: Loss | undefined;
-  /** The offset of the next message; undefined as long as that is not known. */
+  /** The offset of the next message; undefined if it is unknown. */
   position: bigint | undefined;
-  /** Behind the newest message of the partition, when it was last looked at. */
+  /** The offset after the newest message of the partition, when last read. */
   end = 0n;
 
   constructor(shared: Shared, name: { topic: string; partition: number }) {
@@ -60,32 +60,32 @@ export class Partition {
   }
 
   /**
-   * Takes one message to its end: handled, skipped, or a dead letter; then `done`. Else the
-   * milliseconds until it is to be taken again, before anything behind it. Never rejects. A handler
-   * that an earlier session has left running is waited for.
+   * Processes one message. Returns `done` if it was handled, skipped, or dead-lettered, otherwise the
+   * milliseconds until its retry, before any later message. Never rejects. Waits for a handler that is
+   * still running from an earlier session.
    */
   take(origin: Origin): Promise<'done' | number> {
     return this.#inTurn(() => this.#take(origin));
   }
 
-  /** Hands a dead letter to its handler. Rejects where that throws. */
+  /** Passes a dead letter to its handler. Rejects if the handler throws. */
   redrive(origin: Origin): Promise<void> {
     return this.#inTurn(() => this.#handle(origin, true));
   }
 
-  /** The topic no longer has what comes before its next message: told before that is handled. */
+  /** Records that the topic deleted messages before the next one, to be reported before that is handled. */
   lose(loss: Loss): void {
     this.#loss = { ...loss, from: this.#loss?.from ?? loss.from };
   }
 
-  /** To be called where the partition may have been somebody else's meanwhile. */
+  /** To be called if the partition may have been assigned to another member meanwhile. */
   forgetPlaces(): void {
     this.#memory.forgetPlaces();
     this.#current = undefined;
     this.position = undefined;
   }
 
-  /** What it has been at for longer than `limitMs`. */
+  /** The event that has been in progress for longer than `limitMs`. */
   standing(limitMs: number): Standing | undefined {
     if (!this.#current) return undefined;
     const { origin, sinceMs, failures, isRunning, error } = this.#current;
@@ -166,7 +166,7 @@ export class Partition {
     counts.handled += 1;
   }
 
-  /** False for a repeat. Resolves when a gap has been reported. */
+  /** Resolves after a gap has been reported; false for a repeat. */
   async #checkSequence(event: BankEvent<'corebanking.transaction.completed.v1'>): Promise<boolean> {
     const { onGap, logger } = this.#shared.options;
     const place = await this.#memory.place(event);
@@ -186,7 +186,7 @@ export class Partition {
     else options.logger.warn({ type, handled }, 'events of a newer version are coming, which have no handler');
   }
 
-  /** The pause before it is tried again; undefined where it has become a dead letter. */
+  /** The pause before the retry; undefined if it has become a dead letter. */
   async #fail(origin: Origin, current: Current, error: Error): Promise<number | undefined> {
     const { options, counts, deadLetter } = this.#shared;
     const { firstPauseMs = 200, maxPauseMs = 10_000 } = options.retry ?? {};
@@ -219,7 +219,7 @@ export class Partition {
       if (!isSequenced(head)) return;
       this.#memory.passed(readEvent(head, (head as BankEvent<'corebanking.transaction.completed.v1'>).type));
     } catch {
-      // What cannot be read has no place in a sequence.
+      // An unreadable message has no sequence.
     }
   }
 }

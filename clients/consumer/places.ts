@@ -1,9 +1,9 @@
 import type { Admin, Kafka } from 'kafkajs';
 
-/** Where reading a partition begins, and what of it the topic no longer has. */
+/** Where reading of a partition starts, and which messages the topic no longer has. */
 export interface Place {
   position: bigint;
-  /** Messages from this offset to the one before `position` are gone, and this group has not read them. */
+  /** Messages from this offset to the one before `position` were deleted before this group read them. */
   lostFrom?: bigint;
 }
 
@@ -12,7 +12,7 @@ interface Range {
   high: bigint;
 }
 
-/** What the brokers know of offsets: the group's, and those that topics have. */
+/** The brokers' offsets of the group and of the topics. */
 export class Places {
   readonly #kafka: Kafka;
   readonly #groupId: string;
@@ -24,9 +24,9 @@ export class Places {
   }
 
   /**
-   * Where the group goes on in each partition of a topic. Behind what it has read; where the topic
-   * no longer has that, at the oldest that it has; a group that has read nothing begins at the
-   * oldest, or at `from`, or behind the newest. Never at the end otherwise.
+   * Where the group continues in each partition of a topic: after the last message that it has read;
+   * if the topic no longer has the next one, at the oldest message. A new group starts at the oldest
+   * message, at `from`, or after the newest. In no other case does it start at the end.
    */
   async next(
     topic: string,
@@ -48,7 +48,7 @@ export class Places {
     );
   }
 
-  /** What a topic has of each partition. */
+  /** The range of offsets of each partition of a topic. */
   async ranges(topic: string): Promise<Map<number, Range>> {
     const offsets = await (await this.#connected()).fetchTopicOffsets(topic);
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]));
@@ -75,8 +75,8 @@ export class Places {
 }
 
 /**
- * PURE. `committed` is negative where the group has read nothing; a topic that was made anew ends
- * before what was read of the old one.
+ * PURE. `committed` is negative if the group has read nothing. A topic that was created again ends
+ * before the offset that was read in the old one.
  */
 function placeOf(committed: bigint, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
   if (committed < 0n) return { position: start };

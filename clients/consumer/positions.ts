@@ -1,28 +1,28 @@
 import type { SequencedEvent } from './event.ts';
 
-/** A connection, a pool or a transaction of pg, or what behaves like one. */
+/** A connection, pool, or transaction of pg, or an equivalent object. */
 export interface Queryable {
   query(text: string, values: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>;
 }
 
 export interface AccountPositions {
-  /** Makes the table where it is missing. */
+  /** Creates the table if it is missing. */
   create(db: Queryable): Promise<void>;
   /**
-   * Inside of the transaction that writes what the event causes: true when the event is new, and
-   * its account is now as far as its sequence; false when it was there before, and nothing may be
-   * written again. Waits for a transaction that is at the same account. What is redriven is behind
-   * the account's sequence: it is new once, by its id.
+   * To be called in the transaction that writes the event's effects. Returns true if the event is new,
+   * and records its sequence for the account; false if it is a repeat, whose effects must not be
+   * written again. Waits for a concurrent transaction on the same account. The sequence of a redriven
+   * event is lower than its account's; it is new once, by its id.
    */
   claim(db: Queryable, event: SequencedEvent): Promise<boolean>;
-  /** How far the account is; 0 when it is not known. For the option `store.lastSequence`. */
+  /** The account's last sequence; 0 if it is unknown. For the option `store.lastSequence`. */
   last(db: Queryable, accountId: string): Promise<number>;
 }
 
 /**
- * Exactly once by sequence: how far each account is, in a Postgres table of the consumer's own,
- * moved by the very transaction that writes what an event causes. However often an event is
- * delivered, its transaction takes effect once.
+ * Exactly once by sequence: a Postgres table of the consumer contains the last sequence of each
+ * account, updated by the transaction that writes an event's effects. However often an event is
+ * delivered, its effects are written once.
  */
 export function accountPositions(table = 'account_positions'): AccountPositions {
   if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(table)) throw new Error(`not a plain name of a table: ${table}`);

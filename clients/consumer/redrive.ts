@@ -2,17 +2,16 @@ import type { Kafka } from 'kafkajs';
 import { type DeadLetters, originOf } from './dead-letter.ts';
 import type { Origin } from './event.ts';
 
-/** What has become of the dead letters that there were. */
+/** The results of redriving the existing dead letters. */
 export interface Redriven {
   handled: number;
-  /** Failed again, and are dead letters again. */
+  /** Failed again, and became dead letters again. */
   failed: number;
 }
 
 /**
- * Hands the letters that a group has now to `handle`, in their order. How far it has come is kept
- * by a group of its own,
- * `<groupId>.redrive`: what was redriven once is not redriven again, unless a crash came in between.
+ * Passes the existing dead letters of a group to `handle`, in order. The progress is stored by a
+ * separate group, `<groupId>.redrive`, so that none is redriven twice unless a crash intervenes.
  */
 export async function redrive(
   kafka: Kafka,
@@ -39,7 +38,7 @@ export async function redrive(
       autoCommit: false,
       eachMessage: async ({ message }) => {
         const offset = BigInt(message.offset);
-        // What failed again lies behind the end, and is for the next time.
+        // Events that fail again are published after the end, for the next redrive.
         if (offset >= end) return;
         const origin = originOf({ message });
         try {
@@ -60,7 +59,7 @@ export async function redrive(
   return result;
 }
 
-/** Behind the newest letter; undefined where there is none that was not redriven. */
+/** The offset after the newest dead letter; undefined if all were redriven. */
 async function endOf(kafka: Kafka, groupId: string, topic: string): Promise<bigint | undefined> {
   const admin = kafka.admin();
   await admin.connect();

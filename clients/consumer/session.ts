@@ -5,17 +5,17 @@ import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
 import { Places } from './places.ts';
 
-/** How a broker says that the group has moved on without this member, or is about to. */
+/** Errors with which a broker reports that the group has rebalanced, or is about to, without this member. */
 const rebalanceTypes = new Set([
   'REBALANCE_IN_PROGRESS',
   'NOT_COORDINATOR_FOR_GROUP',
   'ILLEGAL_GENERATION',
   'UNKNOWN_MEMBER_ID',
 ]);
-/** In a rebalance, a member whose handler takes longer than this is left behind, and its event goes to another. */
+/** A rebalance waits this long for a member's handler; then another member gets its event. */
 const rebalanceTimeoutMs = 60_000;
 const commitIntervalMs = 500;
-/** After so many session time-outs without a sign, the connections are taken for dead. */
+/** After this many session timeouts without a response, the connections are considered dead. */
 const silentSessions = 3;
 const disconnectTimeoutMs = 2_000;
 const lookIntervalMs = 5_000;
@@ -37,10 +37,10 @@ export class Session {
   #memberId = '';
   #stopping = false;
   #isOver = false;
-  /** Then the others' handlers are waited for, without a sign. */
+  /** While the group waits for handlers of other members, there are no responses. */
   #isJoining = true;
   #lastSign = performance.now();
-  /** Set when the group rebalances: what runs is finished, and the rest left to whom the partition is given. */
+  /** Set when the group rebalances: running handlers finish, and the rest is left to the next member. */
   #lost: Error | undefined;
   #lastCommit = 0;
 
@@ -60,7 +60,7 @@ export class Session {
       // An empty fetch waits this long, and the end of a pause or of the consumer waits for it.
       maxWaitTimeInMs: this.#heartbeatMs / 2,
       allowAutoTopicCreation: false,
-      // What kafkajs takes for final it reports and leaves to us: so that there is one way back, not two.
+      // kafkajs reports final errors and leaves recovery to us, so that there is only one recovery path.
       retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5, restartOnFailure: async () => false },
     });
   }
@@ -77,8 +77,8 @@ export class Session {
     const topics = topicsOf(Object.keys(handlers) as BankEventType[], topicPrefix);
     try {
       await consumer.connect();
-      // Where a partition begins is said when it is given to this member; what kafkajs does without
-      // being told must lose nothing.
+      // The starting offset is set when a partition is assigned to this member; kafkajs's own default
+      // must lose nothing.
       await consumer.subscribe({ topics, fromBeginning: true });
       await consumer.run({
         autoCommit: false,
@@ -101,7 +101,7 @@ export class Session {
     return reason;
   }
 
-  /** Resolves when the running handlers are finished, their offsets committed and the group left. */
+  /** Resolves when running handlers have finished, their offsets are committed, and the group is left. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clearPauses();
@@ -110,8 +110,8 @@ export class Session {
   }
 
   /**
-   * Places in sequences hold as long as nobody else has read the partition: since this member held
-   * it before, under the same id. One that was left behind comes back under a new one.
+   * Sequences in memory are valid only if no other member has read the partition, that is, if this
+   * member already had it under the same id. A member that was expelled gets a new id.
    */
   #join(memberId: string, assignment: Record<string, number[]>): void {
     const { partitions } = this.#shared;
@@ -128,8 +128,8 @@ export class Session {
     this.#memberId = memberId;
     this.#lost = undefined;
     this.#isJoining = false;
-    // Nothing is fetched before it is known where to begin: kafkajs would set the group's offsets
-    // itself where they are gone.
+    // Nothing is fetched before the starting offset is known: kafkajs would set the group's offsets
+    // itself if they no longer exist.
     const fresh = Object.entries(assignment).flatMap(([topic, numbers]) => {
       const partitions = numbers.filter((partition) => !kept.has(`${topic}/${partition}`));
       return partitions.length > 0 ? [{ topic, partitions }] : [];
@@ -140,7 +140,7 @@ export class Session {
     void Promise.all(fresh.map(({ topic, partitions }) => this.#begin(topic, partitions))).then(() => this.#sign(true));
   }
 
-  /** Finds where to begin in partitions that this member was just given, and lets them be fetched. */
+  /** Determines the starting offsets of newly assigned partitions, and enables fetching. */
   async #begin(topic: string, given: number[]): Promise<void> {
     const memberId = this.#memberId;
     for (;;) {
@@ -158,7 +158,7 @@ export class Session {
           this.#consumer.seek({ topic, partition, offset: String(place.position) });
           begun.push({ topic, partition, offset: String(place.position) });
         }
-        // Kept at once: who comes back before anything was handled must not choose again, by then behind it.
+        // Committed at once: a restart before the first event is handled must not choose a later offset.
         await this.#consumer.commitOffsets(begun);
         this.#consumer.resume([{ topic, partitions: given }]);
         await this.#lookAtEnds([topic]);
@@ -170,7 +170,7 @@ export class Session {
     }
   }
 
-  /** So that lag is known where nothing is fetched, too. */
+  /** Updates lag even while nothing is fetched. */
   async #lookAtEnds(topics: Iterable<string>): Promise<void> {
     for (const topic of topics) {
       const ranges = await this.#places.ranges(topic).catch(() => undefined);
@@ -181,7 +181,7 @@ export class Session {
     }
   }
 
-  /** The partitions that this member has now. */
+  /** The partitions currently assigned to this member. */
   held(): readonly string[] {
     return [...this.#held];
   }
@@ -192,7 +192,7 @@ export class Session {
     this.#onSign(hasJoined);
   }
 
-  /** kafkajs goes on asking on connections whose other end has vanished; by now the broker has given this member up. */
+  /** kafkajs keeps using connections whose peer has vanished; by now the broker has expelled this member. */
   #endWhenSilent(): void {
     const silentMs = performance.now() - this.#lastSign;
     const limitMs = silentSessions * this.#options.sessionTimeoutMs + (this.#isJoining ? rebalanceTimeoutMs : 0);
@@ -222,14 +222,14 @@ export class Session {
     } finally {
       clearInterval(beats);
     }
-    // Only a batch that throws has kafkajs join again at once.
+    // kafkajs rejoins immediately only if a batch throws.
     if (this.#lost) throw this.#lost;
   }
 
   /**
-   * A partition that stood for longer than its topic keeps: kafkajs then goes on at the oldest
-   * message that there is. Offsets of these topics have no holes, but where they are compacted and
-   * keep what matters.
+   * Detects that a partition was stopped for longer than its topic's retention: kafkajs then continues
+   * at the oldest message. Offsets of these topics have no gaps, except in compacted topics, which keep
+   * the latest states.
    */
   #noticeLoss({ batch: { topic, partition, messages } }: EachBatchPayload, state: Partition): void {
     const first = messages[0] && BigInt(messages[0].offset);
@@ -240,8 +240,8 @@ export class Session {
   }
 
   /**
-   * Leaves the partition alone for a while; kafkajs then fetches on behind what was resolved, which
-   * is at the failed event.
+   * Pauses the partition for a while; kafkajs then continues after the last resolved offset, which is
+   * at the failed event.
    */
   #pause(payload: EachBatchPayload, pauseMs: number): void {
     const resume = payload.pause();
@@ -257,7 +257,7 @@ export class Session {
     this.#pauses.clear();
   }
 
-  /** Keeps the membership while handlers take long, and learns here that the group rebalances. */
+  /** Keeps the membership during long handlers, and detects rebalances. */
   async #beat(payload: EachBatchPayload): Promise<void> {
     try {
       await payload.heartbeat();
@@ -266,7 +266,7 @@ export class Session {
     }
   }
 
-  /** Commits what was handled in all partitions. Throws what kafkajs then retries, or joins again for. */
+  /** Commits handled events of all partitions. Throws errors for which kafkajs retries or rejoins. */
   async #commit(payload: EachBatchPayload): Promise<void> {
     this.#lastCommit = performance.now();
     await payload.commitOffsetsIfNecessary(payload.uncommittedOffsets());

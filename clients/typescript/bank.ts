@@ -7,43 +7,43 @@ import type { Answer, Patience, Request, Sender } from './send.ts';
 import { pathOf, pause, retryAfterMs, send } from './send.ts';
 
 /**
- * One call per operation of the bank. Amounts are JSON numbers: the bank takes and keeps at most 15
- * digits, which a double carries unchanged, so that what is read is what is booked. (Only the sum
- * of Vault may have more.) Do not add up amounts as doubles: the bank knows the balance.
+ * One call per operation of the bank. Amounts are JSON numbers: the bank accepts and stores at most 15
+ * digits, which a double represents without loss. (Only the balance of Vault may have more.) Do not
+ * add up amounts as doubles: ask the bank for the balance.
  */
 export type Bank = Calls;
 
 export type BankOptions = {
-  /** Such as https://bank.example; all paths of the bank are below it. */
+  /** Base URL, such as https://bank.example. */
   baseUrl: string;
-  /** Longest that a call may take, attempts and waits together, in ms: 60,000 unless said otherwise. */
+  /** Maximum duration of a call in ms, including all attempts and pauses. Default: 60,000. */
   deadlineMs?: number;
-  /** How often a request is sent at most: 5. */
+  /** Maximum number of attempts. Default: 5. */
   attempts?: number;
-  /** How long one attempt waits for its answer, in ms: 15,000. The bank itself answers within 5 s. */
+  /** Timeout of one attempt in ms. Default: 15,000. The bank itself responds within 5 s. */
   attemptTimeoutMs?: number;
 } & ({ apiKey: string } | { token: string | TokenProvider });
 
 export interface CallOptions {
   /**
-   * For a POST: names the request, so that it is done once however often it is sent. Made for each
-   * call where none is given.
+   * For a POST: identifies the request, so that it is executed once however often it is sent. Generated
+   * for each call if it is not given.
    */
   idempotencyKey?: string;
   /**
-   * For a PATCH: the ETag of the version that may be changed; where it has changed since, the bank
-   * answers version_mismatch.
+   * For a PATCH: the ETag of the version to change. If the resource has changed since, the bank
+   * responds with version_mismatch.
    */
   ifMatch?: string;
-  /** Is told the headers of the answer of a call that is no list: its ETag, for ifMatch. */
+  /** Called with the response headers of a call that is not a list; for example, to get its ETag for ifMatch. */
   onHeaders?: (headers: Headers) => void;
-  /** Ends the call; it then rejects with the signal's reason. What has been sent may be done all the same. */
+  /** Aborts the call, which then rejects with the signal's reason. A request already sent may still be executed. */
   signal?: AbortSignal;
   deadlineMs?: number;
 }
 
 /**
- * A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError
+ * A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError,
  * or the reason of their signal.
  */
 export function createBank(options: BankOptions): Bank {
@@ -70,7 +70,7 @@ export function createBank(options: BankOptions): Bank {
 
 type Input = Record<string, unknown>;
 
-/** Fields named in the path go there, the rest into the query of a GET or the body. */
+/** Fields named in the path are put there, the others into the query of a GET or the body. */
 function requestOf(
   { method, path: template }: Operation,
   input: Input,
@@ -80,7 +80,7 @@ function requestOf(
   const path = template.replace(/:(\w+)/g, (_, name: string) => {
     const value = String(rest.get(name) ?? '');
     rest.delete(name);
-    // Would be another path.
+    // It would change the path.
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} is missing`);
     return encodeURIComponent(value);
   });
@@ -101,12 +101,12 @@ function requestOf(
   return { method, path, body, idempotencyKey: key };
 }
 
-/** 128 random bits; crypto.randomUUID is not there on every page of a browser. */
+/** 128 random bits; browsers provide crypto.randomUUID only in secure contexts. */
 function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** The resource, out of `{status, data}` where it is in one. */
+/** The resource, extracted from `{status, data}` if it is in one. */
 function dataOf(body: unknown): unknown {
   return (body as { data: unknown }).data;
 }
@@ -136,21 +136,21 @@ async function one(
     await pause(waitMs, patience.signal);
     const resource = await lookUp(sender, location, patience);
     if (resource?.status === 'Completed') return resource;
-    // A repeat is told the outcome as the first request would have been: a refusal with its code.
-    // It also asks for those who may not look.
+    // A repeat gets the outcome of the first request, including a refusal with its code, even for
+    // callers without permission to read.
     if (resource?.status !== 'Pending') answer = await send(sender, request, patience);
   }
   return operation.bare ? answer.body : dataOf(answer.body);
 }
 
-/** What a 202 holds of a request that a second person must approve. */
+/** The content of a 202 for a request that a second person must approve. */
 function approvalIn(body: unknown): Approval | undefined {
   const data = dataOf(body);
   return typeof data === 'object' && data !== null && 'approval_id' in data ? (data as Approval) : undefined;
 }
 
 /**
- * The resource as it is now, Pending where the bank cannot tell yet; undefined for a caller who may
+ * The current resource, Pending if its outcome is not known yet; undefined for a caller that may
  * write but not read.
  */
 async function lookUp(sender: Sender, path: string, patience: Patience): Promise<{ status: string } | undefined> {

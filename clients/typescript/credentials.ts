@@ -1,22 +1,22 @@
-/** Gives an access token for each request; `renew` where the bank has refused the last one. */
+/** Returns an access token for each request; `renew` is set if the bank refused the last one. */
 export type TokenProvider = (renew: boolean) => string | Promise<string>;
 
 export interface ClientCredentials {
   tokenEndpoint: string;
   clientId: string;
   clientSecret: string;
-  /** Separated by blanks; default: all that the client may have. */
+  /** Separated by spaces. Default: all scopes of the client. */
   scope?: string;
 }
 
-/** A token is asked for anew so long before it expires. */
+/** A token is renewed this long before it expires. */
 const earlyMs = 30_000;
 const timeoutMs = 10_000;
 
 /**
- * Tokens by OAuth client credentials (RFC 6749, 4.4): asked for when first needed, kept until
- * shortly before they expire, one request for all calls that wait. Throws an Error with the code of
- * the identity provider where it refuses.
+ * Tokens by OAuth client credentials (RFC 6749, 4.4): requested when first needed, cached until
+ * shortly before they expire, with one request for all waiting calls. Throws an Error with the
+ * identity provider's code if it refuses.
  */
 export function clientCredentials(credentials: ClientCredentials): TokenProvider {
   let kept: Token | undefined;

@@ -1,19 +1,19 @@
 import type { Approval, ErrorBody, ErrorCode } from './operations.ts';
 
-/** The bank refused, or could not: its error body, and what to do is told by `code`. */
+/** The bank's error body for a refusal or a fault; `code` determines what to do. */
 export class BankError extends Error {
   override name = 'BankError';
   readonly status: number;
   readonly code: ErrorCode;
-  /** Names the request in the bank's logs and audit. */
+  /** Identifies the request in the bank's logs and audit. */
   readonly request_id: string;
-  /** Each violation, where the request itself is wrong. */
+  /** All violations, if the request itself is invalid. */
   readonly errors: NonNullable<ErrorBody['errors']>;
-  /** Ids of what it is about, such as `transaction_id`. */
+  /** Ids of the resources concerned, such as `transaction_id`. */
   readonly details: Record<string, unknown>;
-  /** That of the request, where it had one: after `outcome_unknown` repeat the call with it. */
+  /** The request's key, if it had one: after `outcome_unknown` repeat the call with it. */
   readonly idempotencyKey: string | undefined;
-  /** How long the bank asks to wait, in ms. */
+  /** The pause that the bank requests, in ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(status: number, body: ErrorBody, retryAfterMs?: number, idempotencyKey?: string) {
@@ -29,12 +29,12 @@ export class BankError extends Error {
 }
 
 /**
- * A second person must approve the request: nothing has happened. Repeat the call with
- * `idempotencyKey` for its outcome, once there is one.
+ * A second person must approve the request; nothing has been executed. Repeat the call with
+ * `idempotencyKey` to get its outcome after the decision.
  */
 export class ApprovalNeededError extends Error {
   override name = 'ApprovalNeededError';
-  /** As it is now: Waiting, unless the call was a repeat. */
+  /** The current approval: Waiting, unless the call was a repeat. */
   readonly approval: Approval;
   readonly idempotencyKey: string | undefined;
 
@@ -46,13 +46,13 @@ export class ApprovalNeededError extends Error {
 }
 
 /**
- * No answer of the bank in the attempts and the time that a call has. A write may have been done:
- * repeat it with `idempotencyKey`.
+ * The bank did not respond within the attempts and the time of a call. A write may have been
+ * executed: repeat it with `idempotencyKey`.
  */
 export class NoAnswerError extends Error {
   override name = 'NoAnswerError';
   readonly idempotencyKey: string | undefined;
-  /** The resource as the bank answered it, where all that is known is that it took the request (202). */
+  /** The resource in the bank's response, if it only accepted the request (202). */
   readonly pending: unknown;
 
   constructor(

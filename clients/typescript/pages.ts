@@ -1,15 +1,15 @@
 import type { Answer } from './send.ts';
 import { pathOf } from './send.ts';
 
-/** What a list holds, asked for page by page as it is read: `for await (const account of bank.listAccounts())`. */
+/** The items of a list, requested page by page on demand: `for await (const account of bank.listAccounts())`. */
 export interface Pages<T> extends AsyncIterable<T> {
-  /** The same, a page at a time as the bank cuts them; `limit` of the call is the size of a page. */
+  /** The same by pages of the bank; the `limit` of the call is the page size. */
   pages(): AsyncIterable<T[]>;
   /** All items, or the first `count`. */
   toArray(count?: number): Promise<T[]>;
 }
 
-/** Pages from the path of the first one on; `ask` gets one. */
+/** The pages, starting at the path of the first one; `ask` requests one. */
 export function createPages<T>(
   path: string,
   ask: (path: string) => Promise<Answer>,

@@ -2,20 +2,20 @@ import type { TokenProvider } from './credentials.ts';
 import { BankError, NoAnswerError } from './errors.ts';
 import type { ErrorBody } from './operations.ts';
 
-/** From a request to the bank's answer, over as many attempts as that takes. */
+/** Sends a request, with as many attempts as necessary. */
 
 export interface Request {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** With its query. */
+  /** Including the query. */
   path: string;
   body?: string;
   idempotencyKey?: string;
   ifMatch?: string;
-  /** The type of the file that is asked for, in the place of JSON. */
+  /** The media type of the requested file, instead of JSON. */
   accept?: string;
 }
 
-/** How long a call may go on. `endsAt` is by performance.now(). */
+/** The time limit of a call. `endsAt` refers to performance.now(). */
 export interface Patience {
   endsAt: number;
   signal: AbortSignal | undefined;
@@ -38,10 +38,10 @@ const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
 /**
- * The bank's answer to a request that it did not refuse. Repeats, always with the one
- * Idempotency-Key, what got no answer and what the bank says may be repeated: after as long as it
- * asks for, else after a random time that grows. Throws a BankError or NoAnswerError, or the
- * signal's reason.
+ * Returns the bank's response to a successful request. Repeats requests without a response, and those
+ * that the bank allows to be repeated, always with the same Idempotency-Key: after the pause that the
+ * bank requests, otherwise after a random, increasing one. Throws a BankError or NoAnswerError, or
+ * the signal's reason.
  */
 export async function send(sender: Sender, request: Request, patience: Patience): Promise<Answer> {
   let renew = false;
@@ -60,8 +60,8 @@ export async function send(sender: Sender, request: Request, patience: Patience)
 }
 
 /**
- * One attempt. What is wrong with it comes back, to be judged; only an abort by the caller is
- * thrown, and what no repeat helps.
+ * One attempt. Errors are returned for a decision about a repeat; only an abort by the caller, and
+ * errors that no repeat can remedy, are thrown.
  */
 async function tryOnce(
   sender: Sender,
@@ -128,16 +128,16 @@ function isErrorBody(body: unknown): body is ErrorBody {
   );
 }
 
-/** Of Node's fetch the cause says more than the message. */
+/** The cause of an error of Node's fetch is more specific than its message. */
 function reasonOf({ message, cause }: TypeError | DOMException): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 
-/** How long to wait before the request is sent again, in ms; undefined where it must not be. */
+/** The pause before the request is repeated, in ms; undefined if it must not be repeated. */
 function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, attempt: number): number | undefined {
   const status = outcome instanceof BankError ? outcome.status : 0;
-  // Refused with nothing done: anything may be sent again. Else a PATCH, which has no key, could
-  // undo what others did meanwhile.
+  // If nothing was executed, any request may be repeated. Otherwise a PATCH, which has no key, could
+  // undo changes that others made meanwhile.
   const mayRepeat =
     status === 408 ||
     status === 429 ||
@@ -148,7 +148,7 @@ function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, at
   return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);
 }
 
-/** What Retry-After says, in ms; it may also be a date. */
+/** The value of Retry-After in ms; it may also be a date. */
 export function retryAfterMs(headers: Headers): number | undefined {
   const text = headers.get('retry-after');
   if (text === null) return undefined;
@@ -172,7 +172,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-/** The path and query of a URL that the bank names: requests, and credentials with them, go to `baseUrl` alone. */
+/** The path and query of a URL from the bank: requests, and so credentials, go only to `baseUrl`. */
 export function pathOf(url: string): string {
   const { pathname, search } = new URL(url, 'http://bank.invalid');
   return pathname + search;
