@@ -14,7 +14,7 @@ import {
   NoAnswerError,
 } from '../clients/typescript/index.ts';
 
-/** Why a command did not do what it was asked; ends the process with that code. */
+/** Why a command failed, with the exit code of the process. */
 export class Failure extends Error {
   readonly exitCode: 1 | 2 | 3;
 
@@ -67,7 +67,7 @@ function readLocalBank({ LOCAL_DIR }: { LOCAL_DIR: string }): LocalBank {
   }
 }
 
-/** The bank to talk to, its key, and its brokers where they are known. Throws a Failure that says what is missing. */
+/** The bank's URL, credential, and brokers if known. Throws a Failure that names missing settings. */
 function connection() {
   const config = readConfig();
   const { BANK_URL: base_url, BANK_API_KEY: apiKey, BANK_TOKEN: token, KAFKA_BROKERS: brokers } = config;
@@ -84,7 +84,7 @@ function connection() {
   };
 }
 
-/** A client of the bank to talk to. Throws a Failure that says what is missing. */
+/** A client of the bank. Throws a Failure that names missing settings. */
 export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
   const { base_url, credentials } = connection();
   return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, ...options });
@@ -94,7 +94,7 @@ type Logger = ReturnType<typeof createLogger>;
 
 const quiet = (): Logger => createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
 
-/** The brokers of the bank, and what its topics' names begin with; undefined where no brokers are named. */
+/** The bank's brokers and topic prefix; undefined if no brokers are set. */
 export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logger } | undefined {
   const { brokers, config } = connection();
   if (brokers === undefined) return undefined;
@@ -107,8 +107,8 @@ export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logge
 }
 
 /**
- * The database of the bank. Throws a Failure where none is named: with BANK_URL, that of the local
- * bank is not meant.
+ * The bank's database. Throws a Failure if none is set: with BANK_URL, that of the local bank is not
+ * used.
  */
 export function openDatabase(): { url: string; logger: Logger } {
   const config = readConfig();
@@ -117,7 +117,7 @@ export function openDatabase(): { url: string; logger: Logger } {
   return { url, logger: quiet() };
 }
 
-/** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
+/** An error of a call of the bank as a Failure with the bank's message; any other error unchanged. */
 export function failureOf(error: unknown): unknown {
   if (error instanceof BankError)
     return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
@@ -126,7 +126,7 @@ export function failureOf(error: unknown): unknown {
   return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
 }
 
-/** A parser of options: a whole number within bounds. */
+/** An option parser for a whole number within limits. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
@@ -134,7 +134,7 @@ export function wholeNumber(min: number, max: number) {
   };
 }
 
-/** A parser of options: a moment with its offset from UTC, so that no time zone is guessed. */
+/** An option parser for a time with its offset from UTC, so that no time zone is assumed. */
 export function moment(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isWhole && !Number.isNaN(Date.parse(text))) return new Date(text);
@@ -196,14 +196,13 @@ export function printJson(data: unknown): void {
   process.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
 }
 
-/** For who watches, beside what is printed: on stderr. */
+/** Prints progress for the user on stderr. */
 export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
 /**
- * Says on stderr how far something is: a bar that grows on a terminal, elsewhere a line for each
- * tenth.
+ * Prints progress on stderr: a bar on a terminal, otherwise a line for each tenth.
  */
 export function createProgress(title: string, total: number): (done: number) => void {
   let told = -1;

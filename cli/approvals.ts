@@ -5,20 +5,20 @@ import { jsonOption, openBank, print, printJson, say, wholeNumber } from './api.
 
 type ListOptions = Parameters<Bank['listApprovals']>[0] & { limit: number; json?: true };
 
-/** `bank approvals list|show|approve|reject`: what waits for a second person, and deciding about it. */
+/** `bank approvals list|show|approve|reject`: requests that a second person must approve. */
 export function addApprovals(program: Command): void {
   const group = program
     .command('approvals')
     .description(
-      'What waits for a second person (approvals:write and the scope of the action; people decide: BANK_TOKEN)',
+      'Requests that need approval (scope approvals:write and that of the action; needs the BANK_TOKEN of a person)',
     );
 
   group
     .command('list')
     .description('List them, newest first')
-    .addOption(new Option('--status <status>', 'in this status only').choices(approvalStatus.options))
-    .addOption(new Option('--action <action>', 'of this action only').choices(approvalActions))
-    .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
+    .addOption(new Option('--status <status>', 'only with this status').choices(approvalStatus.options))
+    .addOption(new Option('--action <action>', 'only with this action').choices(approvalActions))
+    .option('--limit <number>', 'maximum number', wholeNumber(1, 999_999), 100)
     .addOption(jsonOption())
     .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
       const approvals = await openBank().listApprovals(filters).toArray(limit);
@@ -29,7 +29,7 @@ export function addApprovals(program: Command): void {
 
   group
     .command('show <approval_id>')
-    .description('Show what is asked for and what became of it; to whoever asked, once, the key that it made')
+    .description('Show the request and its outcome; to the requester also, once, an API key that it created')
     .addOption(jsonOption())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
       const { api_key, ...approval } = await openBank().getApproval({ approval_id: id });
@@ -39,14 +39,14 @@ export function addApprovals(program: Command): void {
       print(`  ${approval.request.method} ${approval.request.path} ${JSON.stringify(approval.request.body)}`);
       if (approval.outcome) print(`  outcome: ${JSON.stringify(approval.outcome)}`);
       if (api_key === undefined) return;
-      say('The key itself, shown this once:');
+      say('The API key, which is not shown again:');
       print(api_key);
     });
 
   group
     .command('approve <approval_id>')
-    .description('Approve one: it is done in the name of whoever asked for it')
-    .option('--reason <text>', 'why, for the record')
+    .description('Approve a request, which is then executed in the name of the requester')
+    .option('--reason <text>', 'reason to be recorded')
     .addOption(jsonOption())
     .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
       decided(await openBank().approveRequest({ approval_id: id, reason }), asJson);
@@ -54,7 +54,7 @@ export function addApprovals(program: Command): void {
 
   group
     .command('reject <approval_id>')
-    .description('Reject one: it is not done')
+    .description('Reject a request')
     .requiredOption('--reason <text>', 'why')
     .addOption(jsonOption())
     .action(async (id: string, { reason, json: asJson }: { reason: string; json?: true }) => {

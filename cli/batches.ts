@@ -19,13 +19,13 @@ export function addBatches(program: Command): void {
   group
     .command('send <file>')
     .description('Send the items of a file (scopes transactions:write, transfers:write)')
-    .option('--atomic', 'book all items or none, at most 500; without it, each item on its own')
-    .requiredOption('--key <text>', 'Idempotency-Key: a file sent again with the same key is booked once')
+    .option('--atomic', 'post all items or none, at most 500; by default, each item on its own')
+    .requiredOption('--key <text>', 'Idempotency-Key: a file sent again with the same key is posted once')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-The file is a JSON array of items as POST /batches takes them:
+The file is a JSON array of items as in POST /batches:
   [{"transfer": {"from_account_id": "acc_…", "to_account_id": "acc_…", "amount": 10.5, "description": "Rent"}},
    {"transaction": {"account_id": "acc_…", "transaction_type": "Deposit", "amount": 25}}]
 The exit code is 1 if an item was refused.

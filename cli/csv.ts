@@ -1,6 +1,6 @@
-/** CSV (RFC 4180, in UTF-8) as it is read and written, a record at a time. */
+/** Reads and writes CSV (RFC 4180, UTF-8) record by record. */
 export interface CsvRecord {
-  /** Where it begins, from 1 on. */
+  /** The line on which it begins, from 1. */
   line: number;
   fields: string[];
 }
@@ -13,13 +13,13 @@ export class CsvError extends Error {
   }
 }
 
-/** A quote that is not closed would otherwise take the rest of the file for one field. */
+/** Without this limit an unclosed quote would make the rest of the file one field. */
 const longestRecord = 65_536;
 const field = /"([^"]*(?:""[^"]*)*)"(?=,|$)|[^",]*(?=,|$)/y;
 
 /**
- * The records of a file, of which no more than a chunk and a record are in memory. Empty lines are
- * left out. Throws a CsvError, with the line, for what is no CSV or not UTF-8.
+ * The records of a file, of which at most one chunk and one record are in memory. Empty lines are
+ * skipped. Throws a CsvError with the line if the file is not valid CSV or UTF-8.
  */
 export async function* csvRecords(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<CsvRecord, void> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -69,7 +69,7 @@ function fieldsOf(record: string, line: number): string[] {
   }
 }
 
-/** One record, with its line feed; what csvRecords reads as the same fields. */
+/** One record with its line feed; csvRecords reads it as the same fields. */
 export function csvLine(fields: readonly string[]): string {
   return `${fields.map((text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(',')}\n`;
 }

@@ -6,20 +6,20 @@ import { jsonOption, openBank, print, printJson, wholeNumber } from './api.ts';
 
 type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; json?: true };
 
-/** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
+/** `bank dead-letters list|show|redrive|drop`: messages that could not be processed. */
 export function addDeadLetters(program: Command): void {
   const group = program
     .command('dead-letters')
-    .description('Messages that could not be processed (scope ops:manage; what is in one: clients:read too)');
+    .description('Messages that could not be processed (scope ops:manage; for their contents also clients:read)');
 
   group
     .command('list')
     .description('List them, newest first')
     .addOption(new Option('--topic <topic>', 'of this topic only').choices(deadLetterTopics))
     .addOption(new Option('--state <state>', 'in this state only').choices(deadLetterState.options))
-    .option('--from <time>', 'since then (ISO 8601)')
-    .option('--to <time>', 'before then (ISO 8601)')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
+    .option('--from <time>', 'start of the period, inclusive (ISO 8601)')
+    .option('--to <time>', 'end of the period, exclusive (ISO 8601)')
+    .option('--limit <number>', 'maximum number', wholeNumber(1, 999_999), 100)
     .addOption(jsonOption())
     .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
       const letters = await openBank().listDeadLetters(filters).toArray(limit);
@@ -30,7 +30,7 @@ export function addDeadLetters(program: Command): void {
 
   group
     .command('show <dead_letter_id>')
-    .description('Show one with its headers and value')
+    .description('Show a dead letter with its headers and value')
     .addOption(jsonOption())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
       const letter = await openBank().getDeadLetter({ dead_letter_id: id });
@@ -40,8 +40,10 @@ export function addDeadLetters(program: Command): void {
 
   group
     .command('redrive <dead_letter_id>')
-    .description('Send one to its topic again, its very bytes; a command past its deadline is then recorded as Failed')
-    .option('--renew-deadline', 'give it 30 s again: only when its caller has not repeated it meanwhile')
+    .description(
+      'Publish a dead letter to its topic again, unchanged; a command past its deadline is then recorded as Failed',
+    )
+    .option('--renew-deadline', 'set a new deadline of 30 s; only if the caller has not repeated the request')
     .addOption(jsonOption())
     .action(async (id: string, { renewDeadline, json: asJson }: { renewDeadline?: true; json?: true }) => {
       decided(
@@ -52,8 +54,8 @@ export function addDeadLetters(program: Command): void {
 
   group
     .command('drop <dead_letter_id>')
-    .description('Decide that one is not sent again')
-    .option('--reason <text>', 'why, for the audit')
+    .description('Decide that a dead letter will not be redriven')
+    .option('--reason <text>', 'reason for the audit')
     .addOption(jsonOption())
     .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
       decided(await openBank().dropDeadLetter({ dead_letter_id: id, reason }), asJson);

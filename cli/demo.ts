@@ -9,10 +9,10 @@ type Entry = Pick<
   'account_number' | 'direction' | 'side' | 'amount' | 'currency' | 'balance_after'
 >;
 
-/** One thing that happens, what is booked by it, and what downstream systems are told. */
+/** One operation, its postings, and its events. */
 interface Scene {
   title: string;
-  /** A refusal's code, where the bank says no. */
+  /** The code, if the bank refuses. */
   refused?: string;
   entries: Entry[];
   events: Event[];
@@ -21,17 +21,17 @@ interface Scene {
 const eventTopics = ['transactions', 'transfers', 'accounts', 'holds'] as const;
 const eventsWithinMs = 15_000;
 
-/** `bank demo`: a story that shows double entry and events. */
+/** `bank demo`: a sequence of operations that shows double entry and events. */
 export function addDemo(program: Command): void {
   program
     .command('demo')
     .description(
-      'Tell a story: deposit, withdrawal, transfer, freeze, a refusal, a loan and its payment, a hold, a batch, with entries and events',
+      'Show a deposit, withdrawal, transfer, freeze, refusal, loan and payment, hold, and batch, with entries and events',
     )
-    .option('--json', 'print all of it as one JSON array in the end')
+    .option('--json', 'print everything as one JSON array at the end')
     .addHelpText(
       'after',
-      '\nEach run opens a client and accounts of its own. Events are shown where brokers are known: of the local bank, or of KAFKA_BROKERS.',
+      '\nEach run opens a new client with accounts. Events are shown for the local bank, or if KAFKA_BROKERS is set.',
     )
     .action(async ({ json }: { json?: true }) => {
       const scenes: Scene[] = [];

@@ -13,7 +13,7 @@ interface CreateOptions {
 
 /**
  * `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so
- * that a script can keep it.
+ * that a script can store it.
  */
 export function addKeys(program: Command): void {
   const group = program.command('keys').description('API keys (scope keys:manage)');
@@ -21,7 +21,7 @@ export function addKeys(program: Command): void {
   group
     .command('list')
     .description('List them, newest first')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
+    .option('--limit <number>', 'maximum number', wholeNumber(1, 999_999), 100)
     .addOption(jsonOption())
     .action(async ({ limit, json: asJson }: { limit: number; json?: true }) => {
       const keys = await openBank().listApiKeys().toArray(limit);
@@ -31,12 +31,12 @@ export function addKeys(program: Command): void {
 
   group
     .command('create <name>')
-    .description('Make one that may do what you name, and no more than you may')
-    .addOption(new Option('--scopes <scopes...>', 'what it may do').choices(scopes).makeOptionMandatory())
-    .option('--expires-at <time>', 'until then (ISO 8601); default: as long as it may')
-    .option('--client <client_id>', 'for what belongs to this client only')
+    .description('Create an API key with the given scopes, at most your own')
+    .addOption(new Option('--scopes <scopes...>', 'its scopes').choices(scopes).makeOptionMandatory())
+    .option('--expires-at <time>', 'its expiry (ISO 8601); default: the latest allowed')
+    .option('--client <client_id>', 'bind it to this client')
     .addOption(
-      new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'),
+      new Option('--environment <environment>', 'environment in the key').choices(['live', 'test']).default('live'),
     )
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank keys create reporting --scopes accounts:read transactions:read')
@@ -49,8 +49,8 @@ export function addKeys(program: Command): void {
 
   group
     .command('rotate <key_id>')
-    .description('Replace one; the old key stays valid for a while')
-    .option('--overlap-seconds <number>', 'for so long', wholeNumber(0, 30 * 86_400), 3600)
+    .description('Replace an API key; the old one remains valid for a while')
+    .option('--overlap-seconds <number>', 'how long the old key remains valid', wholeNumber(0, 30 * 86_400), 3600)
     .addOption(jsonOption())
     .action(async (id: string, { overlapSeconds, json: asJson }: { overlapSeconds: number; json?: true }) => {
       made(await openBank().rotateApiKey({ key_id: id, overlap_seconds: overlapSeconds }), asJson);
@@ -58,8 +58,8 @@ export function addKeys(program: Command): void {
 
   group
     .command('revoke <key_id>')
-    .description('End one, with those it was rotated from and to; within two seconds no gateway takes them any more')
-    .option('--descendants', 'and every key that they have made')
+    .description('Revoke an API key and its family; within two seconds no gateway accepts them')
+    .option('--descendants', 'also revoke every key that they created')
     .addOption(jsonOption())
     .action(async (id: string, { descendants = false, json: asJson }: { descendants?: boolean; json?: true }) => {
       const key = await openBank().revokeApiKey({ key_id: id, descendants });
@@ -82,6 +82,6 @@ function line({ key_id, status, expires_at, name, scopes: granted, client_id }: 
 function made(key: ApiKeyWithSecret, asJson: true | undefined): void {
   if (asJson) return printJson(key);
   say(line(key));
-  say('The key itself, shown this once:');
+  say('The API key, which is not shown again:');
   print(key.api_key ?? '(shown at its making only)');
 }

@@ -1,9 +1,9 @@
-/** So many requests at once: a gateway takes more, and answers no faster. */
+/** Number of concurrent requests; with more a gateway is not faster. */
 const lanes = 48;
 
 /**
- * Does the work for every item, some at a time; no item is taken before a lane is free for it. The
- * first failure ends them all.
+ * Runs the work for every item, with limited concurrency; an item is taken only when it can start. The
+ * first failure stops all.
  */
 export async function inLanes<Item>(
   items: Iterable<Item> | AsyncIterable<Item>,

@@ -11,33 +11,33 @@ interface LoadOptions {
   json?: true;
 }
 
-/** What is under way at most; what comes due beyond it is not sent, and counted. */
+/** Maximum number of requests in progress; further ones are counted but not sent. */
 const mostUnderWay = 2_000;
 const ticksMs = 2;
 
-/** `bank load`: so many operations a second, whatever becomes of them. */
+/** `bank load`: operations at a fixed rate, regardless of their outcome. */
 export function addLoad(program: Command): void {
   program
     .command('load')
-    .description('Send operations at a steady rate, and say how they were answered')
-    .option('--seconds <number>', 'for so long', wholeNumber(1, 86_400), 10)
-    .option('--rate <number>', 'so many a second', wholeNumber(1, 100_000), 200)
-    .option('--accounts <number>', 'over so many new accounts', wholeNumber(2, 10_000), 50)
+    .description('Send operations at a steady rate, and report their outcomes and latency')
+    .option('--seconds <number>', 'duration', wholeNumber(1, 86_400), 10)
+    .option('--rate <number>', 'operations per second', wholeNumber(1, 100_000), 200)
+    .option('--accounts <number>', 'number of new accounts', wholeNumber(2, 10_000), 50)
     .addOption(
-      new Option('--kind <kind>', 'which operation').choices(['transfer', 'deposit', 'balance']).default('transfer'),
+      new Option('--kind <kind>', 'kind of operation').choices(['transfer', 'deposit', 'balance']).default('transfer'),
     )
     .option('--json', 'print the summary as JSON')
     .addHelpText(
       'after',
       `
-Opens a client with accounts in KES of its own, and moves their money. It stays in the books. Times count from
-the moment at which a request was due. For a measurement to rely on, see \`npm run bench\`.
+Opens a new client with accounts in KES and posts to them; this remains in the books. Latency is measured from the
+time at which a request was due. For reliable measurements, use \`npm run bench\`.
 
 Example:
   bank load --rate 500 --seconds 30`,
     )
     .action(async (options: LoadOptions) => {
-      // What is refused is counted, not repeated.
+      // Refusals are counted, not repeated.
       const bank = openBank({ attempts: 1, deadlineMs: 15_000 });
       const summary = await load(bank, await openAccounts(openBank(), options.accounts), options);
       if (options.json) return printJson(summary);
@@ -73,11 +73,11 @@ interface Summary {
   sent: number;
   completed: number;
   per_second: number;
-  /** From the moment at which each was due; of those that were completed. */
+  /** Latency of completed requests from the time at which each was due. */
   p50_ms: number;
   p99_ms: number;
   max_ms: number;
-  /** Completed, the code of the bank's error, no_answer, not_sent. */
+  /** By outcome: Completed, the code of the bank's error, no_answer, or not_sent. */
   outcomes: Record<string, number>;
 }
 

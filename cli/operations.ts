@@ -5,7 +5,7 @@ import { Failure, openBank, print, printJson, say } from './api.ts';
 
 const pollMs = 500;
 
-/** `bank verify-books`: begun over REST, and waited for. */
+/** `bank verify-books`: starts a verification over REST and waits for it. */
 export function addOperations(program: Command): void {
   program
     .command('verify-books')
@@ -13,7 +13,7 @@ export function addOperations(program: Command): void {
     .option('--json', 'print the verification as JSON')
     .addHelpText(
       'after',
-      '\nEnds with 1 where a rule is broken. With access to Postgres and Kafka, `npm run verify-books` also compares the events with the books.',
+      '\nThe exit code is 1 if a rule is violated. With access to Postgres and Kafka, `npm run verify-books` also compares the events with the books.',
     )
     .action(async ({ json }: { json?: true }) => showVerification(await verify(), json));
 }

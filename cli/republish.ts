@@ -8,7 +8,7 @@ import { Failure, moment, openDatabase, print, say } from './api.ts';
 
 const services = ['ledger', 'accounts', 'webhooks'] as const;
 
-/** Marking a day of batches takes longer than any statement of the services may. */
+/** Marking a day of batches takes longer than the services' statement timeout. */
 const statementTimeoutMs = 600_000;
 
 interface RepublishOptions {
@@ -19,26 +19,24 @@ interface RepublishOptions {
   yes?: true;
 }
 
-/** `bank republish`: for the day on which Kafka was lost with its disks. It works on the database, not over REST. */
+/** `bank republish`: for a loss of Kafka with its disks. It uses the database, not REST. */
 export function addRepublish(program: Command): void {
   program
     .command('republish')
-    .description(
-      'Have the relays publish again what topics have lost: events since a moment, every balance, every API key',
-    )
-    .option('--since <time>', 'what was published at this time or later (ISO 8601), with the same ce_ids', moment)
-    .option('--balances', 'the present balance of every account, from the books: the topic balances is complete again')
-    .option('--keys', 'the present state of every API key: gateways know them again')
+    .description('Publish again what topics have lost: events since a given time, all balances, all API keys')
+    .option('--since <time>', 'messages published at this time or later (ISO 8601), with the same ce_ids', moment)
+    .option('--balances', 'the current balance of every account, for the topic balances')
+    .option('--keys', 'the current state of every API key, for the gateways')
     .addOption(
-      new Option('--service <name>', 'with --since the outbox of this one only; default: all').choices(services),
+      new Option('--service <name>', 'with --since, only the outbox of this service; default: all').choices(services),
     )
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText(
       'after',
       `
-The database is DATABASE_URL (the owner's, or that service's own: of the ledger for --balances, of accounts for --keys), else that of the
-local bank. The outbox keeps what was published for OUTBOX_RETENTION_HOURS; of what is older the books have everything
-(docs/operations.md, Kafka is lost). Of --since, --balances and --keys at least one; the order is that.
+The database is DATABASE_URL (as the owner, or as the service's role: ledger for --balances, accounts for --keys), or else that of the
+local bank. The outbox keeps published messages for OUTBOX_RETENTION_HOURS; older history is only in the books
+(docs/operations.md, Kafka is lost). At least one of --since, --balances, and --keys is required; they are executed in this order.
 
 Examples:
   bank republish --since 2026-01-31T06:00:00Z
@@ -83,11 +81,10 @@ async function republishOne(name: string, pool: Pool, since: Date, yes: true | u
     `${name}: ${messages} messages in ${batches} batches were published since ${since.toISOString()}; the outbox ${reach}`,
   );
   if (kept_since === null || since.toISOString() < kept_since) {
-    say('what was published before that is not there any more: the books have it, as entries and transactions');
+    say('older messages no longer exist; the books contain their entries and transactions');
   }
   if (batches === 0n) return;
-  if (!yes && !(await isConfirmed(name)))
-    throw new Failure(2, 'nothing is published again: it was not confirmed (--yes)');
+  if (!yes && !(await isConfirmed(name))) throw new Failure(2, 'not confirmed (--yes): nothing is published again');
   print(`${name}: the relay publishes ${await republish(pool, since)} batches again`);
 }
 

@@ -64,17 +64,17 @@ const since = new Option('--from <time>', 'also what it keeps since this moment 
   .argParser(moment)
   .conflicts('fromBeginning');
 
-/** `bank tail <topic>`: events as they come, until Ctrl-C. */
+/** `bank tail <topic>`: events as they are published, until Ctrl-C. */
 export function addTail(program: Command): void {
   program
     .command('tail')
     .description('Follow the events of a topic until Ctrl-C')
-    .addArgument(new Argument('<topic>', 'whose events').choices(eventTopics))
-    .option('--from-beginning', 'also what the topic keeps already')
+    .addArgument(new Argument('<topic>', 'the topic').choices(eventTopics))
+    .option('--from-beginning', 'start with the oldest event')
     .addOption(since)
-    .option('--account <account_id>', 'only what names this account')
-    .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
-    .option('--json', 'one JSON object a line: topic, partition, offset, key, headers, data')
+    .option('--account <account_id>', 'only events that contain this account')
+    .option('--count <number>', 'stop after this many events', wholeNumber(1, 999_999_999))
+    .option('--json', 'one JSON object per line: topic, partition, offset, key, headers, data')
     .addHelpText(
       'after',
       `

@@ -338,8 +338,8 @@ async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus)
   await until(async () => (empty = await unanswered()).length === 0).catch(() => {
     throw new Error(`no data: ${empty.join(', ')}`);
   });
-  const misspelt = await unanswered((expr) => expr.replaceAll(/\b(corebanking|nodejs|process)(?=[_:])/g, '$1x'));
-  expect(misspelt.length === queries.length, 'a query with a misspelt metric has an answer');
+  const misspelled = await unanswered((expr) => expr.replaceAll(/\b(corebanking|nodejs|process)(?=[_:])/g, '$1x'));
+  expect(misspelled.length === queries.length, 'a query with a misspelled metric has an answer');
   return `${queries.length} queries`;
 }
 

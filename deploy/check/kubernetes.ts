@@ -35,7 +35,7 @@ const ofPods = 'the chart on pods';
 export const kubernetes: Part = {
   name: 'kubernetes',
   needsEngine: false,
-  planted: { defect: 'a misspelt probe in the chart', foundBy: ofApiServer, says: /unknown field .*readinesProbe/ },
+  planted: { defect: 'a misspelled probe in the chart', foundBy: ofApiServer, says: /unknown field .*readinesProbe/ },
   run: (check) => runScript(check, ofApiServer, join(import.meta.dirname, 'kubernetes.sh')),
 };
 

@@ -38,7 +38,7 @@ test.each(readdirSync(new URL('ci/', chart)))('the schema takes ci/%s', (file) =
 
 test.each<[string, Values]>([
   ['an unknown value', { gateway: { replicaCount: 3 } }],
-  ['a misspelt variable', { ledger: { config: { BATCH_MAXX: 1 } } }],
+  ['a misspelled variable', { ledger: { config: { BATCH_MAXX: 1 } } }],
   ['a secret among the variables', { gateway: { config: { API_KEY_PEPPER: 'x' } } }],
   ['the pepper of before among the variables', { gateway: { config: { API_KEY_PEPPER_PREVIOUS: 'x' } } }],
   ['headers for the collector among the variables', { ledger: { config: { OTEL_EXPORTER_OTLP_HEADERS: 'a=b' } } }],
@@ -66,7 +66,7 @@ test.each<[string, Values]>([
   ['a volume in place of the secrets', { extraVolumes: [{ name: 'files', emptyDir: {} }] }],
   ['a mount over the secrets', { ledger: { extraVolumeMounts: [{ name: 'x', mountPath: '/run/core-banking/' }] } }],
   ['a mount over the program', { extraVolumeMounts: [{ name: 'x', mountPath: '/app' }] }],
-  ['a misspelt affinity', { gateway: { affinity: { podAntiAfinity: {} } } }],
+  ['a misspelled affinity', { gateway: { affinity: { podAntiAfinity: {} } } }],
   [
     'a spread without its skew',
     { topologySpreadConstraints: [{ topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }] },
@@ -75,7 +75,7 @@ test.each<[string, Values]>([
     'a spread that does not say what else',
     { ledger: { topologySpreadConstraints: [{ topologyKey: 'zone', maxSkew: 1, whenUnsatisfiable: 'Wait' }] } },
   ],
-  ['a misspelt member of a service account', { accounts: { serviceAccount: { annotation: {} } } }],
+  ['a misspelled member of a service account', { accounts: { serviceAccount: { annotation: {} } } }],
   ['a priority class that cannot be', { priorityClassName: 'Bank Books' }],
   ['a role that is none', { migrations: { roles: { ledger: 'x; drop' } } }],
 ])('the schema refuses %s', (_what, values) => {

@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml';
  * secrets.yaml makes, and none is made for nobody.
  */
 const folder = process.argv[2] ?? '';
-/** Made by Strimzi, by CloudNativePG, and by whoever gives the Ingress its certificate. */
+/** Made by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
 const ofOthers = ['kafka-cluster-ca-cert', 'bank-postgres-ca', 'bank-tls'];
 
 interface ExternalSecret {
