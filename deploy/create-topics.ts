@@ -14,8 +14,8 @@ import { eventsRetentionConfig, kafkaConfig, kafkaOptions, loadConfig, wholeNumb
 import { run } from '#libs/service/run.ts';
 
 /**
- * Creates the topics that are missing. Of existing ones it changes how long events are kept, and
- * nothing else; those that a broker's death may take along are refused.
+ * Creates missing topics. In existing ones it changes only the retention of events; it refuses topics
+ * whose data could be lost with one broker.
  */
 export const topicsConfig = z.object({
   ...kafkaConfig,
@@ -25,7 +25,7 @@ export const topicsConfig = z.object({
 
 type Config = z.output<typeof topicsConfig>;
 
-/** A topic of the contract as this bank has it. */
+/** A topic of the contract with this bank's settings. */
 export function specOf(name: TopicName, config: Config): TopicSpec {
   const { partitions, config: settings }: TopicDefinition = topics[name];
   const replicated: Record<string, string> = config.REPLICATION_FACTOR > 1 ? { 'min.insync.replicas': '2' } : {};
@@ -37,7 +37,7 @@ export function specOf(name: TopicName, config: Config): TopicSpec {
   };
 }
 
-/** Returns the names of topics on the broker: those that were missing, and those whose retention was another. */
+/** Returns the names of the topics that were missing, and of those whose retention was different. */
 export async function createTopics(
   kafka: KafkaClient,
   config: Config,

@@ -1,4 +1,4 @@
-/** The image's HEALTHCHECK: whether the process in this container is ready, and if not, for what it waits. */
+/** The image's HEALTHCHECK: whether the process in this container is ready, and if not, what it is waiting for. */
 import { get } from 'node:http';
 
 const port = process.env.HEALTH_PORT || 9090;

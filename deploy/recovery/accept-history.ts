@@ -8,9 +8,9 @@ import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
 /**
- * Takes back what the topic `ledger.position` says was published, so that ledgers which are started
- * from now on work with a database of an older history (libs/postgres/outbox/history.ts). For
- * docs/operations.md, Restore, alone: the ledgers are stopped.
+ * Resets the position in the topic `ledger.position`, so that ledgers started from now on accept a
+ * database that lost published data (libs/postgres/outbox/history.ts). Only for docs/operations.md,
+ * Restore, while the ledgers are stopped.
  */
 export async function acceptHistory(
   kafka: KafkaClient,

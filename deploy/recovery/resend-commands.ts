@@ -18,12 +18,12 @@ import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
 
 /**
- * Sends commands again that Kafka has and a restored database has not: those since RESEND_FROM, in
- * the order in which they were once decided. What was a success then, by its event or its audit
- * record, gets a new deadline; anything else keeps its own, and is refused as late. Commands that
- * the database knows are recognised by their ids: an earlier RESEND_FROM does no harm. For
- * docs/operations.md, Restore: gateways are stopped, one ledger and one accounts run. Nobody is
- * sent a reply.
+ * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in
+ * the order in which they were originally decided. A command that succeeded, according to its event
+ * or audit record, gets a new deadline; any other keeps its own and is refused as late. Commands that
+ * the database has are recognized by their ids, so an earlier RESEND_FROM does no harm. For
+ * docs/operations.md, Restore, while gateways are stopped and one ledger and one accounts run. No
+ * replies are sent.
  */
 export const resendConfig = z.object({
   ...kafkaConfig,
@@ -34,7 +34,7 @@ export const resendConfig = z.object({
 const idleMs = 60_000;
 const renewedMs = 24 * 60 * 60_000;
 const publishTimeoutMs = 30_000;
-/** The topics of commands, each with the consumer group that takes them. */
+/** The command topics, each with its consumer group. */
 const groups = {
   'accounts.commands': 'accounts',
   'ledger.commands': 'ledger',
@@ -44,8 +44,8 @@ type Commands = keyof typeof groups;
 const commandTopics = Object.keys(groups) as Commands[];
 
 /**
- * A command with the moment at which it was decided, or taken by the broker where nothing says that
- * it was a success.
+ * A command with the time of its decision, or, if there is no evidence of success, the time at which
+ * the broker stored it.
  */
 interface Sent {
   topic: Commands;
@@ -55,7 +55,7 @@ interface Sent {
   sequence: number;
 }
 
-/** What became of commands, by the first 120 bits of their transaction or the id of their audit record. */
+/** Outcomes of commands, by the first 120 bits of their transaction or the id of their audit record. */
 type Evidence = Map<string, { at: string; sequence: number }>;
 
 const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;
@@ -72,7 +72,7 @@ async function readEvidence(kafka: KafkaClient, prefix: string, logger: Logger):
       for (const message of messages) {
         const { ce_id = '', ce_time: at = '', ce_type } = message.headers;
         const data = json(message);
-        // The first telling counts: it was at that time.
+        // The first event counts, because it has the original time.
         if (message.topic === audit) {
           if (data['outcome'] === 'success' && !evidence.has(String(data['audit_id'])))
             evidence.set(String(data['audit_id']), { at: String(data['created_at']), sequence: 0 });
@@ -104,7 +104,7 @@ async function readCommands(
       for (const message of messages) {
         const { headers, timestamp_ms } = message;
         const id = headers['ce_id'] ?? '';
-        // Steps of sagas and replies to them come again by themselves; queries need no answer.
+        // Steps of sagas and their replies are repeated by the services; queries need no answer.
         const isCommand =
           headers['ce_type'] !== replyType &&
           headers['deadline'] !== undefined &&
@@ -126,7 +126,7 @@ async function readCommands(
   );
 }
 
-/** What became of the first item of a batch's message that was a success. */
+/** The outcome of the first successful item of a batch's message. */
 function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; sequence: number } | undefined {
   if (messageOfType(message.headers['ce_type'] ?? '') !== 'create_batch') return undefined;
   const { batch_id, items } = json(message) as unknown as MessageData<'create_batch'>;
@@ -135,14 +135,14 @@ function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; se
     .find((found) => found !== undefined);
 }
 
-/** All in one partition: so that they are decided in this order. */
+/** Everything to one partition, so that it is decided in this order. */
 function again({ message, succeeded }: Sent, keys: MacKeys): OutgoingMessage {
   const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...kept } = message.headers;
   const headers = succeeded ? keys.renewed(kept, new Date(Date.now() + renewedMs).toISOString()) : kept;
   return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
 }
 
-/** Resolves when the services have committed everything, a saga's messages between them included. */
+/** Resolves when the services have committed everything, including messages of sagas between them. */
 async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
   for (let quiet = 0; quiet < 3; await sleep(300)) {
     const lags = await Promise.all(
@@ -152,7 +152,7 @@ async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
   }
 }
 
-/** Returns how many were sent again, and how many of them had been a success. */
+/** Returns how many were sent again, and how many of them had succeeded. */
 export async function resendCommands(
   kafka: KafkaClient,
   { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger },
@@ -169,7 +169,7 @@ export async function resendCommands(
         run.map((command) => again(command, keys)),
         { timeoutMs: publishTimeoutMs },
       );
-      // What is decided next, from another topic, may rest on it.
+      // A later command from another topic may depend on it.
       await caughtUp(kafka, prefix);
       at += run.length;
     }

@@ -52,7 +52,7 @@ function instead(variable: ServerVariable): string {
   return `correct ${variable}, or unset it: npm start then runs a server of its own`;
 }
 
-/** What goes wrong with a server that the environment names is told with that. */
+/** Adds the environment variable to errors of a server that it names. */
 async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -234,7 +234,7 @@ test('a revoked, an expired and an unknown key cannot be rotated, nor one with m
   expect(await statesOf(strong.key_id)).toHaveLength(1);
 });
 
-test('revocation is told once and answered every time', async () => {
+test('a revocation is published once and answered every time', async () => {
   const key = await newKey();
   const first = await bank.send('revoke_api_key', { key_id: key.key_id });
   expect(first).toMatchObject({ ok: true, data: { status: 'revoked', revoked_at: expect.stringMatching(/Z$/) } });

@@ -164,7 +164,7 @@ describe('asking', () => {
 });
 
 describe('approving', () => {
-  test("sends the command in the requester's name, and its outcome stands in the approval and answers the approver", async () => {
+  test("sends the command in the requester's name, stores its outcome in the approval, and returns it to the approver", async () => {
     const request = await asked(reversalOf(), { idempotency_key: 'key-1', fingerprint: 'f'.repeat(32) });
     const { approval_id, command } = request;
     const message = approving(approval_id);
@@ -419,7 +419,7 @@ describe('reading', () => {
     return (reply.data as { items: Approval[] }).items.map(({ approval_id }) => approval_id);
   }
 
-  test('is for those who may decide, and for whoever asked', async () => {
+  test('is visible to approvers and to the requester', async () => {
     const dora = `${alice}-dora`;
     const { approval_id } = await asked(reversalOf(), { actor: dora });
     expect(await list(dora, [])).toEqual([approval_id]);
@@ -513,7 +513,7 @@ describe('an approved key', () => {
       }
     ).data.has_unread_key;
 
-  test('belongs to whoever asked, says who approved, and gets its secret once', async () => {
+  test('belongs to the requester, names the approver, and gets its secret once', async () => {
     const { approval_id, key_id } = await approvedKey();
     expect((await shown(approval_id)).outcome).toMatchObject({
       status: 'success',
@@ -545,7 +545,7 @@ describe('an approved key', () => {
   });
 });
 
-test('an account that must not be unfrozen stays as it is: the ledger is told so', async () => {
+test('an account that must not be unfrozen is unchanged: the command to the ledger says so', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const transition_id = newId('transition');
   const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };

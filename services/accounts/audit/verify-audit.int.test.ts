@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-test('every record has its one link, whoever writes side by side with whom', async () => {
+test('every record has exactly one link, whichever writers run concurrently', async () => {
   expect(await verifyAudit(bank.pool)).toEqual([]);
   const { rows } = await bank.pool.query(
     'select count(*)::int as records, (select count(*)::int from audit_chain) as links, (select count(distinct chain)::int from audit_chain) as chains from audit',

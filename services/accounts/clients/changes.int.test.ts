@@ -23,7 +23,7 @@ afterAll(() => bank.stop());
 const read = async (client_id: string) => ((await bank.send('get_client', { client_id })) as { data: Client }).data;
 
 describe('names', () => {
-  test('change with before and after in the audit, and are told by name alone', async () => {
+  test('change with before and after in the audit, and are published by name only', async () => {
     const client_id = await newClient(bank);
     const message_id = `cmd_${newId('client').slice(4)}`;
     const changes = { last_name: 'King', first_name: retail.first_name, email: 'king@example.com' };

@@ -61,7 +61,7 @@ describe('clients', () => {
     expect(rows[0]?.indexdef).toContain('WHERE (external_id IS NOT NULL)');
   });
 
-  test('one external_id is one client’s, whoever comes first; the refusal is kept', async () => {
+  test('one external_id belongs to the first client that sets it; the refusal is stored', async () => {
     const external_id = fresh();
     const replies = await Promise.all(Array.from({ length: 20 }, () => create({ external_id })));
     expect(replies.filter((reply) => reply?.ok)).toHaveLength(1);

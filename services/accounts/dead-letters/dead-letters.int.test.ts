@@ -23,7 +23,7 @@ const why = {
 };
 let sources = 0;
 
-/** A message as it lies in a dead-letter topic. */
+/** A message as stored in a dead-letter topic. */
 function dead(changes: Partial<ReceivedMessage> = {}): ReceivedMessage {
   const headers = {
     ce_type: messageType('create_transaction'),

@@ -146,7 +146,7 @@ describe('how much is decided in one transaction', () => {
     expect(await balance(account)).toBe(120_100n);
   });
 
-  it('beside single commands: 100, and a rest after each for as long as it took', async () => {
+  it('while single commands arrive: 100, and a pause after each as long as the transaction', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     await handler().handle([
@@ -248,7 +248,7 @@ describe('once', () => {
 });
 
 describe('poison', () => {
-  it('one item: the others are executed, the message is dead-lettered, and nobody is told that the item is unknown', async () => {
+  it('one item: the others are executed, the message is dead-lettered, and no response says that the item is unknown', async () => {
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
     const { handle } = handler();

@@ -15,7 +15,7 @@ import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
 /**
- * What a batch sees and leaves while another connection stands in its way: every interleaving is
+ * What a batch reads and writes while another connection holds its locks: every interleaving is
  * made, none is hoped for.
  */
 let database: TestDatabase;

@@ -231,7 +231,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('decides a reversal once, of two rivals of which one does not know the original yet', async () => {
+  it('decides one of two concurrent reversals, although one does not know the original yet', async () => {
     const a = await open('Savings', '100');
     const bits = fresh();
     const undo = reversal(idOf('transaction', bits));

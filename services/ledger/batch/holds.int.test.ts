@@ -355,7 +355,7 @@ describe('reads', () => {
 });
 
 describe('the database', () => {
-  it("refuses a customer's balance below what is held, whoever writes it", async () => {
+  it("refuses a customer's balance below the held amount, whichever statement writes it", async () => {
     const a = await ledger.open('Savings', '100');
     await book([placing(a, '60')]);
     const refused = (change: string) =>

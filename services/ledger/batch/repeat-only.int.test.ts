@@ -166,7 +166,7 @@ it('an atomic batch that was refused is refused again, as it was', async () => {
   expect(await ledger.book([repeatOnly(command)])).toEqual([{ ...refused, replayed: true }]);
 });
 
-it('of a batch of which one message is decided, the others are decided under the same name, once', async () => {
+it('after one message of a batch is decided, the others are decided once under the same name', async () => {
   const id = idOf('batch', freshBits());
   const [first, second] = [
     batch('independent', id, [[from, '5']], { count: 2 }),

@@ -122,7 +122,7 @@ describe('transfers and loans', () => {
     expect(books.moved.size).toBe(0);
   });
 
-  it('takes a payment of exactly what is outstanding, and says of which loan too much', () => {
+  it('accepts a payment of exactly the outstanding amount, and names the loan if it is too much', () => {
     const [a, loan] = [
       accountOf(1, 'Savings', 'USD', 'Active', 50_000n),
       accountOf(2, 'Loan', 'USD', 'Active', 10_000n),

@@ -153,7 +153,7 @@ describe('the texts of a client', () => {
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
   });
 
-  test('are many: page by page, and whoever asks meanwhile is told that it is under way', async () => {
+  test('are many: page by page, and a request meanwhile is answered that it is in progress', async () => {
     const account_id = await ledger.open('Savings', '0');
     await ledger.owner.query(
       `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, description, status, failure_code, actor, request_id, created_at)

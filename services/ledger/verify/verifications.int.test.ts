@@ -50,7 +50,7 @@ it('begins, is answered at once, and keeps what it found; a repeat is that one; 
 });
 
 it('runs once at a time over all ledgers, and one that is cut off says nothing about the books', async () => {
-  // Whoever locks the accounts holds up a check of them.
+  // A lock on the accounts delays a check of them.
   const blocker = await ledger.owner.connect();
   await blocker.query('begin');
   await blocker.query('lock table accounts in access exclusive mode');

@@ -140,7 +140,7 @@ const told = (prefix: string) =>
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);
 
-/** The rules that break where what is told is changed so. */
+/** The rules that are violated if the published event is changed in this way. */
 async function broken(change: (messages: OutgoingMessage[], prefix: string) => OutgoingMessage[]): Promise<string[]> {
   const prefix = await newTopics();
   await publish(change(told(prefix), prefix));
