@@ -14,12 +14,12 @@ interface ListenOptions {
   json?: true;
 }
 
-/** `bank webhooks listen`: what a webhook gets, on this machine. */
+/** `bank webhooks listen`: receives a webhook's events on this machine. */
 export function addWebhooks(program: Command): void {
-  const group = program.command('webhooks').description('Webhooks (webhooks:manage)');
+  const group = program.command('webhooks').description('Webhooks (scope webhooks:manage)');
   group
     .command('listen')
-    .description('Make a webhook that leads here, show what comes until Ctrl-C, and delete it')
+    .description('Create a webhook to this machine, show its events until Ctrl-C, and delete it')
     .option(
       '--port <number>',
       'where to listen on this machine; 0 lets the system choose',
@@ -27,8 +27,8 @@ export function addWebhooks(program: Command): void {
       4000,
     )
     .option('--types <types>', 'event types, separated by commas', '*')
-    .option('--url <url>', 'how the bank reaches that port, where it is not on this machine (a tunnel)')
-    .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
+    .option('--url <url>', 'URL by which the bank reaches that port, if it is not on this machine (a tunnel)')
+    .option('--count <number>', 'stop after this many events', wholeNumber(1, 999_999_999))
     .addOption(jsonOption())
     .action(listen);
 }
@@ -41,7 +41,7 @@ async function listen({ port, types, url, count = Infinity, json }: ListenOption
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const event = parseJson(Buffer.concat(chunks)) as CloudEvent | undefined;
-      // Beyond the count they are left to nobody: the webhook is being deleted.
+      // Further events are acknowledged too, because the webhook is being deleted.
       response.writeHead(204).end();
       if (event === undefined || shown >= count) return;
       shown += 1;
