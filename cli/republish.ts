@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { countRepublishable, republish } from '#libs/postgres/outbox/republish.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
+import { republishMasters } from '#services/accounts/masters.ts';
 import { restateAllBalances } from '#services/ledger/batch/restate.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
@@ -14,6 +15,7 @@ const statementTimeoutMs = 600_000;
 interface RepublishOptions {
   since?: Date;
   balances?: true;
+  masters?: true;
   keys?: true;
   service?: (typeof services)[number];
   yes?: true;
@@ -23,9 +25,10 @@ interface RepublishOptions {
 export function addRepublish(program: Command): void {
   program
     .command('republish')
-    .description('Publish again what topics have lost: events since a given time, all balances, all API keys')
+    .description('Publish again what topics have lost: events since a given time, all balances, all master data, all API keys')
     .option('--since <time>', 'messages published at this time or later (ISO 8601), with the same ce_ids', moment)
     .option('--balances', 'the current balance of every account, for the topic balances')
+    .option('--masters', 'the current master data of every account and client, for the topics of master data')
     .option('--keys', 'the current state of every API key, for the gateways')
     .addOption(
       new Option('--service <name>', 'with --since, only the outbox of this service; default: all').choices(services),
@@ -34,22 +37,29 @@ export function addRepublish(program: Command): void {
     .addHelpText(
       'after',
       `
-The database is DATABASE_URL (as the owner, or as the service's role: ledger for --balances, accounts for --keys), or else that of the
+The database is DATABASE_URL (as the owner, or as the service's role: ledger for --balances, accounts for --masters and --keys), or else that of the
 local bank. The outbox keeps published messages for OUTBOX_RETENTION_HOURS; older history is only in the books
-(docs/operations.md, Kafka is lost). At least one of --since, --balances, and --keys is required; they are executed in this order.
+(docs/operations.md, Kafka is lost). At least one of --since, --balances, --masters, and --keys is required;
+they are executed in this order.
 
 Examples:
   bank republish --since 2026-01-31T06:00:00Z
-  bank republish --balances --keys`,
+  bank republish --balances --masters --keys`,
     )
-    .action(async ({ since, balances, keys, service, yes }: RepublishOptions) => {
-      if (since === undefined && !balances && !keys) throw new Failure(2, 'name --since, --balances or --keys');
+    .action(async ({ since, balances, masters, keys, service, yes }: RepublishOptions) => {
+      if (since === undefined && !balances && !masters && !keys)
+        throw new Failure(2, 'name --since, --balances, --masters or --keys');
       for (const name of since === undefined ? [] : service === undefined ? services : [service])
         await withOutbox(name, (pool) => republishOne(name, pool, since as Date, yes));
       if (balances)
         await withOutbox('ledger', async (pool) =>
           print(`ledger: the balances of ${await restateAllBalances(pool, 'ledger')} accounts are on their way`),
         );
+      if (masters)
+        await withOutbox('accounts', async (pool) => {
+          const { accounts, clients } = await republishMasters(pool, 'accounts', new Date().toISOString());
+          print(`accounts: the master data of ${accounts} accounts and ${clients} clients are on their way`);
+        });
       if (keys)
         await withOutbox('accounts', async (pool) =>
           print(`accounts: ${await republishApiKeys(pool, 'accounts', new Date())} API keys are on their way`),

@@ -159,6 +159,7 @@ describe('layout', () => {
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
       commands: [
         'outcome.ts',
+        'masters.ts',
         'audit/',
         'clients/',
         'api-keys/',

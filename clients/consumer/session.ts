@@ -1,4 +1,5 @@
 import type { Consumer, EachBatchPayload, Kafka, TopicPartitionOffset } from 'kafkajs';
+import { eventTopics, topics } from '../../libs/contracts/topics.ts';
 import { type BankEventType, topicsOf } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
@@ -20,7 +21,7 @@ const silentSessions = 3;
 const disconnectTimeoutMs = 2_000;
 const lookIntervalMs = 5_000;
 const beginAgainMs = 500;
-const compactedTopic = 'balances';
+const compactedTopics = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'compact');
 
 /** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
@@ -234,7 +235,8 @@ export class Session {
   #noticeLoss({ batch: { topic, partition, messages } }: EachBatchPayload, state: Partition): void {
     const first = messages[0] && BigInt(messages[0].offset);
     if (first === undefined || state.position === undefined || first <= state.position) return;
-    if (topic !== (this.#options.topicPrefix ?? '') + compactedTopic)
+    const { topicPrefix = '' } = this.#options;
+    if (!compactedTopics.some((name) => topic === topicPrefix + name))
       state.lose({ topic, partition, from: state.position, to: first - 1n });
     state.position = first;
   }

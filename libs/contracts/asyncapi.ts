@@ -31,6 +31,16 @@ const about: Partial<Record<TopicName, { title: string; key: string; rule?: stri
     key: 'account_id',
     rule: 'Replace a state only if the new one has a higher sequence, or the same sequence with a higher status_version or hold_version, because an older state may arrive late.',
   },
+  'account-masters': {
+    title: 'The master data of each account: compacted',
+    key: 'account_id',
+    rule: 'A state replaces the one you have only if its status_version is not lower.',
+  },
+  'client-masters': {
+    title: 'The master data of each client, without personal data: compacted',
+    key: 'client_id',
+    rule: 'A state replaces the one you have only if its updated_at is not lower, and never one that has erased_at by one that has none.',
+  },
   audit: { title: 'Every audit record', key: 'actor' },
   security: { title: 'Security events for a SIEM, summarized every minute', key: 'actor' },
   'api-keys': { title: 'Internal: API keys, for gateways', key: 'key_id' },

@@ -99,8 +99,17 @@ export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'c
 }
 
 /**
- * The refusal of a repeat-only command if nothing is stored under its id. Nothing was executed, and the refusal
- * is not stored.
+ * Whether a repeat gets it again. 403 is about the caller, 5xx decides nothing, and what is not
+ * valid may be corrected: they are answered anew (contract: Idempotency).
+ */
+export function isKept({ code }: Refusal): boolean {
+  const { status } = errorCodes[code];
+  return status < 500 && status !== 403 && code !== 'validation_failed';
+}
+
+/**
+ * Where nothing is kept under the id of a command that asks for a repeat alone: nothing was done,
+ * and nothing is kept.
  */
 export const unknownRepeat = refusal('service_unavailable', 'the command is unknown, and nothing was executed');
 

@@ -51,6 +51,17 @@ const transfer = {
 };
 const ids = { vault: `acc_2${bits.slice(1)}`, teller: `acc_3${bits.slice(1)}` };
 
+const account = {
+  account_id,
+  client_id,
+  account_number: 'SAV-1234567897',
+  account_type: 'Savings',
+  currency: 'USD',
+  status: 'Active',
+  created_at: at,
+  updated_at: at,
+} as const;
+
 export const eventExamples: { [T in EventType]: EventData<T> } = {
   'corebanking.transaction.completed.v1': {
     transaction: deposit,
@@ -158,19 +169,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     actor: 'system',
     request_channel: 'system',
   },
-  'corebanking.account.opened.v1': {
-    account: {
-      account_id,
-      client_id,
-      account_number: 'SAV-1234567897',
-      account_type: 'Savings',
-      currency: 'USD',
-      status: 'Active',
-      created_at: at,
-      updated_at: at,
-    },
-    ...asked,
-  },
+  'corebanking.account.opened.v1': { account, ...asked },
   'corebanking.account.status_changed.v1': {
     account_id,
     client_id,
@@ -230,6 +229,8 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     hold_version: 1,
     updated_at: booked,
   },
+  'corebanking.account.v1': { account, status_version: 1 },
+  'corebanking.client.v1': { client_id, client_type: 'Retail', created_at: at, updated_at: booked, erased_at: null },
   'corebanking.audit.recorded.v1': {
     audit_id: `aud_${bits}`,
     created_at: at,

@@ -34,8 +34,12 @@ export const eventSummaries: Record<EventType, string> = {
   'corebanking.webhook.disabled.v1':
     'The bank stopped sending events to a webhook, because its receiver returned 410, no delivery succeeded for five days, or the key that created it was revoked with its descendants',
   'corebanking.balance.v1':
-    'The state of an account after its latest change. The topic keeps the latest state of each account forever',
-  'corebanking.audit.recorded.v1': 'An audit record was written',
+    'The state of an account after its latest posting; the topic keeps the latest of each account for ever',
+  'corebanking.account.v1':
+    'The master data of an account after its opening or a change; the topic keeps the latest of each account for ever',
+  'corebanking.client.v1':
+    'The master data of a client after a change, without personal data; the topic keeps the latest of each client for ever',
+  'corebanking.audit.recorded.v1': 'An act that is kept for auditors',
   'corebanking.audit.head.v1':
     'The last link of each chain of audit records, published every minute with new records. It proves later that no earlier record was changed or removed',
   'corebanking.security.activity.v1':

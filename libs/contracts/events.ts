@@ -138,6 +138,14 @@ const holdChange = (statuses: HoldStatus[]) => ({
 });
 
 const client = { client_id: idField('client'), client_type: clientType };
+const eventAccount = accountMasterSchema.extend({
+  account_id: idField('account'),
+  client_id: idField('client'),
+  account_number: accountNumber,
+  currency: currencyCode,
+  created_at: moment,
+  updated_at: moment,
+});
 
 function event<S extends z.ZodType>(topic: TopicName, data: S) {
   return { topic, data };
@@ -188,20 +196,7 @@ export const events = {
   ),
   'corebanking.hold.released.v1': event('holds', z.object(holdChange(['Released']))),
   'corebanking.hold.expired.v1': event('holds', z.object(holdChange(['Expired']))),
-  'corebanking.account.opened.v1': event(
-    'accounts',
-    z.object({
-      account: accountMasterSchema.extend({
-        account_id: idField('account'),
-        client_id: idField('client'),
-        account_number: accountNumber,
-        currency: currencyCode,
-        created_at: moment,
-        updated_at: moment,
-      }),
-      ...asked,
-    }),
-  ),
+  'corebanking.account.opened.v1': event('accounts', z.object({ account: eventAccount, ...asked })),
   'corebanking.account.status_changed.v1': event(
     'accounts',
     z.object({
@@ -290,7 +285,14 @@ export const events = {
       updated_at: moment,
     }),
   ),
-  /** Every audit record. The key is the actor. */
+  /** The master data of an account after its opening and every change; the topic is compacted. */
+  'corebanking.account.v1': event('account-masters', z.object({ account: eventAccount, status_version: count })),
+  /** The master data of a client after every change, without personal data; the topic is compacted. */
+  'corebanking.client.v1': event(
+    'client-masters',
+    z.object({ ...client, created_at: moment, updated_at: moment, erased_at: moment.nullable(), ...shownNames }),
+  ),
+  /** Every audit record, keyed by its actor. */
   'corebanking.audit.recorded.v1': event(
     'audit',
     auditRecordSchema.extend({ audit_id: idField('audit'), created_at: moment }),

@@ -91,6 +91,8 @@ export const eventTopics = [
   'transactions',
   'transfers',
   'balances',
+  'account-masters',
+  'client-masters',
   'holds',
   'accounts',
   'clients',
@@ -145,6 +147,9 @@ export const topics = {
   approvals: events('accounts', kept(1), 'webhooks'),
   webhooks: events('webhooks', kept(1), 'webhooks'),
   balances: events('ledger', compacted(12)),
+  /** Master data of each account and client, without personal data. */
+  'account-masters': events('accounts', compacted(12)),
+  'client-masters': events('accounts', compacted(12)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
    * Dashboard sessions that ended by signing out. Gateways read the topic from the beginning; no session
@@ -171,10 +176,7 @@ export const feedTopics: readonly TopicName[] = eventTopics.filter((name) =>
   (topics[name].readers as readonly TopicUser[]).includes('webhooks'),
 );
 
-/**
- * Returns the configuration that EVENTS_RETENTION_DAYS implies for a topic, or undefined if the topic is not an
- * event topic or is compacted.
- */
+/** What EVENTS_RETENTION_DAYS means for the topic; undefined for any other than one of events, and for compacted ones. */
 export function eventsRetention(name: string, days: number): Record<string, string> | undefined {
   const isKept = isEventTopic(name) && topics[name].config['cleanup.policy'] === 'delete';
   return isKept ? { 'retention.ms': String(days === -1 ? -1 : days * day) } : undefined;

@@ -20,9 +20,14 @@ export interface MigrateOptions {
   dir: string;
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
+  /** Views that are a contract for read-only SQL: granted to the role readerOf(role), which nobody logs in with. */
+  readable?: readonly string[];
 }
 
-/** Returns the name of the newest migration in a folder, as recorded in the schema's table of migrations. */
+/** Log-in roles of a warehouse or an auditor become members of it. Longer names than 63 bytes Postgres would cut. */
+export const readerOf = (role: string): string => `${role.slice(0, 56)}_reader`;
+
+/** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
 export function lastMigration(dir: string): string {
   const last = readdirSync(dir)
     .filter((name) => name.endsWith('.sql'))
@@ -113,6 +118,12 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   await client.query(`revoke all on all tables in schema ${schema} from ${role}`);
   await client.query(`grant select on ${migrationsTable} to ${role}`);
   for (const statement of options.grants(role)) await client.query(statement);
+  if (options.readable) {
+    const reader = pg.escapeIdentifier(readerOf(options.role));
+    await client.query(`grant usage on schema ${schema} to ${reader}`);
+    await client.query(`revoke all on all tables in schema ${schema} from ${reader}`);
+    await client.query(`grant select on ${options.readable.join(', ')} to ${reader}`);
+  }
   await client.query('commit');
 }
 
@@ -120,8 +131,13 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
   const role = pg.escapeIdentifier(options.role);
   const found = await client.query('select from pg_roles where rolname = $1', [options.role]);
   if (found.rowCount === 0) {
-    await createRole(client, role, options.role_password);
+    await createRole(client, `${role} login password ${pg.escapeLiteral(scramVerifier(options.role_password))}`);
     logger.info({ role: options.role }, 'role created');
+  }
+  if (options.readable) {
+    const reader = readerOf(options.role);
+    const known = await client.query('select from pg_roles where rolname = $1', [reader]);
+    if (known.rowCount === 0) await createRole(client, `${pg.escapeIdentifier(reader)} nologin`);
   }
   const database = await client.query<{ name: string }>('select current_database() as name');
   const name = pg.escapeIdentifier(database.rows[0]?.name ?? '');
@@ -134,13 +150,10 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
   logger.info({ role: options.role }, 'password of the role set');
 }
 
-/**
- * The lock is per database, but roles are per server: a migration of another database may create the same role
- * first.
- */
-async function createRole(client: Client, role: string, password: string): Promise<void> {
+/** The lock is per database, roles are per server: another database's migration may win the race for the same name. */
+async function createRole(client: Client, definition: string): Promise<void> {
   try {
-    await client.query(`create role ${role} login password ${pg.escapeLiteral(scramVerifier(password))}`);
+    await client.query(`create role ${definition}`);
   } catch (error) {
     const lostRace = error instanceof pg.DatabaseError && (error.code === '42710' || error.code === '23505');
     if (!lostRace) throw error;

@@ -19,7 +19,7 @@ import { accountsConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
 import { measureBacklogs, observeHandled } from './measure.ts';
 import { createPools } from './pools.ts';
-import { createPublishing } from './publishing.ts';
+import { createAccountsPublishing } from './publishing.ts';
 
 /** Starts accounts. It stops in reverse order: readiness, probes, consumers, sweeper, relay, publishers, pools. */
 run('accounts', async ({ logger, instance, onStop }) => {
@@ -39,8 +39,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
 
   const keys = macKeys(config);
-  const { publishers, replies, deadLetters, relay } = createPublishing(kafka, config, {
+  const { publishers, replies, deadLetters, relay } = createAccountsPublishing(kafka, config, {
     keys,
+    pool,
     relayPool,
     metrics,
     tracing,

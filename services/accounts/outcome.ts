@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ApprovableCommand } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { errorCodes } from '#libs/contracts/errors.ts';
+import { isKept } from '#libs/contracts/errors.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
@@ -11,7 +11,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { AuditDetails } from './audit/audit.ts';
+import type { AuditDetails } from '#libs/service/audit-record.ts';
 
 export type { AuditDetails };
 
@@ -100,20 +100,9 @@ export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
   return { kind: 'begun', step, events: written };
 }
 
-/**
- * A refusal is a decision, and a repeat gets the same one, including that a client is unknown. Not stored are
- * 403, which depends on the caller, 5xx, which decides nothing, and invalid requests, which may be corrected
- * (contract: Idempotency).
- */
+/** A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too (isKept). */
 export function refused(refusal: Refusal): Outcome {
-  const { status } = errorCodes[refusal.code];
-  return {
-    kind: 'decided',
-    body: { ok: false, refusal },
-    events: [],
-    kept: status < 500 && status !== 403 && refusal.code !== 'validation_failed',
-    details: {},
-  };
+  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: isKept(refusal), details: {} };
 }
 
 /** The headers by which logs and traces refer to an event or step. */

@@ -1,67 +1,44 @@
 import type { Logger } from 'pino';
-import { replyType, source } from '#libs/contracts/envelope.ts';
+import { replyType } from '#libs/contracts/envelope.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import { createSigner, signatureHeader } from '#libs/contracts/signature.ts';
-import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
+import { topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
-import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
-import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
+import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { relayOptions } from '#libs/service/config.ts';
-import { deadLetterCounter, measureOutbox } from '#libs/service/measures.ts';
-import type { Metrics } from '#libs/service/metrics.ts';
-import { createReplies } from '#libs/service/replies.ts';
-import { publishTracer, type Tracing } from '#libs/service/tracing.ts';
+import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import type { AccountsConfig } from './config.ts';
+import { restateMasters } from './masters.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
 
 /** Reading and publishing a dead letter together take less than the 5 s that a transaction may be idle. */
 const deadLetterTimeoutMs = 2000;
 
-export interface PublishingDependencies {
+interface Dependencies extends PublishingDependencies {
   keys: MacKeys;
-  relayPool: Pool;
-  metrics: Metrics;
-  tracing: Tracing | undefined;
-  /** Returns the bank's time in ms since 1970. */
-  now: () => number;
-  logger: Logger;
+  /** Of the service itself: the relay's own is for what it publishes. */
+  pool: Pool;
 }
 
-/** Creates separate publishers for replies and for the outbox. Nothing is started yet. */
-export function createPublishing(
+/** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
+export function createAccountsPublishing(
   kafka: KafkaClient,
   config: AccountsConfig,
-  { keys, relayPool, metrics, tracing, now, logger }: PublishingDependencies,
+  { keys, pool, ...common }: Dependencies,
 ) {
   const prefix = config.TOPIC_PREFIX;
-  const topics = topicTable(prefix);
-  const publishers = {
-    replies: createPublisher(kafka, { logger, name: 'replies', topics, sign: replySigner(prefix, keys) }),
-    events: createPublisher(kafka, { logger, name: 'events', topics, sign: eventSigner(config, keys) }),
-  };
-  const tracePublished = publishTracer(tracing, prefix);
-  const replies = createReplies({
-    publisher: publishers.replies,
-    source: source.accounts,
-    logger,
-    now,
-    onDeadLetter: deadLetterCounter(metrics, prefix),
-    onReplies: tracePublished,
-  });
-  const relay: Relay = createRelay({
-    ...relayOptions(config),
-    pool: relayPool,
-    publisher: publishers.events,
+  const masters = { accounts: topicName(prefix, 'account-masters'), clients: topicName(prefix, 'client-masters') };
+  const publishing = createPublishing(kafka, config, {
+    ...common,
+    service: 'accounts',
     schema,
-    source: source.accounts,
-    logger,
-    observe: measureOutbox(metrics, () => relay, tracePublished),
-    topicName: (name) => topicName(prefix, name as TopicName),
+    signReply: replySigner(prefix, keys),
+    signEvent: eventSigner(config, keys),
+    restate: (messages) => restateMasters(pool, messages, masters, new Date(common.now()).toISOString()),
   });
-  return { publishers, replies, deadLetters: deadLetterTopicsOf(kafka, publishers.replies, logger), relay };
+  return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
 }
 
 /** Signs replies to accounts itself, which executes some approved commands and ends their sagas by the reply. */

@@ -21,7 +21,7 @@ import { createConsumers } from './consumers.ts';
 import { createEraser } from './erasure/erase-texts.ts';
 import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
-import { createHistory, createPublishing } from './publishing.ts';
+import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
 import { createVerifier } from './verify/verifications.ts';
 
@@ -51,7 +51,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
 
   const now = () => clock.now();
   const keys = macKeys(config);
-  const { publishers, replies, relay, auditSender } = createPublishing(kafka, config, {
+  const { publishers, replies, relay, auditSender } = createLedgerPublishing(kafka, config, {
     keys,
     pools,
     history,

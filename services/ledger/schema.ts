@@ -5,6 +5,9 @@ import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 /** The Postgres schema that the ledger alone reads and writes. */
 export const ledgerSchema = 'ledger';
 
+/** The contract for read-only SQL (docs/warehouse.md). */
+const readableViews = ['v_accounts', 'v_entries', 'v_transactions', 'v_holds'] as const;
+
 /**
  * What the service's role may do: insert, read, and update the columns that change. What has been booked cannot be changed,
  * not even by the owner.
@@ -22,7 +25,7 @@ function grants(role: string): string[] {
     `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,
     // The caller's texts of a client that is erased, by a function of the owner.
     `grant execute on function erase_texts(uuid, uuid[]), erase_hold_texts(uuid) to ${role}`,
-    `grant select on v_accounts, v_entries, v_transactions, v_holds to ${role}`,
+    `grant select on ${readableViews.join(', ')} to ${role}`,
   ];
 }
 
@@ -33,5 +36,5 @@ export async function migrateLedger(
   options: { owner_url: string; role: string; role_password: string },
   logger: Logger,
 ): Promise<void> {
-  await migrate({ ...options, schema: ledgerSchema, dir: migrationsDir, grants }, logger);
+  await migrate({ ...options, schema: ledgerSchema, dir: migrationsDir, grants, readable: readableViews }, logger);
 }

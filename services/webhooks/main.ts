@@ -1,4 +1,4 @@
-import { leastStoredDays, topicTable } from '#libs/contracts/topics.ts';
+import { leastStoredDays, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -15,6 +15,7 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { isDefect } from '#libs/service/poison.ts';
+import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
@@ -26,7 +27,6 @@ import { createSender } from './deliveries/send.ts';
 import { createSweeper } from './deliveries/sweeper.ts';
 import { createEventConsumer } from './events/consume-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
-import { createPublishing } from './publishing.ts';
 import { migrationsDir, schema } from './schema.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
 
@@ -63,13 +63,16 @@ run('webhooks', async ({ logger, instance, onStop }) => {
 
   const now = () => clock.now();
   const keys = macKeys(config);
+  const audited = topicName(prefix, 'accounts.commands');
   const { publishers, replies, relay } = createPublishing(kafka, config, {
-    keys,
+    service: 'webhooks',
+    schema,
     relayPool,
     metrics,
     tracing,
     now,
     logger,
+    signEvent: (message) => void (message.topic === audited && keys.sign('webhooks', message)),
   });
   onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
   onStop('outbox relay', () => relay.stop());

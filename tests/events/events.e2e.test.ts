@@ -28,7 +28,15 @@ const world = useBank({ ledgers: 2 });
 const { api } = world;
 
 type Data<T extends EventType> = z.infer<(typeof events)[T]['data']>;
-const topicsOfEvents = ['transactions', 'transfers', 'accounts', 'clients', 'balances'] as const satisfies TopicName[];
+const topicsOfEvents = [
+  'transactions',
+  'transfers',
+  'accounts',
+  'clients',
+  'balances',
+  'account-masters',
+  'client-masters',
+] as const satisfies TopicName[];
 const topicsOfStaff = ['audit', 'api-keys'] as const satisfies TopicName[];
 let topics: Map<TopicName, ReceivedMessage[]>;
 let accounts: RestAccount[];
@@ -44,6 +52,7 @@ const personal = {
 };
 const phone = newPhone();
 let patched: RestClient;
+let erased: RestClient;
 
 const published = async () =>
   (
@@ -54,7 +63,8 @@ const published = async () =>
 
 beforeAll(async () => {
   patched = await api.client({ ...personal, ussd_phone_number: phone, ussd_status: 'active' });
-  await api.post(`/admin/clients/${(await api.client()).client_id}/erasure`);
+  erased = await api.client({ external_id: 'to-be-erased' });
+  await api.post(`/admin/clients/${erased.client_id}/erasure`);
   await api.patch(`/clients/${patched.client_id}`, { email: 'secretia2@example.com', address: '2 Hidden Lane' });
   accounts = await together(6, () => api.account(patched.client_id, { initial_deposit: 200 }));
   accounts.push(await api.account(patched.client_id, { account_type: 'Loan', initial_deposit: 100 }));
@@ -349,6 +359,27 @@ describe('accounts, clients', () => {
       headers['ce_type']?.split('.').at(-2),
     );
     expect(types).toEqual(['opened', 'status_changed', 'status_changed']);
+  });
+
+  it('the latest of each in account-masters and client-masters is the present master data, as REST shows it', async () => {
+    const byKey = (topic: 'account-masters' | 'client-masters') =>
+      new Map(of(topic).map((message) => [message.key, dataOf<Record<string, unknown>>(message)]));
+    const accountMasters = (await api.all<RestAccount>('/accounts')).map(
+      ({ balance: _balance, available_balance: _available, ...master }) => [master.account_id, master] as const,
+    );
+    expect(new Map([...byKey('account-masters')].map(([key, { account }]) => [key, account]))).toEqual(
+      new Map(accountMasters),
+    );
+    expect(byKey('account-masters').get(empty.account_id)).toMatchObject({ status_version: 2 });
+    const clientMasters = byKey('client-masters');
+    const clients = await api.all<RestClient>('/clients');
+    expect([...clientMasters.keys()].sort()).toEqual(clients.map(({ client_id }) => client_id).sort());
+    const { client_id, client_type, created_at, updated_at } = (
+      await api.get(`/clients/${patched.client_id}`)
+    ).data<RestClient>();
+    expect(clientMasters.get(client_id)).toEqual({ client_id, client_type, created_at, updated_at, erased_at: null });
+    expect(clientMasters.get(erased.client_id)).not.toHaveProperty('external_id');
+    expect(clientMasters.get(erased.client_id)).toMatchObject({ erased_at: expect.any(String) as string });
   });
 
   it('client events carry ids, type and the names of changed fields; no personal data', () => {

@@ -99,7 +99,7 @@ describe('bank republish', () => {
   it('says what can be asked for', async () => {
     await expect(script('cli/bank.ts', ['republish'])).rejects.toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('name --since, --balances or --keys'),
+      stderr: expect.stringContaining('name --since, --balances, --masters or --keys'),
     });
   });
 
@@ -163,13 +163,19 @@ describe('bank republish', () => {
     for (const name of eventTopics) expect([name, own(name, after)]).toEqual([name, own(name, before)]);
     expect(after.get('balances')?.filter(({ key }) => key === quiet.account_id)).toEqual([]);
 
-    const again = await script('cli/bank.ts', ['republish', '--balances', '--keys']);
+    const again = await script('cli/bank.ts', ['republish', '--balances', '--masters', '--keys']);
     expect(again.stdout).toMatch(
-      /^ledger: the balances of \d+ accounts are on their way\naccounts: \d+ API keys are on their way\n$/,
+      /^ledger: the balances of \d+ accounts are on their way\naccounts: the master data of \d+ accounts and \d+ clients are on their way\naccounts: \d+ API keys are on their way\n$/,
     );
     await eventually(isPublished, 60_000);
     await world.bank.process('gateway').restart();
     expect(await latestBalances()).toEqual(await booked());
+    const masters = await readTopics(world.bank, ['account-masters', 'client-masters']);
+    const keys = (name: TopicName) => [...new Set(masters.get(name)?.map(({ key }) => key))].sort();
+    expect(keys('account-masters')).toEqual((await booked()).map(({ account_id }) => account_id));
+    expect(keys('client-masters')).toEqual(
+      (await api.all<{ client_id: string }>('/clients')).map(({ client_id }) => client_id).sort(),
+    );
     expect((await api.withKey(api_key).get(`/accounts/${from}`)).status).toBe(200);
     expect((await api.transact(String(from), 'Deposit', 1)).status).toBe('Completed');
   }, 180_000);

@@ -12,11 +12,11 @@ const may = (user: string, operation: string) =>
     .map(({ name }) => name)
     .sort();
 
-test('consumers read the topics of events, and nothing else', () => {
-  expect(may('consumer', 'Read')).toEqual([...eventTopics].sort());
-  expect(
-    ['Write', 'Create', 'DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation)),
-  ).toEqual([]);
+test('consumers read the topics of events, write their own dead letters, and nothing else', () => {
+  const own = ['core-banking-consumer-'];
+  expect(may('consumer', 'Read')).toEqual([...own, ...eventTopics].sort());
+  expect(['Write', 'Create'].map((operation) => may('consumer', operation))).toEqual([own, own]);
+  expect(['DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation))).toEqual([]);
 });
 
 test('a gateway asks and reads answers; it writes nothing that says what has happened', () => {

@@ -71,6 +71,14 @@ export function kafkaRights(prefix = ''): Right[] {
       .filter((name) => topics[name].readers.includes('consumers'))
       .map((name) => onTopic(consumer, name, ['Describe', 'Read'])),
     onGroups(consumer, `${consumer}-`, 'Read'),
+    // Its dead letters: each group's own topic, which is made where it is missing.
+    {
+      user: consumer,
+      operations: ['Create', 'Describe', 'Write', 'Read'],
+      type: 'topic',
+      name: `${consumer}-`,
+      pattern: 'prefix',
+    },
   ];
 }
 

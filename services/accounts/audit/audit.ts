@@ -1,48 +1,16 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { events } from '#libs/contracts/events.ts';
-import { auditId } from '#libs/contracts/ids.ts';
-import { messageOfType } from '#libs/contracts/messages.ts';
 import { textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { withoutNul } from '#libs/service/audit-record.ts';
 
 /**
  * The audit: one record per finally decided command, written in the transaction that decides it, so that no
  * change exists without its record. What other services decided arrives as record_audit.
  */
-
-/**
- * Short facts about an action. They never contain secrets, nor personal data except a client's previous and new
- * names.
- */
-export type AuditDetails = Record<string, unknown>;
-
-/** Returns the record of a command of accounts. Its resource is the subject of the message. `now`: ISO 8601 UTC. */
-export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
-  return withoutNul({
-    audit_id: auditId(context.message_id),
-    created_at: now,
-    actor: context.actor || 'system',
-    action: messageOfType(context.type) ?? context.type,
-    resource_id: context.subject || null,
-    outcome: body.ok ? 'success' : body.refusal.code,
-    request_id: context.request_id,
-    details: context.approved_by === undefined ? details : { ...details, approved_by: context.approved_by },
-    address: context.address ?? null,
-  });
-}
-
-/** A stored refusal may quote any request, but Postgres text cannot contain NUL. */
-function withoutNul(record: AuditRecord): AuditRecord {
-  const text = JSON.stringify(record);
-  if (!text.includes(String.raw`\u0000`)) return record;
-  return JSON.parse(text, (_name, value: unknown) =>
-    typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value,
-  ) as AuditRecord;
-}
 
 const type = 'corebanking.audit.recorded.v1';
 

@@ -5,11 +5,12 @@ import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf } from '#libs/service/audit-record.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import type { Answer } from '#libs/service/replies.ts';
 import { finishApproval } from '../approvals/finish.ts';
-import { auditOf } from '../audit/audit.ts';
 import { finishErasure } from '../erasure/erasure.ts';
+import { mastersAfter } from '../masters.ts';
 import type { Finished, Outcome, Step } from '../outcome.ts';
 import { refused } from '../outcome.ts';
 import { finishOpenings } from '../sagas/opening.ts';
@@ -75,6 +76,7 @@ export function executeCommands(
     }
     const outcomes = await decide(client, name, fresh, options);
     const effects = effectsOf(fresh, outcomes, options, answers);
+    effects.events.push(...(await mastersAfter(client, effects.events, options.now)));
     if (fresh.length > 0) await writeEffects(client, effects);
     const decided = outcomes.map((outcome) => ({
       name,
@@ -223,6 +225,7 @@ async function conclude(client: Queries, finished: Finished[], outcomes: Outcome
     } else unkept.push(id);
     events.push(...outcome.events);
   }
+  events.push(...(await mastersAfter(client, events, now)));
   await closeCommands(client, kept, unkept);
   const waiters = await takeWaiters(client, [...bodies.keys()], events, audits);
   const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 import { expireApprovals } from '../approvals/expire.ts';
 import { stepMessage, takeDueSteps } from './inbox.ts';
 
@@ -11,7 +12,6 @@ export interface SweeperOptions {
   /** Called after a commit that wrote to the outbox. */
   wakeRelay(): void;
   logger: Logger;
-  intervalMs?: number;
 }
 
 const stepsPerSweep = 200;
@@ -39,37 +39,14 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   });
 }
 
-/**
- * Every two seconds until stopped, sends due steps again and records expired approvals. A failed sweep is
- * logged, and the next one tries again.
- */
-export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
-  const { intervalMs = 2000, logger, wakeRelay } = options;
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let stopped = false;
-  const turn = async () => {
-    try {
-      const sent = await sweep(options);
-      const expired = await expireApprovals(options.pool);
-      if (sent > 0) logger.warn({ steps: sent }, 'saga steps sent again');
-      if (sent + expired > 0) wakeRelay();
-    } catch (error) {
-      logger.warn({ err: error }, 'sweeping failed');
-    }
-    if (!stopped) schedule();
+/** Sends due steps again and records expired approvals every two seconds until stopped. */
+export function createSweeper({ pool, prefix, wakeRelay, logger }: SweeperOptions): Sweeping {
+  const turn = async (): Promise<boolean> => {
+    const sent = await sweep({ pool, prefix });
+    const expired = await expireApprovals(pool);
+    if (sent > 0) logger.warn({ steps: sent }, 'saga steps sent again');
+    if (sent + expired > 0) wakeRelay();
+    return false;
   };
-  const schedule = () => {
-    timer = setTimeout(() => {
-      running = turn();
-    }, intervalMs);
-  };
-  return {
-    start: schedule,
-    async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await running;
-    },
-  };
+  return sweeping(turn, 2_000, logger);
 }

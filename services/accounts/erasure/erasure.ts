@@ -101,6 +101,8 @@ const held: [TopicName, string][] = [
   ['holds', 'descriptions and references'],
   ['accounts', 'external_id and metadata'],
   ['clients', 'external_id and metadata'],
+  ['account-masters', 'external_id and metadata, until the topic is compacted'],
+  ['client-masters', 'external_id and metadata, until the topic is compacted'],
   ['audit', 'details of records'],
   ...deadLetterTopics.map((name): [TopicName, string] => [name, 'messages that could not be processed']),
 ];

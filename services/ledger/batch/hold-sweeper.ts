@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 import { prefixed } from '../rows.ts';
 import { recordExpired } from './hold-books.ts';
 
@@ -9,42 +9,23 @@ export interface HoldSweeperOptions {
   /** Wakes the outbox relay. */
   wake: () => void;
   logger: Logger;
-  /** Holds must be recorded as Expired within 10 s. */
-  sweepMs?: number;
 }
 
 const accountsAtOnce = 200;
+/** Holds are to be recorded Expired within 10 s. */
+const pauseMs = 2_000;
 
 /**
  * Records expired holds whose accounts no command has touched since. Decisions have ignored them from
  * expires_at on. Every ledger sweeps; holds already recorded by another one are skipped.
  */
-export function createHoldSweeper({ pool, wake, logger, sweepMs = 2_000 }: HoldSweeperOptions): {
-  start(): void;
-  stop(): Promise<void>;
-} {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  let loop: Promise<void> = Promise.resolve();
-
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const found = await sweepHolds(pool).catch((error: unknown) => {
-        logger.warn({ err: error }, 'expired holds could not be recorded; trying again');
-        return 0;
-      });
-      if (found > 0) wake();
-      if (found < accountsAtOnce) await sleep(sweepMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-
-  return {
-    start: () => void (loop = run()),
-    stop: () => {
-      stopping.abort();
-      return loop;
-    },
+export function createHoldSweeper({ pool, wake, logger }: HoldSweeperOptions): Sweeping {
+  const sweep = async (): Promise<boolean> => {
+    const found = await sweepHolds(pool);
+    if (found > 0) wake();
+    return found === accountsAtOnce;
   };
+  return sweeping(sweep, pauseMs, logger);
 }
 
 /** Returns the number of accounts with expired holds. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -154,10 +155,7 @@ export function createDeliverer(options: DelivererOptions) {
         ),
       );
       ended = [...failed.flat(), ...ended];
-      if (failed.some((group) => group.length > 0))
-        await new Promise((resolve) => {
-          setTimeout(resolve, pollMs);
-        });
+      if (failed.some((group) => group.length > 0)) await sleep(pollMs);
     }
     finishing = false;
   }
@@ -189,9 +187,7 @@ export function createDeliverer(options: DelivererOptions) {
 
   async function run(): Promise<void> {
     while (!stopping) {
-      const pause = new Promise((resolve) => {
-        setTimeout(resolve, paceMs);
-      });
+      const pause = sleep(paceMs);
       wakeUp = Promise.withResolvers();
       try {
         const isFed = await feedAll(pool);
@@ -220,13 +216,7 @@ export function createDeliverer(options: DelivererOptions) {
       wake();
       await loop;
       idle = Promise.withResolvers();
-      if (underWay.size > 0)
-        await Promise.race([
-          idle.promise,
-          new Promise((resolve) => {
-            setTimeout(resolve, stopMs).unref();
-          }),
-        ]);
+      if (underWay.size > 0) await Promise.race([idle.promise, sleep(stopMs, undefined, { ref: false })]);
     },
   };
 }

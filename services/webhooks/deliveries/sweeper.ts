@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 
 export interface SweeperOptions {
   pool: Pool;
   /** The retention of events in days; -1: unlimited. */
   retentionDays: number;
   logger: Logger;
-  intervalMs?: number;
 }
 
 const deliveredDays = 7;
@@ -45,32 +45,7 @@ function deleteEvents(pool: Pool, days: number) {
   );
 }
 
-/** Sweeps every minute, and again immediately while more remains. */
-export function createSweeper({ pool, retentionDays, logger, intervalMs = 60_000 }: SweeperOptions): {
-  start(): void;
-  stop(): Promise<void>;
-} {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let stopped = false;
-  const turn = async (): Promise<void> => {
-    const swept = await sweep(pool, retentionDays).catch((error: unknown) => {
-      logger.warn({ err: error }, 'sweeping failed');
-      return 0;
-    });
-    if (!stopped) schedule(swept > 0 ? 100 : intervalMs);
-  };
-  const schedule = (ms: number): void => {
-    timer = setTimeout(() => {
-      running = turn();
-    }, ms);
-  };
-  return {
-    start: () => schedule(intervalMs),
-    async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await running;
-    },
-  };
+/** Sweeps every minute, and at once again while there is more. */
+export function createSweeper({ pool, retentionDays, logger }: SweeperOptions): Sweeping {
+  return sweeping(async () => (await sweep(pool, retentionDays)) > 0, 60_000, logger);
 }

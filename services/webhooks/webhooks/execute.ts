@@ -3,8 +3,9 @@ import { refusal, unknownRepeat } from '#libs/contracts/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf } from '#libs/service/audit-record.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
-import { auditMessage, auditOf } from '../audit.ts';
+import { auditMessage } from '../audit.ts';
 import { type CommandName, handlers, type Outcome, refused, type Work } from './handlers.ts';
 
 export interface Command {

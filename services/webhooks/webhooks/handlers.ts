@@ -1,5 +1,5 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { errorCodes, type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { isKept, type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
@@ -44,14 +44,8 @@ const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => 
   details,
 });
 
-/** 403, 5xx, and validation errors are not stored (contract: Idempotency). */
-export function refused(why: Refusal): Outcome {
-  const { status } = errorCodes[why.code];
-  return {
-    body: { ok: false, refusal: why },
-    kept: status < 500 && status !== 403 && why.code !== 'validation_failed',
-    details: {},
-  };
+export function refused(refusal: Refusal): Outcome {
+  return { body: { ok: false, refusal }, kept: isKept(refusal), details: {} };
 }
 
 export function webhookNotFound(webhookId: string): Refusal {

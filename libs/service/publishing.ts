@@ -1,0 +1,74 @@
+import type { Logger } from 'pino';
+import type { z } from 'zod';
+import { source } from '#libs/contracts/envelope.ts';
+import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { createRelay, type Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { type kafkaConfig, type outboxConfig, relayOptions } from './config.ts';
+import { deadLetterCounter, measureOutbox } from './measures.ts';
+import type { Metrics } from './metrics.ts';
+import { createReplies } from './replies.ts';
+import { publishTracer, type Tracing } from './tracing.ts';
+
+/** What the main program of a service passes on. */
+export interface PublishingDependencies {
+  relayPool: Pool;
+  metrics: Metrics;
+  tracing: Tracing | undefined;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  logger: Logger;
+}
+
+export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'restate' | 'history'> {
+  service: 'ledger' | 'accounts' | 'webhooks';
+  schema: string;
+  signReply?: (message: OutgoingMessage) => void;
+  signEvent?: (message: OutgoingMessage) => void;
+  /** Replies that wait for the broker at most. */
+  maxQueued?: number;
+}
+
+/** Replies, and what the outbox holds, each by a publisher of its own. Nothing is started yet. */
+export function createPublishing(
+  kafka: KafkaClient,
+  config: z.output<z.ZodObject<Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig>>,
+  options: PublishingOptions,
+) {
+  const { service, schema, relayPool, metrics, tracing, now, logger, signReply, signEvent, maxQueued } = options;
+  const prefix = config.TOPIC_PREFIX;
+  const common = { logger, topics: topicTable(prefix) };
+  const publishers = {
+    replies: createPublisher(kafka, {
+      ...common,
+      name: 'replies',
+      ...(signReply && { sign: signReply }),
+      ...(maxQueued !== undefined && { maxQueued }),
+    }),
+    events: createPublisher(kafka, { ...common, name: 'events', ...(signEvent && { sign: signEvent }) }),
+  };
+  const tracePublished = publishTracer(tracing, prefix);
+  const replies = createReplies({
+    publisher: publishers.replies,
+    source: source[service],
+    logger,
+    now,
+    onDeadLetter: deadLetterCounter(metrics, prefix),
+    onReplies: tracePublished,
+  });
+  const relay: Relay = createRelay({
+    ...relayOptions(config),
+    pool: relayPool,
+    publisher: publishers.events,
+    schema,
+    source: source[service],
+    logger,
+    observe: measureOutbox(metrics, () => relay, tracePublished),
+    topicName: (name) => topicName(prefix, name as TopicName),
+    ...(options.restate && { restate: options.restate }),
+    ...(options.history && { history: options.history }),
+  });
+  return { publishers, replies, relay };
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type { EventData } from '#libs/contracts/events.ts';
+import { events } from '#libs/contracts/events.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import { textArray } from '#libs/postgres/arrays.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import type { ClientRow } from './clients/client-store.ts';
+import { clientColumns } from './clients/client-store.ts';
+import type { AccountRow } from './sagas/account-store.ts';
+import { accountColumns, accountOf } from './sagas/account-store.ts';
+
+/**
+ * The compacted topics account-masters and client-masters: the present master data of every account
+ * and client, without personal data. A state is written by the transaction that writes the event of
+ * the change, with the row locked: so the order of the outbox is that of the states.
+ */
+const clientType = 'corebanking.client.v1';
+const accountType = 'corebanking.account.v1';
+
+/** The states that these events have changed: of the accounts and clients that are their keys, and of an erased client's accounts. */
+export async function mastersAfter(
+  client: Queries,
+  changes: readonly OutboxEvent[],
+  now: string,
+): Promise<OutboxEvent[]> {
+  const keysOf = (topic: string) => changes.flatMap((change) => (change.topic === topic ? (change.key ?? []) : []));
+  const erased = changes.flatMap(({ type, key }) => (type === 'corebanking.client.erased.v1' ? (key ?? []) : []));
+  return readMasters(client, { accounts: keysOf('accounts'), ofClients: erased, clients: keysOf('clients') }, now);
+}
+
+interface Wanted {
+  accounts: readonly string[];
+  /** All accounts of these clients. */
+  ofClients?: readonly string[];
+  clients: readonly string[];
+}
+
+async function readMasters(
+  client: Queries,
+  { accounts, ofClients = [], clients }: Wanted,
+  time: string,
+): Promise<OutboxEvent[]> {
+  const states: OutboxEvent[] = [];
+  if (accounts.length + ofClients.length > 0) {
+    const { rows } = await client.query<AccountRow & { status_version: number }>(
+      `select ${accountColumns}, status_version from accounts
+       where (account_id = any($1::text[]) or client_id = any($2::text[])) and state = 'open' order by account_id for share`,
+      [textArray(accounts), textArray(ofClients)],
+    );
+    for (const { status_version, ...row } of rows)
+      states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time));
+  }
+  if (clients.length > 0) {
+    const { rows } = await client.query<ClientRow>(
+      `select ${clientColumns} from clients where client_id = any($1::text[]) order by client_id for share`,
+      [textArray(clients)],
+    );
+    for (const row of rows) {
+      const { client_id, client_type, created_at, updated_at, erased_at } = row;
+      const data = { client_id, client_type, created_at, updated_at, erased_at, ...namesOf(row) };
+      states.push(stateOf(clientType, client_id, data, time));
+    }
+  }
+  return states;
+}
+
+function stateOf<T extends typeof accountType | typeof clientType>(
+  type: T,
+  key: string,
+  data: EventData<T>,
+  time: string,
+): OutboxEvent {
+  return { id: randomUUID(), topic: events[type].topic, key, type, time, payload: JSON.stringify(data) };
+}
+
+/** Publishes the present states of what these messages are about: late copies of older ones are replaced (decision 25). */
+export async function restateMasters(
+  pool: Pool,
+  messages: readonly PublishedEvent[],
+  topics: { accounts: string; clients: string },
+  now: string,
+): Promise<void> {
+  const keysOf = (name: string) => [
+    ...new Set(messages.flatMap(({ topic, key }) => (topic === name && key !== null ? [key] : []))),
+  ];
+  const wanted = { accounts: keysOf(topics.accounts), clients: keysOf(topics.clients) };
+  if (wanted.accounts.length + wanted.clients.length > 0) await restate(pool, wanted, now);
+}
+
+const atOnce = 500;
+
+/** Publishes the master data of every account and client again. Returns how many. */
+export async function republishMasters(
+  pool: Pool,
+  schema: string,
+  now: string,
+): Promise<{ accounts: number; clients: number }> {
+  const counts = { accounts: 0, clients: 0 };
+  for (const kind of ['clients', 'accounts'] as const) {
+    const id = kind === 'clients' ? 'client_id' : 'account_id';
+    for (let last = ''; ; ) {
+      const { rows } = await pool.query<{ id: string }>(
+        `select ${id} as id from ${kind} where ${id} > $1 order by ${id} limit ${atOnce}`,
+        [last],
+      );
+      const next = rows.at(-1)?.id;
+      if (next === undefined) break;
+      const none = { accounts: [], clients: [] };
+      counts[kind] += await restate(pool, { ...none, [kind]: rows.map((row) => row.id) }, now);
+      await wakeRelay(pool, schema);
+      last = next;
+    }
+  }
+  return counts;
+}
+
+function restate(pool: Pool, wanted: Wanted, now: string): Promise<number> {
+  return transaction(pool, async (client) => {
+    const states = await readMasters(client, wanted, now);
+    await writeOutbox(client, states);
+    return states.length;
+  });
+}
