@@ -35,5 +35,3 @@ export const webhooksConfig = z.object({
     .prefault('6000')
     .describe('Time without a heartbeat after which other processes take over the partitions, in milliseconds'),
 });
-
-export type WebhooksConfig = z.output<typeof webhooksConfig>;
