@@ -30,6 +30,14 @@ const runBy: Record<string, string> = {
   "sed -i 's/chidi.example/chidi@example/' clients.csv": 'tests/documents/moving-in.e2e.test.ts',
   'npm run bank -- import --clients clients.csv --accounts accounts.csv --calling-code 254':
     'tests/documents/moving-in.e2e.test.ts',
+  "pip install duckdb confluent-kafka 'psycopg[binary]'": 'tests/documents/warehouse.e2e.test.ts',
+  'export LEDGER_URL=postgres://warehouse:…@postgres/core_banking KAFKA_BROKERS=kafka:9092 WAREHOUSE=/data/bank':
+    'tests/documents/warehouse.e2e.test.ts',
+  'python warehouse.py load      # once: all entries of one moment': 'tests/documents/warehouse.e2e.test.ts',
+  'python warehouse.py follow    # as often as you like: what was published since':
+    'tests/documents/warehouse.e2e.test.ts',
+  'python warehouse.py prove     # every night: exit code 1 where an account differs':
+    'tests/documents/warehouse.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/documents/command-line.e2e.test.ts',
   'curl -sS -G "$BANK_URL/admin/search" -H "x-api-key: $BANK_API_KEY" --data-urlencode "q=$GIVEN"':
     'tests/documents/missing-payment.e2e.test.ts',
