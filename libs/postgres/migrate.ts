@@ -24,7 +24,7 @@ export interface MigrateOptions {
   readable?: readonly string[];
 }
 
-/** Log-in roles of a warehouse or an auditor become members of it. Longer names than 63 bytes Postgres would cut. */
+/** Returns the name of the read-only role, of which a warehouse or an auditor becomes a member. Postgres truncates names to 63 bytes. */
 export const readerOf = (role: string): string => `${role.slice(0, 56)}_reader`;
 
 /** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */

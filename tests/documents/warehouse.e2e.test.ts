@@ -94,7 +94,6 @@ describe.runIf(hasPip)('the warehouse example', () => {
         'select * from ledger.accounts',
         'select * from ledger.outbox',
         'select * from accounts.clients',
-        'select * from webhooks.webhooks',
         'delete from ledger.v_entries',
         'update ledger.v_accounts set balance_minor = 0',
         'create table ledger.mine (id int)',
