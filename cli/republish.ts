@@ -25,7 +25,9 @@ interface RepublishOptions {
 export function addRepublish(program: Command): void {
   program
     .command('republish')
-    .description('Publish again what topics have lost: events since a given time, all balances, all master data, all API keys')
+    .description(
+      'Publish again what topics have lost: events since a given time, all balances, all master data, all API keys',
+    )
     .option('--since <time>', 'messages published at this time or later (ISO 8601), with the same ce_ids', moment)
     .option('--balances', 'the current balance of every account, for the topic balances')
     .option('--masters', 'the current master data of every account and client, for the topics of master data')
