@@ -20,7 +20,7 @@ export interface MigrateOptions {
   dir: string;
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
-  /** Views that are a contract for read-only SQL: granted to the role readerOf(role), which nobody logs in with. */
+  /** The views for read-only SQL. They are granted to the role readerOf(role), which has no login. */
   readable?: readonly string[];
 }
 

@@ -3,10 +3,10 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageOfType } from '#libs/contracts/messages.ts';
 
-/** Short facts about what was done; never secrets, nor personal data but the names that a client had and has. */
+/** Short facts about an action. They contain no secrets, and no personal data except a client's old and new names. */
 export type AuditDetails = Record<string, unknown>;
 
-/** PURE: the record of a decided command (decision 14). Its resource is what its message was about. `now`: ISO 8601 UTC. */
+/** Returns the audit record of a decided command (decision 14). Pure. `now` is ISO 8601 UTC. */
 export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
   return withoutNul({
     audit_id: auditId(context.message_id),
@@ -21,7 +21,7 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
   });
 }
 
-/** A kept refusal tells what was asked for, whatever it was, and no text of Postgres can hold NUL. */
+/** Replaces NUL, which a refused request may contain and Postgres cannot store, by U+FFFD. */
 export function withoutNul(record: AuditRecord): AuditRecord {
   const text = JSON.stringify(record);
   if (!text.includes(String.raw`\u0000`)) return record;

@@ -12,7 +12,7 @@ import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
 
-/** What the main program of a service passes on. */
+/** What the main program of a service provides. */
 export interface PublishingDependencies {
   relayPool: Pool;
   metrics: Metrics;
@@ -27,11 +27,11 @@ export interface PublishingOptions extends PublishingDependencies, Pick<RelayOpt
   schema: string;
   signReply?: (message: OutgoingMessage) => void;
   signEvent?: (message: OutgoingMessage) => void;
-  /** Replies that wait for the broker at most. */
+  /** The maximum number of replies that are queued for the broker. */
   maxQueued?: number;
 }
 
-/** Replies, and what the outbox holds, each by a publisher of its own. Nothing is started yet. */
+/** Creates the publishers of a service, one for replies and one for its outbox, and the relay. Starts nothing. */
 export function createPublishing(
   kafka: KafkaClient,
   config: z.output<z.ZodObject<Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig>>,

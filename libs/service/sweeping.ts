@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
-/** Work that nobody asks for, done again and again. */
+/** Work that a process repeats in the background. */
 export interface Sweeping {
   start(): void;
-  /** Resolves when what runs has ended. */
+  /** Resolves when the current sweep has finished. */
   stop(): Promise<void>;
 }
 
 /**
- * Calls `sweep` until stopped: again at once where it says that there is more, else after a pause. A sweep that fails
- * is logged and tried again after the pause.
+ * Calls `sweep` until stopped: immediately again if it returns true (there is more to do), otherwise after `pauseMs`.
+ * A sweep that fails is logged and repeated after the pause.
  */
 export function sweeping(sweep: () => Promise<boolean>, pauseMs: number, logger: Logger): Sweeping {
   const stopping = new AbortController();

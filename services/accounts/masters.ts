@@ -14,14 +14,14 @@ import type { AccountRow } from './sagas/account-store.ts';
 import { accountColumns, accountOf } from './sagas/account-store.ts';
 
 /**
- * The compacted topics account-masters and client-masters: the present master data of every account
- * and client, without personal data. A state is written by the transaction that writes the event of
- * the change, with the row locked: so the order of the outbox is that of the states.
+ * The compacted topics account-masters and client-masters contain the current master data of every account and client,
+ * without personal data. The transaction that writes the event of a change also writes the new state, while it holds the
+ * lock of the row. The outbox therefore has the states in the order of the changes.
  */
 const clientType = 'corebanking.client.v1';
 const accountType = 'corebanking.account.v1';
 
-/** The states that these events have changed: of the accounts and clients that are their keys, and of an erased client's accounts. */
+/** Returns the states of the accounts and clients that these events are about, and of the accounts of an erased client. */
 export async function mastersAfter(
   client: Queries,
   changes: readonly OutboxEvent[],
@@ -77,7 +77,7 @@ function stateOf<T extends typeof accountType | typeof clientType>(
   return { id: randomUUID(), topic: events[type].topic, key, type, time, payload: JSON.stringify(data) };
 }
 
-/** Publishes the present states of what these messages are about: late copies of older ones are replaced (decision 25). */
+/** Publishes the current states again, so that late copies of older ones are replaced (decision 25). */
 export async function restateMasters(
   pool: Pool,
   messages: readonly PublishedEvent[],
@@ -93,7 +93,7 @@ export async function restateMasters(
 
 const atOnce = 500;
 
-/** Publishes the master data of every account and client again. Returns how many. */
+/** Publishes the master data of every account and client again, and returns their numbers. */
 export async function republishMasters(
   pool: Pool,
   schema: string,

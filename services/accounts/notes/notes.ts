@@ -10,7 +10,7 @@ import { done, refused } from '../outcome.ts';
 import { findAccounts } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 
-/** Notes of staff on clients and accounts. Their text is in no event and no audit record. */
+/** Notes of staff on clients and accounts. Their text appears in no event and no audit record. */
 
 export const noteColumns = 'note_id, client_id, account_id, note, actor, created_at';
 
@@ -18,12 +18,12 @@ export const notForBound = refusal('insufficient_scope', 'credentials bound to o
 
 type Subject = { client_id?: string | undefined; account_id?: string | undefined };
 
-/** The client that a note is about; undefined where the account is unknown. */
+/** Returns the client of a note's subject, or undefined if the account is unknown. */
 async function clientIdOf(db: Queries, { client_id, account_id }: Subject): Promise<string | undefined> {
   return account_id === undefined ? client_id : (await findAccounts(db, [account_id])).get(account_id)?.client_id;
 }
 
-/** What the notes are asked of, where it is unknown: its refusal. */
+/** Returns the refusal if the client or account does not exist. */
 export async function missingSubject(db: Queries, subject: Subject): Promise<Refusal | undefined> {
   const clientId = await clientIdOf(db, subject);
   if (clientId === undefined) return accountNotFound(subject.account_id ?? '');
