@@ -67,7 +67,7 @@ function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountSta
   return account ? `"client_id":"${account.client_id}","account_number":"${account.account_number}",` : '';
 }
 
-/** Of what failed because of the account at the other end: which that is, as a member of an event's data. */
+/** Returns the account at the other end as a serialized field of an event's data, if it is the reason for the failure. */
 function failureAccountOf(record: TransactionRecord): string {
   return isRefusedByOther(record) ? `"failure_account_id":"${record.counterparty_account_id}",` : '';
 }

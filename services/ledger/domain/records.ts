@@ -134,12 +134,12 @@ export function isTransferLeg(record: TransactionRecord): boolean {
   return isOfTransfer(record) && record.reverses_transaction_id === null;
 }
 
-/** Whether the account at the other end was the reason of a refusal, which its message then names. */
+/** Reports whether the account at the other end is the reason for a refusal. The message then names it. */
 export function isRefusedByOther({ counterparty_account_id: other, failure_message }: TransactionRecord): boolean {
   return other !== null && failure_message?.includes(other) === true;
 }
 
-/** As a caller is shown it who may not know what the account at the other end lacks. */
+/** Returns the record as shown to a caller who may not see why the account at the other end refused. */
 export function withoutReason(record: TransactionRecord): TransactionRecord {
   const isPayment = record.reverses_transaction_id === null;
   return {

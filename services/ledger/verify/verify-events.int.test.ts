@@ -92,6 +92,8 @@ beforeAll(async () => {
     [cash('Deposit', a, '10.50'), moved],
     [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')],
     [transfer(b, accountOf(3, 'Loan'), '5')],
+    // Refused because of the destination: more than the Loan has outstanding.
+    [transfer(a, accountOf(3, 'Loan'), '36')],
   ])
     await book(commands);
   const { rows } = await pool.query<{ transaction_id: string }>(
