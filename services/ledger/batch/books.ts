@@ -32,11 +32,12 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const named = await readNamed(client, commands);
   const { singles, originals, holdAccounts } = named;
   const cash = cashAccounts(named);
+  const currencies = currenciesOf(named);
   // These statements are sent together and executed one after the other. Each statement after the locks starts
   // when they are held and therefore sees what their previous holders committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, touchedAccounts(named)),
-    lockSystemAccounts(client, cash, currenciesOf(named), slot),
+    lockSystemAccounts(client, cash, currencies, slot),
     look(client, singles.filter(isPosting).map(recordId)),
     readReversals(client, reversedBy(singles)),
     readOutcomes(
@@ -52,8 +53,8 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   ]);
   const repeated = await readTransactions(client, known);
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
-  const currencies = new Set([...currenciesOf(named), ...cash.flatMap((id) => accounts.get(id)?.currency ?? [])]);
-  await addMissingSlots(client, slots, currencies, slot);
+  const moved = new Set([...currencies, ...cash.flatMap((id) => accounts.get(id)?.currency ?? [])]);
+  await addMissingSlots(client, slots, moved, slot);
   const books: Books = {
     accounts,
     moved: new Set(),

@@ -215,7 +215,7 @@ async function recordsOf(
   const old = await readTransactions(snapshot, ids);
   const before = new Set(old.map((record) => record.transaction_id));
   const later = ids.filter((id) => !before.has(id));
-  const fresh = later.length === 0 ? [] : await readTransactions(pool, later);
+  const fresh = await readTransactions(pool, later);
   return { records: new Map([...old, ...fresh].map((record) => [record.transaction_id, record])), before };
 }
 
@@ -235,7 +235,7 @@ async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owner
 /** Returns, by transaction_id, the transfers that the reversals among these records reverse. */
 async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map<string, Reversed>> {
   const ids = records.flatMap(({ reverses_transaction_id }) => reverses_transaction_id ?? []);
-  const originals = ids.length === 0 ? [] : await readTransactions(pool, ids);
+  const originals = await readTransactions(pool, ids);
   const byId = new Map(originals.map((original) => [original.transaction_id, original]));
   return new Map(
     records.flatMap(({ transaction_id, reverses_transaction_id }) => {
