@@ -15,9 +15,9 @@ const readableViews = ['v_accounts', 'v_entries', 'v_transactions', 'v_holds'] a
 function grants(role: string): string[] {
   return [
     `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
-    // An account is opened empty: its first entry gives it a balance.
+    // An account is opened empty, and only its entries change its balance (post_entries).
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
-    `grant update (status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version) on accounts to ${role}`,
+    `grant update (status, status_version, held_minor, hold_expires_at, hold_version) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     ...outboxGrants(role),

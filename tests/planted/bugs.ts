@@ -172,14 +172,14 @@ export const bugs: PlantedBug[] = [
     tests: 'libs/contracts',
   },
   {
-    name: 'a leg outside the transaction',
+    name: 'transactions outside the database transaction of their entries',
     edits: [
       ...poolReachesWrite,
       {
         file: engine,
-        find: '&&\n      writeBatch(client, transactions, entries, moved, books.reheld.size > 0)',
+        find: '&& writeBatch(client, transactions, entries)',
         replace:
-          '&&\n      (setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], false))), writeBatch(client, transactions, entries.slice(0, -1), moved, books.reheld.size > 0))',
+          '&& (setImmediate(() => void transaction(pool, (other) => writeBatch(other, transactions, []))), writeBatch(client, [], entries))',
       },
     ],
     tests: 'services/ledger/batch',

@@ -337,9 +337,29 @@ describe('constraints of the database', () => {
     expect(await refused('update accounts set balance_minor = -1 where account_id = $1', [id])).toBe(
       'customer_balance_not_negative',
     );
-    const operation = fresh();
-    const balanced = `insert into entries select $1::uuid, 2 + n, $2::uuid, $2::uuid, case n when 0 then 'credit' else 'debit' end, case n when 0 then 'CR' else 'DR' end, 5, 'USD', 99, now() from generate_series(0, 1) n`;
-    expect(await refused(balanced, [id, operation])).toBe('entries_follow_account');
+  });
+
+  it('change balances only by entries that continue the account, as the role of the service too', async () => {
+    const [a, b] = [idBits(await open('Savings', '10')), idBits(await open('Checking', '0'))];
+    const insert = (changed: object = {}) => {
+      const [debit, operation] = [{ sequence: 2, side: 'DR', currency: 'USD', after: 900, ...changed }, fresh()];
+      return refused(
+        `insert into entries values ($1, $3, $4, $4, 'debit', $5, 100, $6, $7, now()), ($2, 1, $4, $8, 'credit', 'CR', 100, $6, 100, now())`,
+        [a, b, debit.sequence, operation, debit.side, debit.currency, debit.after, fresh()],
+      );
+    };
+    const wrong = [{ sequence: 3 }, { after: 901 }, { currency: 'KES' }];
+    for (const changed of wrong) expect([changed, await insert(changed)]).toEqual([changed, 'entries_follow_account']);
+    expect(await insert({ side: 'CR' })).toBe('entries_balance');
+    expect(await insert()).toBe('accepted');
+    const { rows } = await owner.query(
+      'select balance_minor, last_sequence from accounts where account_id = any($1) order by balance_minor desc',
+      [[a, b]],
+    );
+    expect(rows).toEqual([
+      { balance_minor: 900n, last_sequence: 2n },
+      { balance_minor: 100n, last_sequence: 1n },
+    ]);
   });
 });
 

@@ -13,7 +13,14 @@ import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
 import { writeHeld } from './hold-books.ts';
-import { insertAccounts, insertOutcomes, type KeptOutcome, updateStatuses, writeBatch } from './store.ts';
+import {
+  insertAccounts,
+  insertOutcomes,
+  type KeptOutcome,
+  updateStatuses,
+  writeBatch,
+  writeHeldAmounts,
+} from './store.ts';
 
 /**
  * Decides and writes all waiting commands in one transaction, so that its cost is shared by the batch:
@@ -119,7 +126,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const kept = decided.flatMap(({ command, decision: { keep } }) => (keep ? [keptOutcome(command, keep)] : []));
   const transactions = all.flatMap((d) => d.transactions);
   const entries = all.flatMap((d) => d.entries);
-  const moved = [...books.moved.union(books.reheld)];
+  const reheld = [...books.reheld];
   const ofHolds = [...books.expired, ...all.flatMap((d) => d.hold ?? [])];
   const audits = decided.flatMap(({ command, decision }) => auditOf(command, decision, books.now) ?? []);
   // The database executes these statements while the events are built.
@@ -127,8 +134,9 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),
     kept.length > 0 && insertOutcomes(client, kept),
-    (transactions.length > 0 || books.reheld.size > 0) &&
-      writeBatch(client, transactions, entries, moved, books.reheld.size > 0),
+    writeHeldAmounts(client, reheld, 'less'),
+    transactions.length > 0 && writeBatch(client, transactions, entries),
+    writeHeldAmounts(client, reheld, 'more'),
     writeHeld(client, books),
     audits.length > 0 && insertAudits(client, audits),
   ]);

@@ -6,7 +6,7 @@ import { expireHolds, type HoldBooks } from '../domain/holds.ts';
 import type { AccountState } from '../domain/records.ts';
 import { balanceEvent, holdEvent } from './events.ts';
 import { readHoldAccounts, readHolds, writeHolds } from './hold-store.ts';
-import { lockAccounts, look, writeBatch } from './store.ts';
+import { lockAccounts, look, writeHeldAmounts } from './store.ts';
 
 /**
  * What a batch needs to know about holds. If it names no hold, and none of its accounts has an expired one,
@@ -59,7 +59,7 @@ export async function recordExpired(pool: Pool, accountIds: string[]): Promise<v
     const expired = expireHolds(due, holds, books);
     const byId = new Map(accounts.map((account) => [account.account_id, account]));
     await writeHeld(client, books);
-    await writeBatch(client, [], [], [...books.reheld], true);
+    await writeHeldAmounts(client, [...books.reheld], 'less');
     await writeOutbox(client, [
       ...expired.map((change) => holdEvent(change, byId, now)),
       ...shownBy(expired, accounts).map((account) => balanceEvent(account, now)),
@@ -67,7 +67,7 @@ export async function recordExpired(pool: Pool, accountIds: string[]): Promise<v
   });
 }
 
-/** Writes changed holds. The held amounts of accounts are written with their balances. */
+/** Writes changed holds. The held amounts of accounts are written by writeHeldAmounts. */
 export async function writeHeld(client: Queries, { changedHolds }: HoldBooks): Promise<void> {
   if (changedHolds.size > 0) await writeHolds(client, [...changedHolds]);
 }

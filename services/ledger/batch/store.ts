@@ -78,13 +78,8 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
   );
 }
 
-const movedTypes: Columns<AccountState> = [
-  ['account_id', 'uuid'],
-  ['balance_minor', 'int8'],
-  ['last_sequence', 'int8'],
-];
 const heldTypes: Columns<AccountState> = [
-  ...movedTypes,
+  ['account_id', 'uuid'],
   ['held_minor', 'int8'],
   ['hold_expires_at', 'timestamptz'],
   ['hold_version', 'int8'],
@@ -181,35 +176,38 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
   );
 }
 
-const write = (moved: string): string => `with written_transactions as (
-    insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::transaction_row[])
-  ), written_entries as (
-    insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])
-  ), moved as (${moved}) select`;
-const moveBalances = `update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence from unnest($3::moved_account[]) as m where a.account_id = m.account_id`;
-const moveBalancesAndHeld = `update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence, held_minor = m.held_minor, hold_expires_at = m.hold_expires_at,
-      hold_version = m.hold_version from unnest($3::held_account[]) as m where a.account_id = m.account_id`;
-const [writePlain, writeHeld] = [write(moveBalances), write(moveBalancesAndHeld)];
-
 /**
- * Writes the transactions, entries, and balances of a batch with one statement. A trigger refuses entries that
- * contradict the balances. `moved`: the accounts to update. `isHeld`: also update their held amounts, if the
- * batch changed any. Balance and held amount must be one update, because the database would refuse a state
- * between two.
+ * Writes the transactions and entries of a batch with one statement. A trigger gives the accounts their new
+ * balances, and refuses entries that contradict them.
  */
 export async function writeBatch(
   client: Queries,
   transactions: TransactionRecord[],
   entries: EntryRecord[],
-  moved: AccountState[],
-  isHeld: boolean,
 ): Promise<void> {
-  const values = [
-    rowArray(transactions, transactionTypes),
-    rowArray(entries, entryTypes),
-    rowArray(moved, isHeld ? heldTypes : movedTypes),
-  ];
+  await client.query({
+    name: 'write_batch',
+    text: `with written_transactions as (
+        insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::transaction_row[])
+      ) insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])`,
+    values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes)],
+  });
+}
+
+/**
+ * Writes the held amounts of those of these accounts whose held amount becomes less, or becomes more. The
+ * former are written before the batch's entries and the latter after them, because the database refuses every
+ * balance below the held amount.
+ */
+export async function writeHeldAmounts(
+  client: Queries,
+  accounts: AccountState[],
+  becomes: 'less' | 'more',
+): Promise<void> {
+  if (accounts.length === 0) return;
   await client.query(
-    isHeld ? { name: 'write_batch_held', text: writeHeld, values } : { name: 'write_batch', text: writePlain, values },
+    `update accounts a set held_minor = h.held_minor, hold_expires_at = h.hold_expires_at, hold_version = h.hold_version
+     from unnest($1::held_account[]) as h where a.account_id = h.account_id and h.held_minor ${becomes === 'less' ? '<=' : '>'} a.held_minor`,
+    [rowArray(accounts, heldTypes)],
   );
 }

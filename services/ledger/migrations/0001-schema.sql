@@ -76,7 +76,7 @@ create unique index transactions_reversed_once on transactions (id_key(reverses_
 
 -- Double entry. balance_after and sequence are those of the account; created_at is the booking time.
 create table entries (
-  account_id          uuid not null, -- no foreign key, which would be looked up per row: refuse_wrong_entries checks it per statement
+  account_id          uuid not null, -- no foreign key, which would be looked up per row: post_entries checks it per statement
   sequence            bigint not null check (sequence > 0),
   operation_id        uuid not null,
   transaction_id      uuid not null,
@@ -158,8 +158,7 @@ create type transaction_row as (
 create type written_entry as (
   account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz
 );
-create type moved_account as (account_id uuid, balance_minor bigint, last_sequence bigint);
-create type held_account as (account_id uuid, balance_minor bigint, last_sequence bigint, held_minor bigint, hold_expires_at timestamptz, hold_version bigint);
+create type held_account as (account_id uuid, held_minor bigint, hold_expires_at timestamptz, hold_version bigint);
 create type written_hold as (
   hold_id uuid, account_id uuid, amount_minor bigint, captured_minor bigint, currency text, status text, description text, reference text, actor text, request_id text,
   external_id text, metadata json, expires_at timestamptz, created_at timestamptz, updated_at timestamptz
@@ -195,10 +194,11 @@ alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
 alter table transactions enable always trigger transactions_erased_only;
 
--- Checks the entries of a statement as a whole, at its end. Operations balance per currency (all entries of an operation are
--- written by one statement), sides follow the class of the account, and the balance and the sequence of each account are
--- those of its newest entry.
-create function refuse_wrong_entries() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
+-- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation
+-- are written by one statement), sides must follow the class of the account, and the entries must continue the account's
+-- sequence and add up to its new balance. Nothing else changes a balance: the service's role may not update the two columns,
+-- and this function runs as the owner.
+create function post_entries() returns trigger language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
   wrong uuid;
 begin
@@ -208,21 +208,31 @@ begin
   if found then
     raise exception 'operation % does not balance', wrong using errcode = 'check_violation', constraint = 'entries_balance';
   end if;
-  select e.account_id into wrong
-    from new_entries e left join accounts a using (account_id)
-    where a.account_id is null or a.currency <> e.currency or e.sequence > a.last_sequence
-      or (e.sequence = a.last_sequence and e.balance_after_minor <> a.balance_minor)
-      or (e.side = 'CR') <> ((a.class = 'liability') = (e.direction = 'credit'))
-    limit 1;
+  with changes as (
+    select account_id, min(sequence) - 1 as after_sequence, count(*) as entries, max(array[sequence, balance_after_minor]) as newest,
+      sum(case direction when 'credit' then amount_minor else -amount_minor end) as change,
+      min(currency) as currency, max(currency) as last_currency,
+      bool_and((side = 'CR') = (direction = 'credit')) as is_liability, bool_and((side = 'CR') <> (direction = 'credit')) as is_asset
+    from new_entries group by account_id
+  ), posted as (
+    update accounts a set last_sequence = c.newest[1], balance_minor = c.newest[2]
+    from changes c
+    where a.account_id = c.account_id
+      and c.after_sequence = a.last_sequence and c.newest[1] = a.last_sequence + c.entries and c.newest[2] = a.balance_minor + c.change
+      and c.currency = a.currency and c.last_currency = a.currency
+      and case a.class when 'liability' then c.is_liability else c.is_asset end
+    returning a.account_id
+  )
+  select account_id into wrong from changes where account_id not in (select account_id from posted) limit 1;
   if found then
     raise exception 'entries of account % contradict the account', wrong using errcode = 'check_violation', constraint = 'entries_follow_account';
   end if;
   return null;
 end $$;
 
-create trigger entries_balance after insert on entries referencing new table as new_entries
-  for each statement execute function refuse_wrong_entries();
-alter table entries enable always trigger entries_balance;
+create trigger entries_posted after insert on entries referencing new table as new_entries
+  for each statement execute function post_entries();
+alter table entries enable always trigger entries_posted;
 
 -- Replaces the texts of those of these transactions that are of the account, or of its counterparty in the same operation.
 -- The service's role may update no transaction: this function runs as the owner, for an account that is Inactive and empty.

@@ -128,7 +128,7 @@ describe('the balance at a moment', () => {
 
   it('costs some look-ups by key, however long the account', async () => {
     const account_id = await ledger.open('Savings', '0');
-    for (const trigger of ['entries_balance', 'entries_append_only'])
+    for (const trigger of ['entries_posted', 'entries_append_only'])
       await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
     await ledger.owner.query(
       `insert into entries select $1::uuid, n, md5('o' || n)::uuid, md5('t' || n)::uuid, 'credit', 'CR', 1, 'USD', n, timestamptz '2020-01-01Z' + n * interval '1 minute' from generate_series(1, 50000) n`,
@@ -137,7 +137,7 @@ describe('the balance at a moment', () => {
     await ledger.owner.query('update accounts set last_sequence = 50000, balance_minor = 50000 where account_id = $1', [
       account_id.slice(4),
     ]);
-    for (const trigger of ['entries_balance', 'entries_append_only'])
+    for (const trigger of ['entries_posted', 'entries_append_only'])
       await ledger.owner.query(`alter table entries enable always trigger ${trigger}`);
     await ledger.owner.query('analyze entries');
     const at = new Date(Date.parse('2020-01-01T00:00:00Z') + 31_415 * 60_000 + 1).toISOString();

@@ -30,7 +30,7 @@ async function statement(data: Parameters<typeof ask>[0]): Promise<Found> {
 async function longAccount(entries: number): Promise<string> {
   const account_id = await ledger.open('Savings', '0');
   const uuid = account_id.slice(4);
-  for (const trigger of ['entries_balance', 'entries_append_only'])
+  for (const trigger of ['entries_posted', 'entries_append_only'])
     await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
   await ledger.owner.query(
     `insert into entries select $1::uuid, n, md5('o' || $1 || n)::uuid, md5('t' || $1 || n)::uuid, case when n % 3 = 0 then 'debit' else 'credit' end, case when n % 3 = 0 then 'DR' else 'CR' end,
@@ -41,7 +41,7 @@ async function longAccount(entries: number): Promise<string> {
     'update accounts set last_sequence = $2, balance_minor = $2::int8 - 2 * ($2::int8 / 3) where account_id = $1',
     [uuid, entries],
   );
-  for (const trigger of ['entries_balance', 'entries_append_only'])
+  for (const trigger of ['entries_posted', 'entries_append_only'])
     await ledger.owner.query(`alter table entries enable always trigger ${trigger}`);
   await ledger.owner.query('analyze entries');
   return account_id;
