@@ -1,17 +1,8 @@
-import { topicTable } from '#libs/contracts/topics.ts';
-import { checkBrokers } from '#libs/kafka/check.ts';
-import { createKafka } from '#libs/kafka/client.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
-import { checkDatabase } from '#libs/postgres/check.ts';
-import { readTime } from '#libs/postgres/time.ts';
-import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
-import { createHealthServer } from '#libs/service/health.ts';
-import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
-import { createMetrics } from '#libs/service/metrics.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
+import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import { createTracing } from '#libs/service/tracing.ts';
 import { createAuditVerifier } from './audit/audit-checks.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
 import { createSweeper } from './commands/sweeper.ts';
@@ -21,22 +12,15 @@ import { measureBacklogs, observeHandled } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createAccountsPublishing } from './publishing.ts';
 
-/** Starts accounts. It stops in reverse order: readiness, probes, consumers, sweeper, relay, publishers, pools. */
-run('accounts', async ({ logger, instance, onStop }) => {
+/** Starts accounts. It stops in reverse order: readiness, consumers, probes, sweeper, relay, publishers, pools. */
+run('accounts', async (context) => {
+  const { logger, onStop } = context;
   const config = loadConfig(accountsConfig);
   const prefix = config.TOPIC_PREFIX;
-  const metrics = createMetrics('accounts');
-  const tracing = await createTracing('accounts', config, logger);
-  onStop('tracing', () => tracing?.stop());
+  const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
   const { pool, relayPool, verifyPool } = createPools(config, logger);
-  onStop('database pools', () => Promise.all([pool.end(), relayPool.end(), verifyPool.end()]));
-  await checkDatabase(pool);
-  const clock = createClock({ read: () => readTime(pool), logger });
-  await clock.start();
-  onStop('clock', () => clock.stop());
-  const brokers = kafkaOptions(config, `accounts-${instance}`);
-  const kafka = createKafka(brokers, logger);
-  await checkBrokers(kafka, brokers);
+  const clock = await connectDatabase(pool, [pool, relayPool, verifyPool], context);
+  await checkBrokers();
 
   const keys = macKeys(config);
   const { publishers, replies, deadLetters, relay } = createAccountsPublishing(kafka, config, {
@@ -81,36 +65,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
     now: () => new Date(clock.now()),
     observe: observeHandled(metrics, tracing),
   });
-  measureExecution(metrics, execution);
   measureBacklogs(metrics, pool);
   measurePools(metrics, { pool });
-  measureClock(metrics, clock);
-  onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
-
-  const health = createHealthServer({
-    host: config.HEALTH_HOST,
-    port: config.HEALTH_PORT,
-    live: { commands: () => commands.alive(), queries: () => queries.alive(), relay: () => relay.health() },
-    ready: {
-      database: async () => (await pool.query('select 1')).rowCount === 1,
-      clock: () => clock.check(),
-      commands: () => commands.health(),
-      execution: () => execution.health(),
-      queries: () => queries.health(),
-      replies: () => publishers.replies.health(),
-      events: () => publishers.events.health(),
-    },
-    metrics,
-    logger,
-  });
-  onStop('health server', () => health.stop());
-  onStop('readiness', () => health.drain());
-  const port = await health.start();
-  // If Kafka is unreachable, this waits, and the readiness probe says for what.
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
-  await Promise.all([...Object.values(publishers), commands, queries].map((part) => part.start()));
-  relay.start();
+  const consumers = { commands, queries };
+  const ready = { replies: () => publishers.replies.health(), events: () => publishers.events.health() };
+  const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
+  await serve(config, parts, context);
   sweeper.start();
   heads.start();
-  logger.info({ port }, 'accounts is ready');
 });

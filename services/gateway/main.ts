@@ -1,15 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { topicTable } from '#libs/contracts/topics.ts';
-import { checkBrokers } from '#libs/kafka/check.ts';
-import { createKafka } from '#libs/kafka/client.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
-import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
-import { createTracing } from '#libs/service/tracing.ts';
+import { createBasics } from '#libs/service/service.ts';
 import { createAuditRecords } from './access/audit-records.ts';
 import { createTimeReader } from './api/bank-time.ts';
 import { createForwarder } from './api/forward.ts';
@@ -26,16 +22,13 @@ import { createLoadShedding } from './overload/load-shedding.ts';
  */
 run(
   'gateway',
-  async ({ logger, instance, onStop }) => {
+  async (context) => {
+    const { logger, instance, onStop } = context;
     const config = loadGatewayConfig();
     const prefix = config.TOPIC_PREFIX;
-    const registry = createMetrics('gateway');
+    const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics('gateway', config, context);
     const metrics = createGatewayMetrics(registry);
-    const tracing = await createTracing('gateway', config, logger);
-    onStop('tracing', () => tracing?.stop());
-    const brokers = kafkaOptions(config, `gateway-${instance}`);
-    const kafka = createKafka(brokers, logger);
-    await checkBrokers(kafka, brokers);
+    await checkBrokers();
 
     const now = () => clock.now();
     const loadShedding = createLoadShedding({ clock: { check: () => clock.check() }, metrics });

@@ -1,18 +1,10 @@
-import { topicTable } from '#libs/contracts/topics.ts';
-import { checkBrokers } from '#libs/kafka/check.ts';
-import { createKafka } from '#libs/kafka/client.ts';
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
-import { checkDatabase } from '#libs/postgres/check.ts';
-import { readTime } from '#libs/postgres/time.ts';
-import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
-import { type CheckResult, createHealthServer } from '#libs/service/health.ts';
-import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
-import { createMetrics } from '#libs/service/metrics.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import type { CheckResult } from '#libs/service/health.ts';
+import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
+import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import { createTracing } from '#libs/service/tracing.ts';
 import { ledgerBatches } from './batch/batches.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
@@ -31,23 +23,16 @@ const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatM
 const worseOf = (one: CheckResult, other: CheckResult): CheckResult => (one.ok ? other : one);
 
 /** Starts the ledger. It stops in reverse order: readiness, consumers, probes, verifications, publishers, pools. */
-run('ledger', async ({ logger, instance, onStop }) => {
+run('ledger', async (context) => {
+  const { logger, instance, onStop } = context;
   const config = loadConfig(ledgerConfig);
   const prefix = config.TOPIC_PREFIX;
-  const metrics = createMetrics('ledger');
-  const tracing = await createTracing('ledger', config, logger);
-  onStop('tracing', () => tracing?.stop());
-  const brokers = kafkaOptions(config, `ledger-${instance}`);
-  const kafka = createKafka(brokers, logger);
+  const { metrics, tracing, kafka, checkBrokers } = await createBasics('ledger', config, context);
   const history = createHistory(kafka, prefix);
   const pools = createPools(config, instance, (client) => history.verify(client), logger);
-  for (const [name, pool] of Object.entries(pools)) onStop(name, () => pool.end());
   const { writes, reads, searches, verifyPool } = pools;
-  await checkDatabase(reads);
-  const clock = createClock({ read: () => readTime(reads), logger });
-  await clock.start();
-  onStop('clock', () => clock.stop());
-  await checkBrokers(kafka, brokers);
+  const clock = await connectDatabase(reads, Object.values(pools), context);
+  await checkBrokers();
 
   const now = () => clock.now();
   const keys = macKeys(config);
@@ -107,40 +92,12 @@ run('ledger', async ({ logger, instance, onStop }) => {
   );
   const execution = { health: () => worseOf(singles.health(), callersBatches.health()) };
   measurePools(metrics, { writes, reads, searches });
-  measureClock(metrics, clock);
   measureBooks(metrics, reads, () => relay.active());
-  measureExecution(metrics, execution);
 
-  const health = createHealthServer({
-    host: config.HEALTH_HOST,
-    port: config.HEALTH_PORT,
-    metrics,
-    logger,
-    live: {
-      commands: () => commands.alive(),
-      batches: () => batches.alive(),
-      queries: () => queries.alive(),
-      relay: () => relay.health(),
-    },
-    ready: {
-      database: async () => (await reads.query('select')).rowCount === 1,
-      clock: () => clock.check(),
-      history: () => history.health(),
-      commands: () => commands.health(),
-      batches: () => batches.health(),
-      execution: () => execution.health(),
-      queries: () => queries.health(),
-      replies: () => publishers.replies.health(),
-    },
-  });
-  await health.start();
-  onStop('health', () => health.stop());
-  onStop('consumers', () => Promise.all([commands, batches, queries].map((consumer) => consumer.stop())));
-  onStop('drain', () => health.drain());
-  // If Kafka is unreachable, this waits, and the readiness probe says for what.
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
-  await Promise.all([...Object.values(publishers), commands, batches, queries].map((part) => part.start()));
-  relay.start();
+  const consumers = { commands, batches, queries };
+  const ready = { history: () => history.health(), replies: () => publishers.replies.health() };
+  const parts = { kafka, pool: reads, clock, consumers, execution, publishers, relay, metrics, ready };
+  await serve(config, parts, context);
   auditSender.start();
   holdSweeper.start();
 });

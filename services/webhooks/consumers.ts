@@ -1,18 +1,19 @@
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { type MessageName, messages as table } from '#libs/contracts/messages.ts';
 import { feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { type ConsumeOptions, consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
-import { type CommandConsumer, createCommandConsumer } from '#libs/service/command-consumer.ts';
+import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
+import { outcomeOf } from '#libs/service/measures.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
-import type { Answer, Replies } from '#libs/service/replies.ts';
+import type { Replies } from '#libs/service/replies.ts';
+import { createEventConsumer, type EventConsumerOptions } from './events/consume-events.ts';
 import { type QueryName, queryHandlers, type Read } from './queries/queries.ts';
 import { executeCommand } from './webhooks/execute.ts';
-import { type CommandName, handlers } from './webhooks/handlers.ts';
+import { handlers } from './webhooks/handlers.ts';
 
 export interface ConsumerDeps extends Reader {
   pool: Pool;
@@ -20,34 +21,25 @@ export interface ConsumerDeps extends Reader {
   replies: Replies;
   addresses: Pick<AllowedAddresses, 'wrongWith'>;
   retentionDays: number;
-  /** Called when something was written that must be published or sent. */
-  onWritten(): void;
   now(): Date;
-  observe(name: string, outcome: string): void;
+  /** Called after the commit. The outcome is that of outcomeOf. */
+  onExecuted(name: string, outcome: string): void;
 }
 
 /** Executes the commands waiting on webhooks.commands, each in its own transaction. */
 export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Request>({
     ...deps,
-    decode: (message) => decodeRequest(message, (name) => table[name].topic === 'webhooks.commands', deps),
+    decode: (message) => decodeRequest(message, (name) => Object.hasOwn(handlers, name), deps),
     nextGroups: (lanes) => lanes.flatMap((lane) => (lane.length > 0 ? [lane.splice(0, 1)] : [])),
     concurrency: 2,
-    async execute([item]) {
-      const { name, context, data, address } = (item as NonNullable<typeof item>).content;
-      if (!Object.hasOwn(handlers, name)) throw new TypeError(`no handler for ${name}`);
-      const { body, outcome } = await executeCommand(
-        deps.pool,
-        { name: name as CommandName, context, data, address },
-        { now: deps.now().toISOString(), addresses: deps.addresses },
-      );
-      const answers: Answer[] = [{ address, body, context }];
+    async execute(group) {
+      const [{ content }] = group as [Item<Request>];
+      const { pool, addresses } = deps;
+      const body = await executeCommand(pool, content, { now: deps.now().toISOString(), addresses });
       return {
-        answers,
-        afterwards: () => {
-          deps.observe(name, outcome);
-          deps.onWritten();
-        },
+        answers: [{ address: content.address, body, context: content.context }],
+        afterwards: () => deps.onExecuted(content.name, outcomeOf(body)),
       };
     },
   });
@@ -55,55 +47,47 @@ export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
 
 /** Answers the queries waiting on webhooks.queries. */
 export function webhooksQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
+  const { pool, retentionDays } = deps;
+  const now = () => deps.now().getTime();
+  const answer = ({ name, context, data }: Request): Promise<ReplyBody> => {
+    const handler = queryHandlers[name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
+    return handler({ pool, context, now: now(), retentionDays }, data);
+  };
   return createQueryConsumer({
     ...deps,
-    takes: (name: MessageName) => table[name].topic === 'webhooks.queries',
+    takes: (name) => Object.hasOwn(queryHandlers, name),
     isBatched: () => false,
-    answer: (requests) => Promise.all(requests.map(({ content }) => answer(deps, content))),
+    answer: (requests) => Promise.all(requests.map(({ content }) => answer(content))),
     concurrency: 1,
-    now: () => deps.now().getTime(),
+    now,
   });
-}
-
-async function answer(
-  { pool, now, retentionDays }: ConsumerDeps,
-  { name, context, data }: Request,
-): Promise<ReplyBody> {
-  if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
-  const handler = queryHandlers[name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
-  return handler({ pool, context, now: now().getTime(), retentionDays }, data);
-}
-
-interface Handlers {
-  commands: (messages: ReceivedMessage[]) => Promise<void>;
-  queries: (messages: ReceivedMessage[]) => Promise<void>;
-  events: (messages: ReceivedMessage[]) => Promise<void>;
 }
 
 /** Creates the consumers of commands, queries, and events, each with its own group. Nothing is started yet. */
 export function createConsumers(
   kafka: KafkaClient,
-  prefix: string,
   sessionTimeoutMs: number,
-  handle: Handlers,
-  logger: Logger,
+  deps: ConsumerDeps & Pick<EventConsumerOptions, 'onStored' | 'onUnreadable'>,
 ) {
+  const { prefix, logger } = deps;
+  const execution = webhooksCommands(deps);
   const group = (
     name: string,
-    topicNames: readonly TopicName[],
-    own: Pick<Parameters<typeof consume>[1], 'handle' | 'concurrency' | 'maxBatch'>,
-  ) =>
-    consume(kafka, {
-      groupId: prefix + name,
-      topics: topicNames.map((topic) => topicName(prefix, topic)),
-      logger,
-      sessionTimeoutMs,
-      ...own,
-    });
-  return {
-    commands: group('webhooks', ['webhooks.commands'], { handle: handle.commands }),
-    // Each call runs one statement at a time, so concurrent calls are the concurrency.
-    queries: group('webhooks-queries', ['webhooks.queries'], { handle: handle.queries, concurrency: 4, maxBatch: 20 }),
-    events: group('webhooks-events', feedTopics, { handle: handle.events }),
+    topics: readonly TopicName[],
+    own: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch'>,
+  ) => {
+    const prefixed = topics.map((topic) => topicName(prefix, topic));
+    return consume(kafka, { groupId: prefix + name, topics: prefixed, logger, sessionTimeoutMs, ...own });
   };
+  const consumers = {
+    commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
+    // Each call runs one statement at a time, so concurrent calls are the concurrency.
+    queries: group('webhooks-queries', ['webhooks.queries'], {
+      handle: webhooksQueries(deps),
+      concurrency: 4,
+      maxBatch: 20,
+    }),
+    events: group('webhooks-events', feedTopics, { handle: createEventConsumer(deps) }),
+  };
+  return { consumers, execution };
 }

@@ -1,31 +1,22 @@
-import { leastStoredDays, topicName, topicTable } from '#libs/contracts/topics.ts';
+import { leastStoredDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import { checkBrokers } from '#libs/kafka/check.ts';
-import { createKafka } from '#libs/kafka/client.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
 import { repeatUntilDone, startTimeoutMs } from '#libs/kafka/wait.ts';
-import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
-import { readTime } from '#libs/postgres/time.ts';
 import { allowedAddresses } from '#libs/service/addresses.ts';
-import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
-import { createHealthServer } from '#libs/service/health.ts';
-import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
-import { createMetrics } from '#libs/service/metrics.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
+import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import { createTracing } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { webhooksConfig } from './config.ts';
-import { type ConsumerDeps, createConsumers, webhooksCommands, webhooksQueries } from './consumers.ts';
+import { createConsumers } from './consumers.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { createSweeper } from './deliveries/sweeper.ts';
-import { createEventConsumer } from './events/consume-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { migrationsDir, schema } from './schema.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
@@ -36,13 +27,12 @@ function defectAsValue(error: Error): Error {
   throw error;
 }
 
-/** Starts webhooks. It stops in reverse order: readiness, probes, consumers, deliveries, relay, publishers, pools. */
-run('webhooks', async ({ logger, instance, onStop }) => {
+/** Starts webhooks. It stops in reverse order: readiness, consumers, probes, deliveries, relay, publishers, pools. */
+run('webhooks', async (context) => {
+  const { logger, onStop } = context;
   const config = loadConfig(webhooksConfig);
   const prefix = config.TOPIC_PREFIX;
-  const metrics = createMetrics('webhooks');
-  const tracing = await createTracing('webhooks', config, logger);
-  onStop('tracing', () => tracing?.stop());
+  const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
   const common = {
     url: config.DATABASE_URL,
     schema,
@@ -51,14 +41,8 @@ run('webhooks', async ({ logger, instance, onStop }) => {
   };
   const pool = createPool({ ...common, application_name: 'webhooks', max: config.DATABASE_POOL_MAX }, logger);
   const relayPool = createPool({ ...common, application_name: 'webhooks-relay', max: 3, options: lookupPlans }, logger);
-  onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
-  await checkDatabase(pool);
-  const clock = createClock({ read: () => readTime(pool), logger });
-  await clock.start();
-  onStop('clock', () => clock.stop());
-  const brokers = kafkaOptions(config, `webhooks-${instance}`);
-  const kafka = createKafka(brokers, logger);
-  await checkBrokers(kafka, brokers);
+  const clock = await connectDatabase(pool, [pool, relayPool], context);
+  await checkBrokers();
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
 
   const now = () => clock.now();
@@ -95,15 +79,11 @@ run('webhooks', async ({ logger, instance, onStop }) => {
     },
   });
   onStop('deliveries', () => deliverer.stop());
-  const retentionDays =
-    config.EVENTS_RETENTION_DAYS === -1 ? -1 : Math.max(config.EVENTS_RETENTION_DAYS, leastStoredDays);
-  const sweeper = createSweeper({ pool, retentionDays, logger });
+  const storedDays = Math.max(config.EVENTS_RETENTION_DAYS, leastStoredDays);
+  const retentionDays = config.EVENTS_RETENTION_DAYS === -1 ? -1 : storedDays;
+  const sweeper = createSweeper(pool, retentionDays, logger);
   onStop('sweeper', () => sweeper.stop());
-  const onWritten = () => {
-    relay.wake();
-    deliverer.wake();
-  };
-  const deps: ConsumerDeps = {
+  const { consumers, execution } = createConsumers(kafka, config.SESSION_TIMEOUT_MS, {
     pool,
     prefix,
     keys,
@@ -111,63 +91,27 @@ run('webhooks', async ({ logger, instance, onStop }) => {
     replies,
     addresses,
     retentionDays,
-    onWritten,
     now: () => new Date(now()),
-    observe: count.command,
-  };
-  const execution = webhooksCommands(deps);
-  const onStored = (stored: number) => {
-    count.stored(stored);
-    deliverer.wake();
-  };
-  const storing = createEventConsumer({ pool, logger, onStored, onUnreadable: count.unreadable });
-  const consumers = createConsumers(
-    kafka,
-    prefix,
-    config.SESSION_TIMEOUT_MS,
-    { commands: execution.handle, queries: webhooksQueries(deps), events: storing },
-    logger,
-  );
-  const { commands, queries, events } = consumers;
-  onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
-  measureExecution(metrics, execution);
+    onExecuted(name, outcome) {
+      count.command(name, outcome);
+      relay.wake();
+      deliverer.wake();
+    },
+    onStored(stored) {
+      count.stored(stored);
+      deliverer.wake();
+    },
+    onUnreadable: count.unreadable,
+  });
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool });
-  measureClock(metrics, clock);
-
-  const health = createHealthServer({
-    host: config.HEALTH_HOST,
-    port: config.HEALTH_PORT,
-    live: {
-      commands: () => commands.alive(),
-      queries: () => queries.alive(),
-      events: () => events.alive(),
-      relay: () => relay.health(),
-    },
-    ready: {
-      database: async () => (await pool.query('select 1')).rowCount === 1,
-      clock: () => clock.check(),
-      commands: () => commands.health(),
-      execution: () => execution.health(),
-      queries: () => queries.health(),
-      events: () => events.health(),
-      replies: () => publishers.replies.health(),
-      outbox: () => publishers.events.health(),
-    },
-    metrics,
-    logger,
-  });
-  onStop('health server', () => health.stop());
-  onStop('readiness', () => health.drain());
-  const port = await health.start();
-  // If Postgres or Kafka is unreachable, this waits, and the readiness probe says for what.
+  const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
+  const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
+  await serve(config, parts, context);
+  // If Postgres is unreachable, this waits, and the readiness probe says for what.
   const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys).catch(defectAsValue), startTimeoutMs);
   if (resealed instanceof Error) throw resealed;
   if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(prefix).keys()]);
-  await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
-  relay.start();
   deliverer.start();
   sweeper.start();
-  logger.info({ port }, 'webhooks is ready');
 });

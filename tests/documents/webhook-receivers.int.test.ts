@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
-import { signedHeaders } from '#services/webhooks/deliveries/sign.ts';
+import { signedHeaders } from '#services/webhooks/deliveries/send.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { eventually } from '../support/eventually.ts';
 

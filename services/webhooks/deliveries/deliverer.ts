@@ -6,10 +6,9 @@ import { accountsIn, forClient } from '../events/for-client.ts';
 import { ownersOf } from '../events/store-events.ts';
 import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
-import type { Sender } from './send.ts';
-import { signedHeaders } from './sign.ts';
+import { type Sender, type Sent, signedHeaders } from './send.ts';
 import { type Claimed, claimDue } from './store.ts';
-import { type Attempt, isDelivered, type Verdict } from './verdict.ts';
+import { type Attempt, isDelivered, retryDelaysMs, type Verdict } from './verdict.ts';
 
 export interface DelivererOptions {
   pool: Pool;
@@ -33,6 +32,9 @@ const pollMs = 500;
 /** The minimum time between the starts of rounds, in ms. Each round takes what has arrived meanwhile. */
 const paceMs = 5;
 const stopMs = 8_000;
+const noAnswer = { response_status: null, duration_ms: 0 };
+
+type Ended = Attempt & { webhook_id: string };
 
 /**
  * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
@@ -40,31 +42,26 @@ const stopMs = 8_000;
  * receiver that hangs therefore takes nothing that others need.
  */
 export function createDeliverer(options: DelivererOptions) {
-  const { pool, logger, concurrency } = options;
+  const { pool, logger, concurrency, now } = options;
   const underWay = new Map<string, number>();
   const failures = new Map<string, number>();
-  let ended: { webhook_id: string; attempt: Attempt }[] = [];
+  const ended: Ended[] = [];
   let [stopping, finishing] = [false, false];
   let loop: Promise<void> = Promise.resolve();
   let wakeUp = Promise.withResolvers<void>();
   let idle = Promise.withResolvers<void>();
 
   const wake = (): void => wakeUp.resolve();
+  const running = (): number => [...underWay.values()].reduce((sum, count) => sum + count, 0);
 
   async function claimRound(): Promise<void> {
     const busy = new Map([...underWay.keys()].map((id) => [id, 0]));
     start(await claimDue(pool, busy, 1, 100_000));
-    const shared = concurrency - [...underWay.values()].reduce((sum, count) => sum + count - 1, 0);
+    const shared = concurrency - (running() - underWay.size);
     if (underWay.size === 0 || shared <= 0) return;
     const limitOf = (id: string) => ((failures.get(id) ?? 0) >= failuresInARow ? 1 : maxPerWebhook);
-    start(
-      await claimDue(
-        pool,
-        new Map([...underWay].map(([id, count]) => [id, Math.max(0, limitOf(id) - count)])),
-        0,
-        shared,
-      ),
-    );
+    const places = new Map([...underWay].map(([id, count]) => [id, Math.max(0, limitOf(id) - count)]));
+    start(await claimDue(pool, places, 0, shared));
   }
 
   function start(claimed: Claimed[]): void {
@@ -82,40 +79,30 @@ export function createDeliverer(options: DelivererOptions) {
 
   /** Returns the body for each claimed delivery. */
   async function prepare(claimed: Claimed[]): Promise<(string | null)[]> {
-    const confined = claimed.filter(({ client_id, body }) => client_id !== null && body !== null);
-    const owners = await ownersOf(
-      pool,
-      confined.flatMap(({ body }) => accountsIn(body ?? '')),
-    );
+    const confined = claimed.flatMap(({ client_id, body }) => (client_id === null || body === null ? [] : [body]));
+    const owners = await ownersOf(pool, confined.flatMap(accountsIn));
     return claimed.map(({ client_id, body }) =>
       client_id === null || body === null ? body : forClient(body, client_id, owners),
     );
   }
 
   async function attemptOne(one: Claimed, body: string | null): Promise<void> {
-    const begun = options.now();
-    const { ordinal, claim, tries } = one;
-    const made = { ordinal, claim, tries, attempted_at: new Date(begun).toISOString() };
-    const attempt =
-      body === null
-        ? {
-            ...made,
-            response_status: null,
-            error: 'the event is no longer kept',
-            duration_ms: 0,
-            tries: Number.MAX_SAFE_INTEGER,
-          }
-        : { ...made, ...(await post(one, body, begun)) };
-    failures.set(one.webhook_id, isDelivered(attempt) ? 0 : (failures.get(one.webhook_id) ?? 0) + 1);
-    ended.push({ webhook_id: one.webhook_id, attempt });
-    void finishAll();
+    const { webhook_id, ordinal, claim } = one;
+    const begun = now();
+    const sent = body === null ? { ...noAnswer, error: 'the event is no longer kept' } : await post(one, body, begun);
+    const tries = body === null ? retryDelaysMs.length : one.tries;
+    const attempt = { webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent };
+    failures.set(webhook_id, isDelivered(attempt) ? 0 : (failures.get(webhook_id) ?? 0) + 1);
+    ended.push(attempt);
+    await finishAll();
   }
 
-  async function post({ webhook_id, url, secret, previous_secret, event_id }: Claimed, body: string, begun: number) {
+  async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
+    const { webhook_id, url, secret, previous_secret, event_id } = one;
     try {
-      const secrets = [secret, previous_secret]
-        .filter((sealed) => sealed !== null)
-        .map((sealed) => options.secretKeys.open(webhook_id, sealed));
+      const secrets = [secret, previous_secret].flatMap((sealed) =>
+        sealed === null ? [] : [options.secretKeys.open(webhook_id, sealed)],
+      );
       const headers = {
         'content-type': 'application/cloudevents+json; charset=utf-8',
         'user-agent': options.userAgent,
@@ -124,7 +111,7 @@ export function createDeliverer(options: DelivererOptions) {
       return await options.sender.post(url, headers, body);
     } catch (error) {
       logger.error({ err: error, webhook_id }, 'a delivery could not be made');
-      return { response_status: null, error: 'it could not be signed', duration_ms: 0 };
+      return { ...noAnswer, error: 'it could not be signed' };
     }
   }
 
@@ -144,44 +131,26 @@ export function createDeliverer(options: DelivererOptions) {
     if (finishing) return;
     finishing = true;
     while (ended.length > 0) {
-      const batch = Map.groupBy(ended, ({ webhook_id }) => webhook_id);
-      ended = [];
-      const failed = await Promise.all(
-        [...batch].map(([webhookId, group]) =>
-          finishGroup(
-            webhookId,
-            group.map(({ attempt }) => attempt),
-          ),
-        ),
-      );
-      ended = [...failed.flat(), ...ended];
-      if (failed.some((group) => group.length > 0)) await sleep(pollMs);
+      const groups = Map.groupBy(ended.splice(0), ({ webhook_id }) => webhook_id);
+      await Promise.all([...groups].map(([webhookId, group]) => finishGroup(webhookId, group)));
     }
     finishing = false;
   }
 
-  /** Returns the attempts that could not be written. */
-  async function finishGroup(
-    webhook_id: string,
-    attempts: Attempt[],
-  ): Promise<{ webhook_id: string; attempt: Attempt }[]> {
+  async function finishGroup(webhook_id: string, attempts: Ended[]): Promise<void> {
     try {
-      const { verdicts, disabled } = await finishAttempts(
-        pool,
-        webhook_id,
-        attempts,
-        new Date(options.now()).toISOString(),
-      );
-      attempts.forEach((attempt, i) => options.observe(attempt, verdicts[i] ?? { status: 'Failed' }));
+      const at = new Date(now()).toISOString();
+      const { verdicts, disabled } = await finishAttempts(pool, webhook_id, attempts, at);
+      attempts.forEach((attempt, i) => options.observe(attempt, verdicts[i] as Verdict));
       if (disabled) {
         logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
         options.onDisabled();
       }
       leave(webhook_id, attempts.length);
-      return [];
     } catch (error) {
       logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
-      return attempts.map((attempt) => ({ webhook_id, attempt }));
+      await sleep(pollMs);
+      ended.unshift(...attempts);
     }
   }
 
@@ -206,7 +175,7 @@ export function createDeliverer(options: DelivererOptions) {
   return {
     start: () => void (loop = run()),
     wake,
-    underWay: () => [...underWay.values()].reduce((sum, count) => sum + count, 0),
+    underWay: running,
     /**
      * Claims nothing more and waits for running work, but not for receivers that hang: another process takes
      * over when their claims expire.

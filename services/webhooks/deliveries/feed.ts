@@ -32,11 +32,13 @@ const nextFeed = `select f.*, w.client_id, w.event_types from webhooks w
       f.until_time is not null
       or (f.until_position is not null and f.position >= f.until_position)
       or (w.client_id is null and f.position < (select position from event_head))
-      or (w.client_id is not null and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))
+      or (w.client_id is not null
+        and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))
     ) order by f.until_time is not null, f.feed_id limit 1
   ) f
   where w.status = 'Active' and w.webhook_id <> all($1::text[])
-    and not exists (select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' offset ${maxPending - 1})
+    and not exists (
+      select from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' offset ${maxPending - 1})
   limit 1 for update of w skip locked`;
 
 /**
@@ -45,19 +47,15 @@ const nextFeed = `select f.*, w.client_id, w.event_types from webhooks w
  */
 function feedOne(pool: Pool, except: readonly string[]): Promise<string | undefined> {
   return transaction(pool, async (client) => {
-    const {
-      rows: [feed],
-    } = await client.query<FeedRow>(nextFeed, [except]);
+    const [feed] = (await client.query<FeedRow>(nextFeed, [except])).rows;
     if (!feed) return undefined;
     const { looked, last, last_time } = await insertDeliveries(client, feed);
     const isLive = feed.until_time === null && feed.until_position === null;
     if (looked < chunk && !isLive) await client.query('delete from feeds where feed_id = $1', [feed.feed_id]);
-    else if (last !== null)
-      await client.query('update feeds set position = $2, occurred_at = $3 where feed_id = $1', [
-        feed.feed_id,
-        last,
-        last_time,
-      ]);
+    else if (last !== null) {
+      const values = [feed.feed_id, last, last_time];
+      await client.query('update feeds set position = $2, occurred_at = $3 where feed_id = $1', values);
+    }
     return feed.webhook_id;
   });
 }
@@ -69,55 +67,57 @@ export async function feedAll(pool: Pool): Promise<boolean> {
   return fed.length > 0;
 }
 
-/**
- * Returns the next positions of a feed, in its own order, with their events. Replays for the whole bank are
- * ordered by time.
- */
-function windowOf(feed: FeedRow, values: Where): { select: string; order: string } {
-  const { client_id, position, until_position, occurred_at, until_time } = feed;
-  const [subject, after, until] = [client_id, position, until_position].map((value) =>
-    value === null ? '' : values.parameter(value),
-  );
-  const upTo = until === '' ? '' : `and position <= ${until}`;
-  const byPosition = `position > ${after} ${upTo} order by position limit ${chunk}`;
-  if (client_id !== null)
-    return {
-      select: `select position, event_position, null::timestamptz as occurred_at from event_subjects where subject = ${subject} and ${byPosition}`,
-      order: 'position',
-    };
-  if (until_time === null)
-    return {
-      select: `select position, position as event_position, null::timestamptz as occurred_at from events where ${byPosition}`,
-      order: 'position',
-    };
-  const byTime = `(occurred_at, position) > (${values.parameter(occurred_at)}, ${after}) and occurred_at < ${values.parameter(until_time)}`;
-  return {
-    select: `select position, position as event_position, occurred_at from events where ${byTime} order by occurred_at, position limit ${chunk}`,
-    order: 'occurred_at, position',
-  };
+interface Looked {
+  looked: number;
+  last: bigint | null;
+  last_time: string | null;
 }
 
+/**
+ * Inserts deliveries for the next positions of a feed, in its own order: that of a client by its subjects, replays
+ * for the whole bank by time. Returns how many positions were looked at, and the last of them.
+ */
 async function insertDeliveries(
   client: Queries,
-  feed: FeedRow,
-): Promise<{ looked: number; last: bigint | null; last_time: string | null }> {
-  const values = new Where();
-  const webhook = values.parameter(feed.webhook_id);
-  const { select, order } = windowOf(feed, values);
-  const meant = [`e.type = any(${values.parameter([...new Set(feed.event_types.flatMap(typesOf))])})`];
-  if (feed.from_time !== null) meant.push(`e.occurred_at >= ${values.parameter(feed.from_time)}`);
-  if (feed.until_time !== null) meant.push(`e.occurred_at < ${values.parameter(feed.until_time)}`);
-  const { rows } = await client.query<{ looked: number; last: bigint | null; last_time: string | null }>(
-    `with looked_at as materialized (select row_number() over (order by ${order}) as n, w.* from (${select}) w),
-     made as (
+  { webhook_id, client_id, event_types, position, until_position, occurred_at, from_time, until_time }: FeedRow,
+): Promise<Looked> {
+  const window = new Where();
+  const byTime = client_id === null && until_time !== null;
+  const order = byTime ? 'occurred_at, position' : 'position';
+  const after = [...(byTime ? [occurred_at] : []), position].map((value) => window.parameter(value));
+  window.conditions.push(`(${order}) > (${after.join(', ')})`);
+  if (byTime) window.add('occurred_at < ?', until_time);
+  if (client_id !== null) window.add('subject = ?', client_id);
+  if (until_position !== null) window.add('position <= ?', until_position);
+  const positions =
+    client_id === null
+      ? 'position, position as event_position, occurred_at from events'
+      : 'position, event_position, null::timestamptz as occurred_at from event_subjects';
+  const [types, from, until, webhook] = [
+    [...new Set(event_types.flatMap(typesOf))],
+    from_time,
+    until_time,
+    webhook_id,
+  ].map((value) => window.parameter(value));
+  const { rows } = await client.query<Looked>(
+    `with looked_at as materialized (
+       select row_number() over (order by ${order}) as n, w.*
+       from (select ${positions} where ${window} order by ${order} limit ${chunk}) w
+     ), made as (
        insert into deliveries (webhook_id, event_id, event_position, event_type, ordering_key, next_attempt_at)
        select ${webhook}, e.event_id, e.position, e.type, e.subject,
-         case when row_number() over (partition by e.subject order by n) = 1
-           and not exists (select from deliveries d where d.webhook_id = ${webhook} and d.ordering_key = e.subject and d.status = 'Pending') then clock_timestamp() end
-       from looked_at join events e on e.position = event_position where ${meant.join(' and ')} order by n
+         case when row_number() over (partition by e.subject order by n) = 1 and not exists (
+           select from deliveries d
+           where d.webhook_id = ${webhook} and d.ordering_key = e.subject and d.status = 'Pending'
+         ) then clock_timestamp() end
+       from looked_at join events e on e.position = event_position
+       where e.type = any(${types}) and e.occurred_at >= coalesce(${from}, '-infinity'::timestamptz)
+         and e.occurred_at < coalesce(${until}, 'infinity'::timestamptz)
+       order by n
      )
-     select count(*)::int as looked, (array_agg(position order by n desc))[1] as last, (array_agg(occurred_at order by n desc))[1] as last_time from looked_at`,
-    values.values,
+     select count(*)::int as looked, (array_agg(position order by n desc))[1] as last,
+       (array_agg(occurred_at order by n desc))[1] as last_time from looked_at`,
+    window.values,
   );
-  return rows[0] ?? { looked: 0, last: null, last_time: null };
+  return rows[0] as Looked;
 }

@@ -5,70 +5,79 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
-import { disable, keepFailingSince, type LockedWebhook, lockWebhook, writeAttempts } from './store.ts';
+import { writeAttempts } from './store.ts';
 import { type Attempt, healthOf, type Verdict, verdictOf } from './verdict.ts';
 
-export interface Finished {
-  verdicts: Verdict[];
-  disabled: 'gone' | 'failing' | undefined;
+interface LockedWebhook {
+  status: string;
+  client_id: string | null;
+  failing_since: string | null;
 }
 
-/** Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. */
+/**
+ * Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. Until the
+ * transaction ends, the lock of the webhook keeps others from changing which of its deliveries are Pending.
+ */
 export function finishAttempts(
   pool: Pool,
   webhookId: string,
   attempts: readonly Attempt[],
   now: string,
-): Promise<Finished> {
+): Promise<{ verdicts: Verdict[]; disabled?: 'gone' | 'failing' }> {
   return transaction(pool, async (client) => {
-    const webhook = await lockWebhook(client, webhookId);
-    const ended = attempts.map((attempt) => ({ attempt, verdict: verdictOf(attempt, Math.random()) }));
-    const verdicts = ended.map(({ verdict }) => verdict);
+    const { rows } = await client.query<LockedWebhook>(
+      'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
+      [webhookId],
+    );
+    const verdicts = attempts.map((attempt) => verdictOf(attempt, Math.random()));
     // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
-    await writeAttempts(client, webhookId, ended);
-    if (webhook?.status !== 'Active') return { verdicts, disabled: undefined };
+    await writeAttempts(client, webhookId, attempts, verdicts);
+    const [webhook] = rows;
+    if (webhook?.status !== 'Active') return { verdicts };
     const { failing_since, disabled } = healthOf(webhook.failing_since, attempts, now);
-    if (failing_since !== webhook.failing_since) await keepFailingSince(client, webhookId, failing_since);
-    if (disabled)
-      await disableAndTell(client, webhookId, webhook, {
-        reason: disabled,
-        failing_since: failing_since ?? now,
-        disabled_at: now,
-      });
+    if (failing_since !== webhook.failing_since)
+      await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhookId, failing_since]);
+    if (!disabled) return { verdicts };
+    await disableWebhook(client, webhookId, webhook.client_id, { reason: disabled, failing_since, disabled_at: now });
     return { verdicts, disabled };
   });
 }
 
 const type = 'corebanking.webhook.disabled.v1';
 
-export async function disableAndTell(
+/** Disables a webhook: Pending deliveries become Failed, later events are left to a replay, and an event says so. */
+export async function disableWebhook(
   client: Queries,
   webhook_id: string,
-  { client_id }: Pick<LockedWebhook, 'client_id'>,
+  client_id: string | null,
   why: { reason: 'gone' | 'failing' | 'revoked'; failing_since: string | null; disabled_at: string },
 ): Promise<void> {
-  await disable(client, webhook_id, why.disabled_at);
+  const { reason, failing_since, disabled_at: time } = why;
+  await client.query("update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1", [
+    webhook_id,
+    time,
+  ]);
+  await client.query(
+    `update deliveries set status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null
+     where webhook_id = $1 and status = 'Pending'`,
+    [webhook_id],
+  );
+  await client.query('delete from feeds where webhook_id = $1', [webhook_id]);
   const id = randomUUID();
   const record = {
     audit_id: auditId(id),
-    created_at: why.disabled_at,
+    created_at: time,
     actor: 'system',
     action: 'disable_webhook',
     resource_id: webhook_id,
     outcome: 'success',
     request_id: id,
-    details: { reason: why.reason, failing_since: why.failing_since },
+    details: { reason, failing_since },
     address: null,
   };
+  const payload = JSON.stringify({ webhook_id, client_id, ...why });
   await writeOutbox(client, [
-    {
-      id,
-      topic: events[type].topic,
-      key: webhook_id,
-      type,
-      time: why.disabled_at,
-      payload: JSON.stringify({ webhook_id, client_id, ...why }),
-    },
+    { id, topic: events[type].topic, key: webhook_id, type, time, payload },
     auditMessage(record),
   ]);
 }

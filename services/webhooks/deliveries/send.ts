@@ -1,9 +1,10 @@
+import { createHmac } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 
-interface Sent {
+export interface Sent {
   /** null: there was no response. */
   response_status: number | null;
   /** Why there was no response. */
@@ -35,14 +36,10 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
     body: string,
     signal: AbortSignal,
   ): Promise<{ status: number } | { error: NodeJS.ErrnoException; wasReused: boolean }> {
+    const isPlain = url.protocol === 'http:';
+    const options = { method: 'POST', agent: agents[isPlain ? 'http:' : 'https:'], headers, signal };
     return new Promise((done) => {
-      const protocol = url.protocol === 'http:' ? 'http:' : 'https:';
-      const request = (protocol === 'http:' ? http : https).request(url, {
-        method: 'POST',
-        agent: agents[protocol],
-        headers,
-        signal,
-      });
+      const request = (isPlain ? http : https).request(url, options);
       request.on('error', (error: NodeJS.ErrnoException) => done({ error, wasReused: request.reusedSocket }));
       request.on('response', (response) => {
         done({ status: response.statusCode ?? 0 });
@@ -77,9 +74,7 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
       if ('status' in result) return ended(result.status, null);
       return ended(null, signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(result.error));
     },
-    stop() {
-      for (const agent of Object.values(agents)) agent.destroy();
-    },
+    stop: () => Object.values(agents).forEach((agent) => agent.destroy()),
   };
 }
 
@@ -90,4 +85,22 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
 function reasonOf({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EPRIVATE') return message;
   return `the connection failed (${code ?? 'unknown'})`;
+}
+
+/** Returns the headers of Standard Webhooks 1.0. Each secret signs, so that a receiver may know either. Pure. */
+export function signedHeaders(
+  secrets: readonly string[],
+  id: string,
+  timestampS: number,
+  body: string,
+): Record<string, string> {
+  const sign = (secret: string) =>
+    createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+      .update(`${id}.${timestampS}.${body}`)
+      .digest('base64');
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestampS),
+    'webhook-signature': secrets.map((secret) => `v1,${sign(secret)}`).join(' '),
+  };
 }

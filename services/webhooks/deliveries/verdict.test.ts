@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Attempt, healthOf, retryDelaysMs, verdictOf } from './verdict.ts';
 
 const attempt = (changes: Partial<Attempt> = {}): Attempt => ({
-  ordinal: 1n,
+  ordinal: '1',
   claim: 1,
   tries: 0,
   attempted_at: '2026-01-01T00:00:00.000Z',

@@ -23,7 +23,8 @@ const disabledAfterMs = 5 * day;
 const gone = 410;
 
 export interface Attempt {
-  ordinal: bigint;
+  /** The delivery. */
+  ordinal: string;
   /** The claim under which the attempt was made. */
   claim: number;
   /** The number of previous attempts in its schedule. */

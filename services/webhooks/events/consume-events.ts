@@ -19,38 +19,33 @@ export interface EventConsumerOptions {
  * before its event. Only messages that no service of ours writes are skipped and logged: invalid events, and
  * events whose data Postgres refuses.
  */
-export function createEventConsumer({
-  pool,
-  logger,
-  onStored,
-  onUnreadable,
-}: EventConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
-  const leaveOut = ({ topic, partition, offset }: ReceivedMessage, error?: unknown): void => {
+export function createEventConsumer({ pool, logger, onStored, onUnreadable }: EventConsumerOptions) {
+  function skip({ topic, partition, offset }: ReceivedMessage, error?: unknown): void {
     onUnreadable();
-    logger.error(
-      { err: error, topic, partition, offset: String(offset) },
-      'skipped a message that is not a valid event',
-    );
-  };
-  const store = async (read: { message: ReceivedMessage; event: FeedEvent }[]): Promise<void> => {
+    const about = { err: error, topic, partition, offset: String(offset) };
+    logger.error(about, 'skipped a message that is not a valid event');
+  }
+
+  /** If Postgres refuses the data of several, each is stored alone. */
+  async function store(read: { message: ReceivedMessage; event: FeedEvent }[]): Promise<void> {
+    const events = read.map(({ event }) => event);
     try {
-      onStored(
-        await storeEvents(
-          pool,
-          read.map(({ event }) => event),
-        ),
-      );
+      onStored(await storeEvents(pool, events));
     } catch (error) {
       if (!isDataError(error)) throw error;
       const [only] = read;
-      if (read.length === 1 && only) return leaveOut(only.message, error);
+      if (read.length === 1 && only) return skip(only.message, error);
       for (const one of read) await store([one]);
     }
-  };
-  return async (messages) => {
-    const read = messages.map((message) => ({ message, event: readEvent(message) }));
-    for (const { message, event } of read) if (!event) leaveOut(message);
-    const events = read.filter((one): one is { message: ReceivedMessage; event: FeedEvent } => one.event !== undefined);
-    if (events.length > 0) await store(events);
+  }
+
+  return async (messages: ReceivedMessage[]): Promise<void> => {
+    const read = messages.flatMap((message) => {
+      const event = readEvent(message);
+      if (event) return [{ message, event }];
+      skip(message);
+      return [];
+    });
+    if (read.length > 0) await store(read);
   };
 }

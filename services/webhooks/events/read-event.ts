@@ -1,6 +1,7 @@
 import { eventHeadersSchema } from '#libs/contracts/events.ts';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 
 /** The stored part of an event. Pure. */
 export interface FeedEvent {
@@ -21,11 +22,7 @@ export function readEvent({
   headers,
   key,
   value,
-}: {
-  headers: Record<string, string>;
-  key: string | null;
-  value: Buffer | null;
-}): FeedEvent | undefined {
+}: Pick<ReceivedMessage, 'headers' | 'key' | 'value'>): FeedEvent | undefined {
   const known = eventHeadersSchema.safeParse(headers);
   const data = parseJson(value);
   if (!known.success || key === null || key.includes('\0') || typeof data !== 'object' || data === null)

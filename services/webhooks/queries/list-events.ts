@@ -16,25 +16,16 @@ import type { Read } from './queries.ts';
  */
 const lookedAt = 10_000;
 
-interface Place {
-  position: bigint;
-  /** When the cursor was issued, in seconds. It is valid for as long as events are kept. */
-  issuedS: number;
-}
-
 /**
- * Encodes a position in the order of events. It contains no secret: a caller who invents one still sees only
- * its own events.
+ * A cursor is a position in the order of events, and when it was issued, in seconds: it is valid for as long as events
+ * are kept. It contains no secret: a caller who invents one still sees only its own events.
  */
-function cursorOf({ position, issuedS }: Place): string {
-  return `${position.toString(36)}-${issuedS.toString(36)}`;
-}
+const cursorOf = (position: bigint, issuedS: number): string => `${position.toString(36)}-${issuedS.toString(36)}`;
 
-function placeOf(cursor: string): Place | undefined {
+function placeOf(cursor: string): { position: bigint; issuedS: number } | undefined {
   const [, position = '', issued = ''] = /^([0-9a-z]{1,12})-([0-9a-z]{1,8})$/.exec(cursor) ?? [];
-  return position === ''
-    ? undefined
-    : { position: BigInt(Number.parseInt(position, 36)), issuedS: Number.parseInt(issued, 36) };
+  const place = Number.parseInt(position, 36);
+  return Number.isSafeInteger(place) ? { position: BigInt(place), issuedS: Number.parseInt(issued, 36) } : undefined;
 }
 
 const invalid = (message: string): ReplyBody => ({
@@ -53,56 +44,41 @@ export async function listEvents(
 ): Promise<ReplyBody> {
   const issuedS = Math.floor(now / 1000);
   const place = after === undefined ? { position: 0n, issuedS } : placeOf(after);
-  if (!place || place.position > BigInt(Number.MAX_SAFE_INTEGER)) return invalid('after is not a cursor of this list');
-  const agedS = issuedS - place.issuedS;
-  if (retentionDays !== -1 && agedS > retentionDays * 86_400)
+  if (!place) return invalid('after is not a cursor of this list');
+  if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
     return invalid('after is older than the events that are kept: begin without it');
-  return transaction(
-    pool,
-    async (client) => {
-      const bound = context.bound_client_id;
-      const read = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
-        ok: true,
-        data: { items, cursor: cursorOf({ position, issuedS }), more },
-      });
-      const {
-        rows: [head],
-      } = await client.query<{ position: bigint }>('select position from event_head');
-      const end = head?.position ?? 0n;
-      if (place.position > end) return invalid('after is not a cursor of this list');
+  const bound = context.bound_client_id;
+  const read = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
+    ok: true,
+    data: { items, cursor: cursorOf(position, issuedS), more },
+  });
+  const readPage = async (client: Queries): Promise<ReplyBody> => {
+    const head = await client.query<{ position: bigint }>('select position from event_head');
+    const end = head.rows[0]?.position ?? 0n;
+    if (place.position > end) return invalid('after is not a cursor of this list');
+    if (account_id !== undefined && bound !== undefined) {
       // The owner of an account may become known later. Until then the cursor does not advance.
-      if (
-        bound !== undefined &&
-        account_id !== undefined &&
-        (await ownersOf(client, [account_id])).get(account_id) !== bound
-      )
-        return read([], place.position, false);
-      if (account_id !== undefined && !isId('account', account_id)) return read([], end, false);
-      const found = await readWindow(client, {
-        subject: account_id ?? bound,
-        after: place.position,
-        end,
-        types: types?.flatMap(typesOf),
-        limit,
-      });
-      const owners =
-        bound === undefined
-          ? new Map<string, string>()
-          : await ownersOf(
-              client,
-              found.rows.flatMap(({ event }) => accountsIn(event)),
-            );
-      const shown = ({ event }: EventRow): unknown =>
-        JSON.parse(bound === undefined ? event : forClient(event, bound, owners));
-      const page = cutPage(found.rows, limit, {
-        item: shown,
-        position: ({ position }: EventRow) => ({ at: '', id: String(position) }),
-      });
-      if (page.next) return read(page.items, BigInt(page.next.id), true);
-      return found.last === null ? read(page.items, end, false) : read(page.items, found.last, found.last < end);
-    },
-    'read only snapshot',
-  );
+      const owners = await ownersOf(client, [account_id]);
+      if (owners.get(account_id) !== bound) return read([], place.position, false);
+    }
+    if (account_id !== undefined && !isId('account', account_id)) return read([], end, false);
+    const window = { subject: account_id ?? bound, after: place.position, end, types: types?.flatMap(typesOf), limit };
+    const { rows, last } = await readWindow(client, window);
+    const owners =
+      bound === undefined
+        ? undefined
+        : await ownersOf(
+            client,
+            rows.flatMap(({ event }) => accountsIn(event)),
+          );
+    const { items, next } = cutPage(rows, limit, {
+      item: ({ event }): unknown =>
+        JSON.parse(bound === undefined || owners === undefined ? event : forClient(event, bound, owners)),
+      position: ({ position }) => ({ at: '', id: String(position) }),
+    });
+    return next ? read(items, BigInt(next.id), true) : read(items, last ?? end, last !== null && last < end);
+  };
+  return transaction(pool, readPage, 'read only snapshot');
 }
 
 interface EventRow {
@@ -124,24 +100,24 @@ async function readWindow(
   client: Queries,
   { subject, after, end, types, limit }: Window,
 ): Promise<{ rows: EventRow[]; last: bigint | null }> {
-  const values = new Where();
+  const range = new Where().equal({ subject }).add('position > ?', after).add('position <= ?', end);
   const most = types === undefined ? limit + 1 : lookedAt;
-  const from =
-    subject === undefined
-      ? 'select position, position as event_position from events where true'
-      : `select position, event_position from event_subjects where subject = ${values.parameter(subject)}`;
-  const { rows } = await client.query<{ position: bigint | null; event: string | null; last: bigint | null }>(
+  const from = subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
+  const isMeant = types === undefined ? 'true' : `e.type = any(${range.parameter(types)})`;
+  const { rows } = await client.query<{ [Field in keyof EventRow]: EventRow[Field] | null } & { last: bigint | null }>(
     `with stretch as materialized (
-       ${from} and position > ${values.parameter(after)} and position <= ${values.parameter(end)} order by position limit ${most}
+       select position, ${from} where ${range} order by position limit ${most}
      ), hits as (
        select s.position, e.event from stretch s join events e on e.position = s.event_position
-       where ${types === undefined ? 'true' : `e.type = any(${values.parameter(types)})`} order by s.position limit ${values.parameter(limit + 1)}
+       where ${isMeant} order by s.position limit ${range.parameter(limit + 1)}
      )
-     select h.position, h.event, l.last from (select case when count(*) = ${most} then max(position) end as last from stretch) l left join hits h on true order by h.position`,
-    values.values,
+     select h.position, h.event, l.last
+     from (select case when count(*) = ${most} then max(position) end as last from stretch) l
+     left join hits h on true order by h.position`,
+    range.values,
   );
   return {
-    rows: rows.filter((row): row is EventRow & { last: bigint | null } => row.position !== null),
+    rows: rows.filter((row): row is EventRow & typeof row => row.position !== null),
     last: rows[0]?.last ?? null,
   };
 }

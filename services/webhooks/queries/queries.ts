@@ -1,11 +1,10 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { isId } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { isTime, type List, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type DeliveryRow, deliveryColumns, deliveryOf, ordinalOf } from '../webhooks/deliveries.ts';
-import { isVisible, webhookNotFound } from '../webhooks/handlers.ts';
-import { type WebhookRow, webhookColumns, webhookOf } from '../webhooks/store.ts';
+import { deliveryColumns, ordinalOf } from '../webhooks/deliveries.ts';
+import { findWebhook, webhookColumns, webhookNotFound } from '../webhooks/find-webhook.ts';
 import { listEvents } from './list-events.ts';
 
 export interface Read {
@@ -29,49 +28,41 @@ export const queryHandlers = {
 
 export type QueryName = keyof typeof queryHandlers;
 
-async function listWebhooks({ pool, context }: Read, data: MessageData<'list_webhooks'>): Promise<ReplyBody> {
-  const list: List<WebhookRow, unknown> = {
-    order: ['created_at', 'webhook_id'],
-    values: ({ at, id }: Position) => (isTime(at) && id.length <= 64 ? [at, id] : undefined),
-    position: ({ created_at: at, webhook_id: id }) => ({ at, id }),
-    item: webhookOf,
-    select: (where, order, limit) =>
-      `select ${webhookColumns} from webhooks where ${where} order by ${order} limit ${limit}`,
-  };
-  return listed(
-    await readPage(pool, new Where("status <> 'Deleted'").equal({ client_id: context.bound_client_id }), list, data),
-  );
+const webhookList: List<Webhook, Webhook> = {
+  order: ['created_at', 'webhook_id'],
+  values: ({ at, id }) => (isTime(at) && id.length <= 64 ? [at, id] : undefined),
+  position: ({ created_at: at, webhook_id: id }) => ({ at, id }),
+  item: (webhook) => webhook,
+  select: (where, order, limit) =>
+    `select ${webhookColumns} from webhooks where ${where} order by ${order} limit ${limit}`,
+};
+
+async function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
+  const where = new Where("status <> 'Deleted'").equal({ client_id: context.bound_client_id });
+  return listed(await readPage(pool, where, webhookList, page));
 }
 
-async function findWebhook({ pool, context }: Read, webhookId: string): Promise<WebhookRow | undefined> {
-  if (!isId('webhook', webhookId)) return undefined;
-  const { rows } = await pool.query<WebhookRow>(
-    `select ${webhookColumns} from webhooks where webhook_id = $1 and status <> 'Deleted'`,
-    [webhookId],
-  );
-  return rows[0] && isVisible(context, rows[0]) ? rows[0] : undefined;
+async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
+  const data = await findWebhook(pool, context, webhook_id);
+  return data ? { ok: true, data } : { ok: false, refusal: webhookNotFound(webhook_id) };
 }
 
-async function getWebhook(read: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
-  const row = await findWebhook(read, webhook_id);
-  return row ? { ok: true, data: webhookOf(row) } : { ok: false, refusal: webhookNotFound(webhook_id) };
-}
+const deliveryList: List<Delivery, Delivery> = {
+  order: ['ordinal'],
+  values({ id }) {
+    const ordinal = ordinalOf(id);
+    return ordinal === undefined ? undefined : [ordinal];
+  },
+  position: ({ created_at: at, delivery_id: id }) => ({ at, id }),
+  item: (delivery) => delivery,
+  select: (where, order, limit) =>
+    `select ${deliveryColumns} from deliveries d where ${where} order by ${order} limit ${limit}`,
+};
 
 async function listDeliveries(
-  read: Read,
+  { pool, context }: Read,
   { webhook_id, status, ...page }: MessageData<'list_deliveries'>,
 ): Promise<ReplyBody> {
-  if (!(await findWebhook(read, webhook_id))) return { ok: false, refusal: webhookNotFound(webhook_id) };
-  const list: List<DeliveryRow, unknown> = {
-    order: ['ordinal'],
-    values({ id }: Position) {
-      const ordinal = ordinalOf(id);
-      return ordinal === undefined ? undefined : [ordinal];
-    },
-    position: (row) => ({ at: row.created_at, id: deliveryOf(row).delivery_id }),
-    item: deliveryOf,
-    select: (where, order, limit) =>
-      `select ${deliveryColumns} from deliveries d where ${where} order by ${order} limit ${limit}`,
-  };
-  return listed(await readPage(read.pool, new Where().equal({ webhook_id, status }), list, page));
+  if (!(await findWebhook(pool, context, webhook_id))) return { ok: false, refusal: webhookNotFound(webhook_id) };
+  return listed(await readPage(pool, new Where().equal({ webhook_id, status }), deliveryList, page));
 }

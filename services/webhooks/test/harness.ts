@@ -72,9 +72,8 @@ export async function startHarness() {
     addresses,
     retentionDays,
     replies: createReplies({ publisher, source: source.webhooks, logger: silent, now: Date.now }),
-    onWritten: () => deliverers.forEach((one) => one.wake()),
     now: () => clock.now ?? new Date(),
-    observe: () => undefined,
+    onExecuted: () => deliverers.forEach((one) => one.wake()),
   };
   const { handle } = webhooksCommands(deps);
   const ask = webhooksQueries(deps);

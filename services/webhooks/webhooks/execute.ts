@@ -1,25 +1,12 @@
-import { type MessageContext, type ReplyAddress, type ReplyBody, replySchema } from '#libs/contracts/envelope.ts';
-import { refusal, unknownRepeat } from '#libs/contracts/errors.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { isKept, type Refusal, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
-import { outcomeOf } from '#libs/service/measures.ts';
+import type { Request } from '#libs/service/query-consumer.ts';
 import { auditMessage } from '../audit.ts';
 import { type CommandName, handlers, type Outcome, refused, type Work } from './handlers.ts';
-
-export interface Command {
-  name: CommandName;
-  context: MessageContext;
-  data: unknown;
-  address: ReplyAddress | undefined;
-}
-
-export interface Executed {
-  body: ReplyBody;
-  /** As returned by outcomeOf. */
-  outcome: string;
-}
 
 /**
  * Executes a command exactly once: its record, work, and audit record in one transaction. A repeat gets the
@@ -27,72 +14,54 @@ export interface Executed {
  */
 export function executeCommand(
   pool: Pool,
-  command: Command,
+  { name, context, data }: Pick<Request, 'name' | 'context' | 'data'>,
   surroundings: Pick<Work, 'now' | 'addresses'>,
-): Promise<Executed> {
-  const { context } = command;
+): Promise<ReplyBody> {
+  const handle = handlers[name as CommandName] as (work: Work, data: unknown) => Promise<Outcome>;
   return transaction(pool, async (client) => {
     const known = await claim(client, context);
-    if (known) return answered(repeat(context, known));
-    const { body, kept, details } = await decide(command, { client, context, ...surroundings });
-    if (!kept) await client.query('delete from commands where command_id = $1', [context.message_id]);
-    else {
-      await client.query('update commands set reply = $2::json where command_id = $1', [
-        context.message_id,
-        JSON.stringify(body),
-      ]);
-      await writeOutbox(client, [auditMessage(auditOf(context, body, details, surroundings.now))]);
+    if (known.reply !== null) return repeat(context, known, known.reply);
+    const unseen = refusedUnseen(context, surroundings.now);
+    const { body, details = {} } = unseen ? refused(unseen) : await handle({ client, context, ...surroundings }, data);
+    if (!body.ok && !isKept(body.refusal)) {
+      await client.query('delete from commands where command_id = $1', [context.message_id]);
+      return body;
     }
-    return answered(body);
+    await client.query('update commands set reply = $2 where command_id = $1', [context.message_id, body]);
+    await writeOutbox(client, [auditMessage(auditOf(context, body, details, surroundings.now))]);
+    return body;
   });
 }
 
-const answered = (body: ReplyBody): Executed => ({ body, outcome: outcomeOf(body) });
-
-async function decide({ name, context, data }: Command, work: Work): Promise<Outcome> {
-  if (context.repeat_only !== undefined) return refused(unknownRepeat);
-  const isLate = context.deadline !== undefined && context.deadline < work.now;
-  if (isLate)
-    return refused(refusal('deadline_exceeded', 'the command was received after its deadline and was not executed'));
-  return (handlers[name] as (work: Work, data: unknown) => Promise<Outcome>)(work, data);
+function refusedUnseen({ repeat_only, deadline }: MessageContext, now: string): Refusal | undefined {
+  if (repeat_only !== undefined) return unknownRepeat;
+  if (deadline === undefined || deadline >= now) return undefined;
+  return refusal('deadline_exceeded', 'the command was received after its deadline and was not executed');
 }
 
 interface Known {
   fingerprint: string | null;
   correlation_id: string | null;
-  reply: unknown;
+  /** null: the command is new. */
+  reply: ReplyBody | null;
 }
 
 /**
  * Claims the command's id for this transaction, or returns the existing command. Waits for a concurrent
  * transaction that has claimed it.
  */
-async function claim(
-  client: Queries,
-  { message_id: id, fingerprint, correlation_id }: MessageContext,
-): Promise<Known | undefined> {
-  for (let attempt = 0; attempt < 5; attempt++) {
-    const claimed = await client.query(
-      'insert into commands (command_id, fingerprint, correlation_id) values ($1, $2, $3) on conflict do nothing',
-      [id, fingerprint ?? null, correlation_id ?? null],
-    );
-    if (claimed.rowCount === 1) return undefined;
-    const { rows } = await client.query<Known>(
-      'select fingerprint, correlation_id, reply from commands where command_id = $1',
-      [id],
-    );
-    if (rows[0]) return rows[0];
-  }
-  throw new Error(`command ${id} comes and goes`);
+async function claim(client: Queries, { message_id, fingerprint, correlation_id }: MessageContext): Promise<Known> {
+  const { rows } = await client.query<Known>(
+    `insert into commands (command_id, fingerprint, correlation_id) values ($1, $2, $3)
+     on conflict (command_id) do update set reply = commands.reply returning fingerprint, correlation_id, reply`,
+    [message_id, fingerprint, correlation_id],
+  );
+  return rows[0] as Known;
 }
 
-function repeat({ fingerprint, correlation_id }: MessageContext, known: Known): ReplyBody {
+function repeat({ fingerprint, correlation_id }: MessageContext, known: Known, reply: ReplyBody): ReplyBody {
   if (known.fingerprint !== (fingerprint ?? null))
-    return {
-      ok: false,
-      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
-    };
-  const reply = replySchema.parse(known.reply);
+    return refused(refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request')).body;
   // The same request was delivered again; its caller gets the first reply, not a replayed one.
-  return correlation_id === (known.correlation_id ?? undefined) ? reply : { ...reply, replayed: true };
+  return known.correlation_id === (correlation_id ?? null) ? reply : { ...reply, replayed: true };
 }

@@ -1,24 +1,12 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { isKept, type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
-import { disableAndTell } from '../deliveries/finish.ts';
-import { deliveryNotFound, insertTest, readDelivery, redeliverNow } from './deliveries.ts';
-import {
-  type Changes,
-  changeWebhook,
-  closeFeed,
-  deleteFeeds,
-  insertWebhook,
-  lockedCount,
-  lockMadeBy,
-  lockWebhook,
-  openFeed,
-  openReplay,
-  type WebhookRow,
-  webhookOf,
-} from './store.ts';
+import { disableWebhook } from '../deliveries/finish.ts';
+import { insertTest, readDelivery, redeliverNow } from './deliveries.ts';
+import { findWebhook, webhookColumns, webhookNotFound } from './find-webhook.ts';
 
 /** What a handler gets, in the transaction that stores the command's record. */
 export interface Work {
@@ -29,36 +17,20 @@ export interface Work {
   addresses: Pick<AllowedAddresses, 'wrongWith'>;
 }
 
-/** `details` are for the audit. A refusal has written nothing; `kept` says whether a repeat gets it again. */
+/** `details` are for the audit. A refusal has written nothing. */
 export interface Outcome {
   body: ReplyBody;
-  kept: boolean;
-  details: Record<string, unknown>;
+  details?: Record<string, unknown>;
 }
 
 const maxPerCaller = 20;
+const maxFeeds = 20;
 
-const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => ({
-  body: { ok: true, data },
-  kept: true,
-  details,
-});
-
-export function refused(refusal: Refusal): Outcome {
-  return { body: { ok: false, refusal }, kept: isKept(refusal), details: {} };
-}
-
-export function webhookNotFound(webhookId: string): Refusal {
-  return refusal('webhook_not_found', `webhook ${webhookId} not found`);
-}
-
-/** A bound caller sees the webhooks of its client; for all other callers these do not exist. */
-export function isVisible(
-  { bound_client_id: bound }: MessageContext,
-  { client_id }: Pick<WebhookRow, 'client_id'>,
-): boolean {
-  return bound === undefined || bound === client_id;
-}
+const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => ({ body: { ok: true, data }, details });
+export const refused = (refusal: Refusal): Outcome => ({ body: { ok: false, refusal } });
+const wrongUrl = (rule: string): Outcome =>
+  refused(violationsRefusal([{ field: 'url', code: 'validation_failed', message: `url ${rule}` }]));
+const wrongStatus = (message: string): Outcome => refused(refusal('invalid_status_transition', message));
 
 export const handlers = {
   create_webhook: createWebhook,
@@ -73,63 +45,91 @@ export const handlers = {
 
 export type CommandName = keyof typeof handlers;
 
-const wrongUrl = (rule: string): Outcome =>
-  refused(violationsRefusal([{ field: 'url', code: 'validation_failed', message: `url ${rule}` }]));
-
 async function createWebhook(
   { client, context, addresses }: Work,
-  data: MessageData<'create_webhook'>,
+  { webhook_id, url, event_types, description, sealed_secret }: MessageData<'create_webhook'>,
 ): Promise<Outcome> {
-  const { webhook_id, url, event_types, description, sealed_secret: secret } = data;
+  const { bound_client_id = null, actor, time } = context;
   const wrong = addresses.wrongWith(url);
   if (wrong !== undefined) return wrongUrl(wrong);
-  if ((await lockedCount(client, context.actor)) >= maxPerCaller)
+  // Serializes the transactions that create webhooks of one caller.
+  await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
+  const { rowCount: count } = await client.query("select from webhooks where created_by = $1 and status <> 'Deleted'", [
+    actor,
+  ]);
+  if ((count ?? 0) >= maxPerCaller)
     return refused(refusal('validation_failed', `a caller has at most ${maxPerCaller} webhooks`));
-  const row = await insertWebhook(client, {
-    webhook_id,
-    url,
-    event_types,
-    description,
-    secret,
-    client_id: context.bound_client_id ?? null,
-    created_by: context.actor,
-    created_at: context.time,
-  });
+  const { rows } = await client.query<Webhook>(
+    `insert into webhooks (webhook_id, client_id, url, event_types, description, secret, created_by, created_at,
+       updated_at, status)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8, 'Active') returning ${webhookColumns}`,
+    [webhook_id, bound_client_id, url, event_types, description, sealed_secret, actor, time],
+  );
   await openFeed(client, webhook_id);
-  return done(webhookOf(row), { host: new URL(url).host, event_types });
+  return done(rows[0], { host: new URL(url).host, event_types });
+}
+
+/** Opens a feed of everything published from now on. */
+async function openFeed(client: Queries, webhookId: string): Promise<void> {
+  await client.query('insert into feeds (webhook_id, position) select $1, position from event_head', [webhookId]);
 }
 
 /** Runs with the webhook locked, if it belongs to the caller. */
 async function withWebhook(
   { client, context }: Work,
   webhookId: string,
-  change: (row: WebhookRow) => Promise<Outcome>,
+  change: (webhook: Webhook) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const row = await lockWebhook(client, webhookId);
-  return row && isVisible(context, row) ? change(row) : refused(webhookNotFound(webhookId));
+  const webhook = await findWebhook(client, context, webhookId, 'for update');
+  return webhook ? change(webhook) : refused(webhookNotFound(webhookId));
+}
+
+/** Only an Active webhook can be sent anything. */
+function withActive(work: Work, webhookId: string, change: (webhook: Webhook) => Promise<Outcome>): Promise<Outcome> {
+  return withWebhook(work, webhookId, async (webhook) =>
+    webhook.status === 'Active'
+      ? change(webhook)
+      : wrongStatus(`webhook ${webhookId} is ${webhook.status}: make it Active first`),
+  );
+}
+
+/** Changes columns of a webhook. The parameters of `set` start at $3. */
+async function change({ client, now }: Work, webhookId: string, set: string[], ...values: unknown[]): Promise<Webhook> {
+  const { rows } = await client.query<Webhook>(
+    `update webhooks set ${['updated_at = $2', ...set].join(', ')} where webhook_id = $1 returning ${webhookColumns}`,
+    [webhookId, now, ...values],
+  );
+  return rows[0] as Webhook;
 }
 
 function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_webhook'>): Promise<Outcome> {
-  const { client, now, addresses } = work;
+  const { client, addresses } = work;
   return withWebhook(work, webhook_id, async ({ status: before }) => {
     const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
     if (wrong !== undefined) return wrongUrl(wrong);
     const { status = before } = changes;
     const isWoken = status === 'Active' && before !== 'Active';
     if (isWoken) await openFeed(client, webhook_id);
-    if (status !== 'Active' && before === 'Active') await closeFeed(client, webhook_id);
-    const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) as Changes;
-    const row = await changeWebhook(client, webhook_id, { ...given, ...(isWoken ? { failing_since: null } : {}) }, now);
-    return done(webhookOf(row), { changed_fields: Object.keys(given), status });
+    // What was published until now is still sent, but nothing after it.
+    if (status !== 'Active' && before === 'Active')
+      await client.query(
+        `update feeds set until_position = (select position from event_head)
+         where webhook_id = $1 and until_position is null and until_time is null`,
+        [webhook_id],
+      );
+    const fields = Object.keys(changes);
+    const set = fields.map((field, i) => `${field} = $${i + 3}`);
+    if (isWoken) set.push('failing_since = null');
+    const webhook = await change(work, webhook_id, set, ...Object.values(changes));
+    return done(webhook, { changed_fields: fields, status });
   });
 }
 
 /** The sweeper deletes its deliveries, sent or not. */
 function deleteWebhook(work: Work, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
-  return withWebhook(work, webhook_id, async (row) => {
-    await deleteFeeds(work.client, webhook_id);
-    await changeWebhook(work.client, webhook_id, { status: 'Deleted' }, work.now);
-    return done(webhookOf(row));
+  return withWebhook(work, webhook_id, async () => {
+    await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
+    return done(await change(work, webhook_id, ["status = 'Deleted'"]));
   });
 }
 
@@ -137,25 +137,11 @@ function rotateSecret(
   work: Work,
   { webhook_id, sealed_secret, overlap_seconds }: MessageData<'rotate_webhook_secret'>,
 ): Promise<Outcome> {
-  return withWebhook(work, webhook_id, async ({ secret }) => {
+  return withWebhook(work, webhook_id, async () => {
     const ends = new Date(Date.parse(work.now) + overlap_seconds * 1000).toISOString();
-    const row = await changeWebhook(
-      work.client,
-      webhook_id,
-      { secret: sealed_secret, previous_secret: secret, previous_secret_ends_at: ends },
-      work.now,
-    );
-    return done(webhookOf(row), { old_secret_ends_at: ends });
+    const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4'];
+    return done(await change(work, webhook_id, set, sealed_secret, ends), { old_secret_ends_at: ends });
   });
-}
-
-/** Only an Active webhook can be sent anything. */
-function withActive(work: Work, webhookId: string, change: (row: WebhookRow) => Promise<Outcome>): Promise<Outcome> {
-  return withWebhook(work, webhookId, async (row) =>
-    row.status === 'Active'
-      ? change(row)
-      : refused(refusal('invalid_status_transition', `webhook ${webhookId} is ${row.status}: make it Active first`)),
-  );
 }
 
 function testWebhook(work: Work, { webhook_id }: MessageData<'test_webhook'>): Promise<Outcome> {
@@ -164,40 +150,39 @@ function testWebhook(work: Work, { webhook_id }: MessageData<'test_webhook'>): P
 
 function redeliver(work: Work, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
   return withActive(work, webhook_id, async () => {
-    const delivery = await readDelivery(work.client, webhook_id, delivery_id);
-    if (!delivery) return refused(deliveryNotFound(delivery_id));
-    if (!delivery.has_event)
-      return refused(refusal('invalid_status_transition', `the event of delivery ${delivery_id} is no longer kept`));
+    const found = await readDelivery(work.client, webhook_id, delivery_id);
+    if (!found) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
+    if (!found.has_event) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
     await redeliverNow(work.client, webhook_id, delivery_id);
-    return done((await readDelivery(work.client, webhook_id, delivery_id))?.delivery, {
-      delivery_id,
-      status: delivery.delivery.status,
-    });
+    const redelivered = await readDelivery(work.client, webhook_id, delivery_id);
+    return done(redelivered?.delivery, { delivery_id, status: found.delivery.status });
   });
 }
 
-/** What revoked keys have made sends nothing more, until somebody makes it Active again. */
+/** Webhooks created by revoked keys, or for this client, send nothing more until somebody makes them Active again. */
 async function disableWebhooks(
   { client, now }: Work,
   { made_by, client_id }: MessageData<'disable_webhooks'>,
 ): Promise<Outcome> {
-  const rows = await lockMadeBy(client, made_by, client_id);
-  for (const row of rows)
-    await disableAndTell(client, row.webhook_id, row, { reason: 'revoked', failing_since: null, disabled_at: now });
+  const { rows } = await client.query<Pick<Webhook, 'webhook_id' | 'client_id'>>(
+    `select webhook_id, client_id from webhooks where (created_by = any($1::text[]) or client_id = $2)
+       and status in ('Active', 'Paused') order by webhook_id for update`,
+    [made_by, client_id],
+  );
+  const why = { reason: 'revoked', failing_since: null, disabled_at: now } as const;
+  for (const row of rows) await disableWebhook(client, row.webhook_id, row.client_id, why);
   const disabled = rows.map(({ webhook_id }) => webhook_id);
   return done({ disabled }, { disabled });
 }
 
 function replayWebhook(work: Work, { webhook_id, from, to }: MessageData<'replay_webhook'>): Promise<Outcome> {
-  return withActive(work, webhook_id, async (row) => {
-    const isOpened = await openReplay(work.client, webhook_id, from, to);
-    return isOpened
-      ? done(webhookOf(row), { from, to })
-      : refused(
-          refusal(
-            'invalid_status_transition',
-            `webhook ${webhook_id} has too many running replays: wait until one has finished`,
-          ),
-        );
+  return withActive(work, webhook_id, async (webhook) => {
+    const opened = await work.client.query(
+      `insert into feeds (webhook_id, position, occurred_at, from_time, until_time)
+       select $1, -1, $2, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
+      [webhook_id, from, to],
+    );
+    if (opened.rowCount === 1) return done(webhook, { from, to });
+    return wrongStatus(`webhook ${webhook_id} has too many running replays: wait until one has finished`);
   });
 }

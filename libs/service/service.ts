@@ -1,0 +1,95 @@
+import type { z } from 'zod';
+import { topicTable } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
+import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import type { Consumer } from '#libs/kafka/consume/consume.ts';
+import type { Publisher } from '#libs/kafka/publish/publish.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
+import { checkDatabase } from '#libs/postgres/check.ts';
+import type { Relay } from '#libs/postgres/outbox/relay.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { readTime } from '#libs/postgres/time.ts';
+import { type Clock, createClock } from './clock.ts';
+import { type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
+import { type Check, type CheckResult, createHealthServer } from './health.ts';
+import { measureClock, measureExecution } from './measures.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import type { RunContext } from './run.ts';
+import { createTracing, type TracingConfig } from './tracing.ts';
+
+/** The start of a service that executes commands, answers queries, and publishes what its outbox contains. */
+
+type Config = z.output<z.ZodObject<typeof processConfig & typeof kafkaConfig>> & TracingConfig;
+
+/** Creates what reports on a process, and its Kafka client. Nothing is connected yet. */
+export async function createBasics(name: string, config: Config, { logger, instance, onStop }: RunContext) {
+  const metrics = createMetrics(name);
+  const tracing = await createTracing(name, config, logger);
+  onStop('tracing', () => tracing?.stop());
+  const brokers = kafkaOptions(config, `${name}-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  return { metrics, tracing, kafka, checkBrokers: () => checkBrokers(kafka, brokers) };
+}
+
+/** Registers the pools to be closed, rejects a database that cannot be used, and starts the bank's clock. */
+export async function connectDatabase(
+  pool: Pool,
+  pools: readonly Pool[],
+  { logger, onStop }: RunContext,
+): Promise<Clock> {
+  onStop('database pools', () => Promise.all(pools.map((each) => each.end())));
+  await checkDatabase(pool);
+  const clock = createClock({ read: () => readTime(pool), logger });
+  await clock.start();
+  onStop('clock', () => clock.stop());
+  return clock;
+}
+
+export interface ServeOptions {
+  kafka: KafkaClient;
+  pool: Pool;
+  clock: Clock;
+  consumers: Record<string, Consumer>;
+  execution: { health(): CheckResult };
+  publishers: Record<string, Publisher>;
+  relay: Relay;
+  metrics: Metrics;
+  /** Further checks that must pass before the process is ready. */
+  ready: Record<string, Check>;
+}
+
+/**
+ * Starts the probes, and then everything that uses Kafka. It waits while Kafka is unreachable, and the readiness probe
+ * says for what. Consumers stop once the process is no longer ready, and the probes after them.
+ */
+export async function serve(
+  config: Config,
+  { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready }: ServeOptions,
+  { logger, onStop }: RunContext,
+): Promise<void> {
+  measureExecution(metrics, execution);
+  measureClock(metrics, clock);
+  const ofConsumers = (check: (consumer: Consumer) => CheckResult): Record<string, Check> =>
+    Object.fromEntries(Object.entries(consumers).map(([name, consumer]) => [name, () => check(consumer)]));
+  const health = createHealthServer({
+    host: config.HEALTH_HOST,
+    port: config.HEALTH_PORT,
+    live: { ...ofConsumers((consumer) => consumer.alive()), relay: () => relay.health() },
+    ready: {
+      database: async () => (await pool.query('select')).rowCount === 1,
+      clock: () => clock.check(),
+      ...ofConsumers((consumer) => consumer.health()),
+      execution: () => execution.health(),
+      ...ready,
+    },
+    metrics,
+    logger,
+  });
+  onStop('health server', () => health.stop());
+  onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
+  onStop('readiness', () => health.drain());
+  await health.start();
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+  await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
+  relay.start();
+}

@@ -1,0 +1,30 @@
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { Webhook } from '#libs/contracts/webhooks.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+
+/** The columns of a webhook as it is shown: without its secrets. */
+export const webhookColumns = `webhook_id, url, event_types, description, status, client_id, created_by, created_at,
+  updated_at, failing_since,
+  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at`;
+
+/** A bound caller sees the webhooks of its client; for it, all others do not exist. */
+export async function findWebhook(
+  queries: Queries,
+  { bound_client_id }: MessageContext,
+  webhookId: string,
+  lock: '' | 'for update' = '',
+): Promise<Webhook | undefined> {
+  if (!isId('webhook', webhookId)) return undefined;
+  const { rows } = await queries.query<Webhook>(
+    `select ${webhookColumns} from webhooks
+     where webhook_id = $1 and status <> 'Deleted' and ($2::text is null or client_id = $2) ${lock}`,
+    [webhookId, bound_client_id],
+  );
+  return rows[0];
+}
+
+export function webhookNotFound(webhookId: string): Refusal {
+  return refusal('webhook_not_found', `webhook ${webhookId} not found`);
+}
