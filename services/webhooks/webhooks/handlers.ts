@@ -127,9 +127,10 @@ function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_
 
 /** The sweeper deletes its deliveries, sent or not. */
 function deleteWebhook(work: Work, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
-  return withWebhook(work, webhook_id, async () => {
+  return withWebhook(work, webhook_id, async (webhook) => {
     await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
-    return done(await change(work, webhook_id, ["status = 'Deleted'"]));
+    await change(work, webhook_id, ["status = 'Deleted'"]);
+    return done(webhook);
   });
 }
 

@@ -86,7 +86,7 @@ describe('a webhook', () => {
     expect(await harness.done('update_webhook', { webhook_id, changes })).toMatchObject(changes);
     const page = { limit: 100, order: 'desc' as const };
     expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).toContain(webhook_id);
-    await harness.done('delete_webhook', { webhook_id });
+    expect((await harness.done('delete_webhook', { webhook_id })).status).toBe('Paused');
     for (const name of ['get_webhook', 'delete_webhook', 'test_webhook'] as const)
       expect(await harness.send(name, { webhook_id })).toEqual(refusedWith('webhook_not_found'));
     expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).not.toContain(webhook_id);
