@@ -42,7 +42,7 @@ async function setting(name: string): Promise<Record<string, string | null>> {
   );
 }
 
-it('EVENTS_RETENTION_DAYS holds for new topics and existing ones, and no other setting is touched', async () => {
+it('EVENTS_RETENTION_DAYS applies to new and existing topics, and no other setting changes', async () => {
   const kept = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'delete');
   const others = Object.keys(topics).filter((name) => !kept.some((topic) => topic === name));
   const retentionOf = (names: readonly string[], all: Record<string, unknown>) => names.map((name) => all[name]);

@@ -3,18 +3,17 @@ import { parse } from 'yaml';
 import { rulesFile } from '../../tests/support/rules.ts';
 
 /**
- * Tests for promtool, which makes time itself: of each alert, five quiet minutes or more in which
- * it is silent, then what makes it true. From then on it must be pending for exactly its `for`, and
- * then fire.
+ * Tests for promtool, which simulates time. Each alert is silent for at least five quiet minutes;
+ * then its condition becomes true, and it must be pending for exactly its `for`, and then fire.
  */
 const tickSeconds = 15;
-/** Values a tick: quiet until then, after it in trouble for longer than the longest `for`. */
+/** Values per tick: normal until the change, then faulty for longer than the longest `for`. */
 const gauge = (quiet: number, trouble: number) => `${quiet}x20 ${trouble}x300`;
 const counter = (each: number) => `0x20 ${each}+${each}x300`;
 const gone = '1x20 stale';
 const up = (service: string) => [`corebanking_build_info{service="${service}"}`, '1x320'] as const;
 
-/** Ten minutes of a hundred requests a second; then the half of them in trouble. */
+/** Ten minutes of a hundred requests per second, all successful; then half of them fail. */
 const [requests, duration] = ['corebanking_gateway_requests_total', 'corebanking_gateway_request_duration_seconds'];
 const half = '0+1500x40 60750+750x200';
 const burning = {
@@ -29,7 +28,7 @@ const activity = (labels: string, each: number) => ({
   [`corebanking_gateway_security_activity_total{${labels}}`]: counter(each),
 });
 
-/** What makes each alert true, as series for promtool. */
+/** The series that make each alert true. */
 export const troubles: Record<string, Record<string, string>> = {
   BankAvailabilityBurnsFast: burning,
   BankAvailabilityBurnsSlowly: burning,
@@ -93,12 +92,15 @@ export function waits(): Map<string, number> {
 }
 
 /**
- * What would be trouble for others too stands apart; all others have it at the same time, for each
- * has series of its own.
+ * Alerts whose series would trigger others are tested separately; all others are tested at the same
+ * time, because each has its own series.
  */
 const apart = [['BankServiceDown', 'BankCommandsStuck'], ['BankKafkaAway']];
 
-/** The document that `promtool test rules` takes; `early` shortens what it expects, which must then fail. */
+/**
+ * The document for `promtool test rules`; `early` shortens the expected times, so that the tests
+ * must fail.
+ */
 export function alertTests(early = 0): object {
   const together = [...waits().keys()].filter((alert) => !apart.flat().includes(alert));
   const tests = [together, ...apart].map((group) => ({

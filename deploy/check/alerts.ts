@@ -22,11 +22,11 @@ import { expect, run } from './check.ts';
 import type { Prometheus } from './prometheus.ts';
 import { noPrometheus, startPrometheus } from './prometheus.ts';
 
-/** A running bank that Prometheus scrapes, and what faults need of it. */
+/** A running bank that Prometheus scrapes, and the parts of it that faults act on. */
 interface Scene {
   cluster: Cluster;
   pool: Pool;
-  /** Of the first gateway, and of the second. */
+  /** The first gateway, and the second. */
   api: Api;
   second: Api;
   client_id: string;
@@ -35,9 +35,9 @@ interface Scene {
 
 interface Fault {
   name: string;
-  /** Alerts that it must make true. */
+  /** Alerts that it must trigger. */
   fires: string[];
-  /** Begins it; may go on until `over` is aborted. */
+  /** Starts the fault; may continue until `over` is aborted. */
   inject(scene: Scene, over: AbortSignal): Promise<void>;
   undo?(scene: Scene): Promise<void>;
 }
@@ -53,7 +53,7 @@ const lagMessages = 2_500;
 
 const faults: Fault[] = [
   {
-    name: 'no check of the books for two days',
+    name: 'the books are not checked for two days',
     fires: ['BankBooksUnchecked'],
     async inject({ api, pool }) {
       await api.post('/admin/verifications');
@@ -66,7 +66,7 @@ const faults: Fault[] = [
       void (await pool.query("update verifications set ended_at = ended_at + interval '2 days'")),
   },
   {
-    name: 'somebody locks a busy account again and again',
+    name: 'a busy account is locked repeatedly',
     fires: ['BankLockWaits', 'BankLatencyBurnsFast', 'BankLatencyBurnsSlowly'],
     async inject({ pool, account_id }, over) {
       while (!over.aborted) {
@@ -81,7 +81,7 @@ const faults: Fault[] = [
     },
   },
   {
-    name: 'every ledger is killed, with openings and 2,500 queries behind',
+    name: 'all ledgers are killed with openings and 2,500 queries pending',
     fires: [
       'BankServiceDown',
       'BankBreakerOpen',
@@ -96,7 +96,7 @@ const faults: Fault[] = [
       await Promise.all(ledgers(scene).map((ledger) => ledger.kill()));
       void api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }).catch(() => undefined);
       const now = new Date().toISOString();
-      // Nobody waits for an answer to these.
+      // The responses to these are not used.
       const headers = toHeaders({
         message_id: 'qry_check',
         type: messageType('get_ledger_accounts'),
@@ -120,7 +120,7 @@ const faults: Fault[] = [
     undo: ({ cluster }) => cluster.restore(),
   },
   {
-    name: 'a message that cannot be read',
+    name: 'an unreadable message',
     fires: ['BankDeadLetters'],
     inject: ({ cluster }) =>
       publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, [
@@ -134,7 +134,7 @@ const faults: Fault[] = [
       ]),
   },
   {
-    name: 'a command and a state of a key that no service has signed',
+    name: 'a command and the state of a key without a valid signature',
     fires: ['BankForgedMessages'],
     async inject({ cluster }) {
       const forged = (['ledger.commands', 'api-keys'] as const).map((name) => ({
@@ -144,7 +144,7 @@ const faults: Fault[] = [
         value: '{}',
         headers: {},
       }));
-      // The first of a series is no increase.
+      // Prometheus counts no increase for the first value of a series.
       for (let round = 0; round < 2; round++) {
         await publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, forged, {
           asTheyAre: true,
@@ -154,7 +154,7 @@ const faults: Fault[] = [
     },
   },
   {
-    name: 'a right of the ledger is revoked',
+    name: "a right of the ledger's role is revoked",
     fires: ['BankExecutionFailing'],
     inject: async ({ pool }) =>
       void (await pool.query(
@@ -166,7 +166,7 @@ const faults: Fault[] = [
       )),
   },
   {
-    name: 'the lease of the relay is held by nobody who publishes',
+    name: 'the lease of the relay is held by a process that does not publish',
     fires: ['BankNoRelay', 'BankOutboxStuck'],
     inject: async ({ pool }) =>
       void (await pool.query(
@@ -175,7 +175,7 @@ const faults: Fault[] = [
     undo: async ({ pool }) => void (await pool.query('update outbox_lease set expires_at = clock_timestamp()')),
   },
   {
-    name: 'a balance is changed by hand, and the books are checked',
+    name: 'a balance is changed by hand, then the books are checked',
     fires: ['BankBooksDiffer', 'BankBooksBroken'],
     async inject({ pool, api }) {
       await pool.query(
@@ -189,7 +189,7 @@ const faults: Fault[] = [
       )),
   },
   {
-    name: 'Postgres stands still',
+    name: 'Postgres is frozen',
     fires: ['BankPostgresAway'],
     inject: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGSTOP'),
     undo: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGCONT'),
@@ -218,7 +218,7 @@ const faults: Fault[] = [
     },
   },
   {
-    name: 'a stranger tries credentials, and a caller what it may not',
+    name: 'a stranger tries credentials, and a caller exceeds its scopes',
     fires: ['BankCredentialStuffing', 'BankScopeProbing', 'BankKeysCreated'],
     async inject({ api }, over) {
       const reader = api.withKey((await api.key({ scopes: ['clients:read'] })).api_key);
@@ -230,7 +230,7 @@ const faults: Fault[] = [
     },
   },
   {
-    name: 'a customer pays into a frozen account again and again',
+    name: 'a customer repeatedly pays into a frozen account',
     fires: ['BankDestinationRefusals'],
     async inject({ api, client_id }, over) {
       const [from, to] = [
@@ -249,7 +249,7 @@ const faults: Fault[] = [
     },
   },
   {
-    name: 'a gateway stands still for three seconds',
+    name: 'a gateway is frozen for three seconds',
     fires: ['BankEventLoopBlocked'],
     async inject({ cluster }, over) {
       const pids = [cluster.node('gateway').pid()];
@@ -263,19 +263,22 @@ const faults: Fault[] = [
   },
 ];
 
-/** Files are taken by people who have signed in, in a browser; the cluster has no process of webhooks. */
+/**
+ * Downloads need a person who has signed in with a browser, and the cluster has no webhooks
+ * process.
+ */
 const byHand = new Set(['BankExports', 'BankWebhooksLate', 'BankWebhookDisabled', 'BankEventsUnreadable']);
 
 const firesWithinMs = 120_000;
 
 /**
- * Every alert is made true by its fault, in a running bank; before the first fault none is, but the
- * one that wants a check of the books.
+ * Triggers every alert by its fault in a running bank. Before the first fault no alert is active
+ * except the one that reports missing checks of the books.
  */
 export const alertRules: Part = {
   name: 'alerts',
   needsEngine: false,
-  planted: { defect: 'faults that are not injected', foundBy: 'each alert was made true', says: /^never true: / },
+  planted: { defect: 'faults that are not injected', foundBy: 'every alert was triggered', says: /^never true: / },
   async run(check) {
     const missing = noPrometheus();
     if (missing !== undefined) return check.skip('alerts', missing);
@@ -283,7 +286,7 @@ export const alertRules: Part = {
       'promtool takes the rules',
       async () => (await run('promtool', ['check', 'rules', rulesFile])).stdout.match(/\d+ rules found/)?.[0],
     );
-    await check.step('each alert is silent, then pending for its `for`, then fires, by promtool', () =>
+    await check.step('in promtool, each alert is silent, then pending for its `for`, then fires', () =>
       waitOutAlerts(check.dir),
     );
     const scene = await check.step('a bank with two gateways and two ledgers', () => openScene(check));
@@ -294,11 +297,12 @@ export const alertRules: Part = {
       .map(({ healthUrl }) => new URL(healthUrl).host);
     const prometheus = await startPrometheus(join(check.dir, 'prometheus'), targets, rulesFile);
     check.onEnd(() => prometheus.stop());
-    await check.step('without a fault none stays true but that of books never checked', async () => {
+    await check.step('without a fault, only the alert for unchecked books stays active', async () => {
       await until(async () => (await prometheus.query('count(corebanking_build_info)'))[0]?.value === targets.length);
       await sleep(15_000);
       let fired: string[] = [];
-      // A machine that does much else may be slow by itself, and a broker on it for a moment.
+      // A machine under other load may be slow by itself, and its broker may be unavailable for a
+      // moment.
       await until(async () => {
         const names = alerts.map(({ name }) => name).filter((name) => !name.startsWith('BankLatency'));
         fired = await firing(prometheus, names);
@@ -310,15 +314,18 @@ export const alertRules: Part = {
     const fired = new Set<string>();
     for (const fault of check.selfTest ? [] : faults)
       await check.step(fault.name, () => suffer(fault, scene, prometheus, fired));
-    await check.step('each alert was made true', async () => {
+    await check.step('every alert was triggered', async () => {
       const silentOnes = alerts.filter(({ name }) => !fired.has(name) && !byHand.has(name)).map(({ name }) => name);
       if (silentOnes.length > 0) throw new Error(`never true: ${silentOnes.join(', ')}`);
     });
-    await check.step('each query of the dashboards has an answer', () => askDashboards(scene, prometheus));
+    await check.step('every query of the dashboards returns data', () => askDashboards(scene, prometheus));
   },
 };
 
-/** Resolves with how many there are. What panels count must have happened: the faults did it, and a repeated request. */
+/**
+ * Resolves with their number. Everything that panels count must have happened: the faults did it,
+ * and a repeated request.
+ */
 async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus): Promise<string> {
   const [key, deposit] = [newKey(), { account_id, transaction_type: 'Deposit', amount: 1 }];
   for (let i = 0; i < 2; i++) await api.once(key, '/transactions', deposit);
@@ -334,7 +341,7 @@ async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus)
     return empty;
   };
   let empty: string[] = [];
-  // The repeated request is scraped within some seconds.
+  // The repeated request is scraped within a few seconds.
   await until(async () => (empty = await unanswered()).length === 0).catch(() => {
     throw new Error(`no data: ${empty.join(', ')}`);
   });
@@ -343,7 +350,7 @@ async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus)
   return `${queries.length} queries`;
 }
 
-/** Resolves with how many there are. */
+/** Resolves with their number. */
 async function waitOutAlerts(dir: string): Promise<string> {
   const [right, early] = [join(dir, 'alerts.json'), join(dir, 'early.json')];
   writeFileSync(right, JSON.stringify(alertTests()));
@@ -373,7 +380,9 @@ async function openScene(check: Check): Promise<Scene> {
   return { cluster, pool, api, second, client_id, account_id };
 }
 
-/** Twenty deposits and reads a second, however they end; returns what ends it. */
+/**
+ * Twenty deposits and reads per second, whatever their outcome; returns a function that stops them.
+ */
 function load(scene: Scene): () => Promise<void> {
   const timer = setInterval(() => {
     void deposit(scene, scene.api);
@@ -391,7 +400,7 @@ async function firing(prometheus: Prometheus, names: string[]): Promise<string[]
   return found.flat();
 }
 
-/** Resolves when every expression of the fault has been true; says after how long. */
+/** Resolves when every expression of the fault has been true; returns the time that this took. */
 async function suffer(
   { fires, inject, undo }: Fault,
   scene: Scene,

@@ -5,13 +5,13 @@ import { expect } from './check.ts';
 const thinkMs = 50;
 const patienceMs = 15_000;
 const accountsCount = 24;
-/** No answer, not known yet, or not now. */
+/** No response, outcome unknown, or temporarily unavailable. */
 const undecided = new Set([0, 202, 503, 504]);
 
-/** Refused for good: what it asked for needs a new key. */
+/** A final refusal: another attempt needs a new key. */
 const isTooLate = ({ status, body }: Answer): boolean => status === 409 && body['code'] === 'deadline_exceeded';
 
-/** One answer of the API; 0 where there was none. */
+/** One response of the API; the status is 0 if there was none. */
 export interface Answer {
   status: number;
   body: { transaction_id?: string; data?: Record<string, unknown> } & Record<string, unknown>;
@@ -41,7 +41,10 @@ export async function call(
   }
 }
 
-/** The data of what was made; sent again under its key while there is no outcome, as callers should. */
+/**
+ * Returns the data of what was created. Repeats the request with the same key until the outcome is
+ * known, as callers should.
+ */
 export async function make(
   baseUrl: string,
   apiKey: string,
@@ -63,16 +66,16 @@ export async function make(
 }
 
 /**
- * Callers who deposit, each operation under its own Idempotency-Key, and repeat it under the same
- * key until it is done. What they were told is then compared with the accounts: an operation lost
- * or booked twice shows in a balance.
+ * Callers that make deposits, each with its own Idempotency-Key, and repeat them with the same key
+ * until they succeed. Their responses are then compared with the accounts: an operation that was
+ * lost or posted twice shows in a balance.
  */
 export class Callers {
   readonly #baseUrl: string;
   readonly #apiKey: string;
   readonly #balances = new Map<string, number>();
   readonly #done: { key: string; account: string; minor: number; transaction: string }[] = [];
-  /** What came instead of a 2xx, by status. */
+  /** Responses other than 2xx, by status. */
   #refused = new Map<string, number>();
   #lastFailure = 0;
   #lastSuccess = 0;
@@ -84,7 +87,7 @@ export class Callers {
     this.#apiKey = apiKey;
   }
 
-  /** With accounts of their own, enough to meet each partition. */
+  /** Each with its own accounts, enough to reach every partition. */
   static async create(baseUrl: string, apiKey: string): Promise<Callers> {
     const callers = new Callers(baseUrl, apiKey);
     const client = await make(baseUrl, apiKey, '/clients', {
@@ -109,11 +112,12 @@ export class Callers {
     this.#running = true;
     this.#refused = new Map();
     this.#loops = Array.from({ length: count }, () => this.#loop());
-    // It fails the step that waits for it, or none, where that has failed already.
+    // Its rejection fails the step that waits for it; without a handler here it would be unhandled
+    // if that step had failed before.
     for (const loop of this.#loops) loop.catch(() => undefined);
   }
 
-  /** Lets each finish its operation; says what they met since start. */
+  /** Lets each caller complete its operation; returns what was counted since start. */
   async stop(): Promise<string> {
     this.#running = false;
     await Promise.all(this.#loops);
@@ -121,7 +125,7 @@ export class Callers {
     return `${this.#done.length} operations so far${refused === '' ? '' : `, answered otherwise meanwhile: ${refused}`}`;
   }
 
-  /** How many requests since start were not answered 2xx. */
+  /** The number of requests since start whose response was not 2xx. */
   get refusals(): number {
     return [...this.#refused.values()].reduce((sum, times) => sum + times, 0);
   }
@@ -130,7 +134,10 @@ export class Callers {
     return this.#done.length;
   }
 
-  /** Waits until for two seconds every answer was a success; the time until then in ms. */
+  /**
+   * Waits until all responses have been successful for two seconds; resolves with the time until
+   * then in ms.
+   */
   async calm(timeoutMs = 90_000): Promise<number> {
     const began = performance.now();
     for (;;) {
@@ -155,7 +162,7 @@ export class Callers {
     }
   }
 
-  /** Repeats it until it is done: to give up would leave open whether it is. */
+  /** Repeats the request until it succeeds: giving up would leave its outcome unknown. */
   async #deposit(account: string, minor: number): Promise<void> {
     let key = randomUUID();
     for (let attempt = 0; attempt < 600; attempt++) {
@@ -183,7 +190,7 @@ export class Callers {
     throw new Error(`the operation ${key} was not done after 600 attempts`);
   }
 
-  /** Each account holds what its callers were told, and a key used again gives the same transaction. */
+  /** Each balance matches the responses, and repeating a key returns the same transaction. */
   async expectBooked(): Promise<string> {
     for (const [account, minor] of this.#balances) {
       const { status, body } = await call(this.#baseUrl, this.#apiKey, `/accounts/${account}`);

@@ -2,16 +2,22 @@ import { runToEnd } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 
 /**
- * A part of `npm run check:deploy`: steps that build on each other. The first that fails ends the
- * part, not the run.
+ * A part of `npm run check:deploy`: steps that depend on each other. The first failing step ends
+ * the part, not the run.
  */
 export interface Part {
   name: string;
-  /** Whether a container engine, its base images and docker compose must be there; without them the part is skipped. */
+  /**
+   * Whether the part needs a container engine, its base images, and docker compose. Without them it
+   * is skipped.
+   */
   needsEngine: boolean;
-  /** The defect that `--self-test` plants, the step that must find it, and what it must say. */
+  /**
+   * The defect that `--self-test` plants, the step that must find it, and the message that it must
+   * report.
+   */
   planted: { defect: string; foundBy: string; says: RegExp };
-  /** Longest that it may take, two hours where nothing is said; what takes longer has failed. */
+  /** Time limit, two hours by default; a part that exceeds it has failed. */
   limitMs?: number;
   run(check: Check): Promise<void>;
 }
@@ -20,21 +26,23 @@ export interface Check {
   /** Environment in which `docker` and `docker compose` reach the engine. */
   env: NodeJS.ProcessEnv;
   /**
-   * Base images that are not the official ones but stand-ins of the same name: what rests on them
-   * is not proved for those.
+   * Base images that are stand-ins with the names of the official ones. Results that depend on them
+   * are not proved for the official images.
    */
   standIns: string[];
-  /** The part has to plant its defect. */
+  /** Whether the part must plant its defect. */
   selfTest: boolean;
-  /** A folder that is gone after the run. */
+  /** A folder that is removed after the run. */
   dir: string;
-  /** A folder that stays, for what takes long to build. */
+  /** A folder that is kept, for tools that take long to build. */
   cache: string;
-  /** Does it, prints it with its time and what it answers, and counts it. Rejects when it fails. */
+  /** Runs a step, prints it with its duration and result, and counts it. Rejects if it fails. */
   step<T>(title: string, work: () => Promise<T>): Promise<T>;
-  /** Says what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure. */
+  /**
+   * Reports what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure.
+   */
   skip(title: string, reason: string): void;
-  /** What must be undone at the end, whatever happens; called in reverse order. */
+  /** Registers a clean-up that always runs at the end, in reverse order. */
   onEnd(undo: () => Promise<void>): void;
 }
 
@@ -44,12 +52,15 @@ export interface Output {
   stderr: string;
 }
 
-/** Exit code of the scripts of this folder for: not to be had on this machine, and the last line says why. */
+/**
+ * Exit code of this folder's scripts that means: not possible on this machine; the last line gives
+ * the reason.
+ */
 export const notHere = 3;
 
 /**
- * Runs a program in the project's folder. Rejects with the end of its output where it does not exit
- * with one of `codes`.
+ * Runs a program in the project's folder. Rejects with the end of its output if its exit code is
+ * not one of `codes`.
  */
 export async function run(
   command: string,
@@ -69,7 +80,7 @@ export async function run(
   );
 }
 
-/** Throws `message` where `condition` does not hold. */
+/** Throws `message` if `condition` is false. */
 export function expect(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(message);
 }

@@ -4,12 +4,12 @@ import { type Check, expect } from './check.ts';
 import type { Composed } from './compose.ts';
 import { tag } from './image.ts';
 
-/** How long a server stays away: longer than sessions, replies and checks wait. */
+/** How long a server is stopped: longer than sessions, replies, and checks wait. */
 const awayMs = 8_000;
 
 /**
- * Faults that only containers can have, under load; after each the callers get through again, and
- * the books are verified.
+ * Faults that only containers can have, under load. After each, callers must be successful again,
+ * and the books are verified.
  */
 export async function faults(check: Check, composed: Composed, callers: Callers): Promise<void> {
   const { docker, containers, verifyBooks } = composed;
@@ -63,9 +63,9 @@ export async function faults(check: Check, composed: Composed, callers: Callers)
 }
 
 /**
- * Ends the container's process as a crash would. `docker kill` counts as a wish, after which
- * nothing is started again, and a first process cannot be killed from inside: so from the engine's
- * machine, wherever that is.
+ * Ends the container's process as a crash would. After `docker kill` the engine does not restart
+ * the container, and the first process of a container cannot be killed from inside, so it is killed
+ * from the engine's machine.
  */
 async function crash({ docker }: Composed, id: string): Promise<void> {
   const pid = (await docker(['inspect', '-f', '{{.State.Pid}}', id])).stdout.trim();

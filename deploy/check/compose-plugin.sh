@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the DOCKER_CONFIG under which `docker compose` works. Where the client has no compose v2, it is built from its Go
-# modules into the folder that is named (about two minutes once). Exit code 3: not to be had here; the last line says why.
+# Prints the DOCKER_CONFIG with which `docker compose` works. If the client lacks compose v2, it is built from its Go modules
+# into the given folder (about two minutes, once). Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
 version=v2.40.3
 config="$1/docker-config"
@@ -12,7 +12,7 @@ fi
 plugin="$config/cli-plugins/docker-compose"
 if ! [ -x "$plugin" ]; then
   command -v go > /dev/null || { echo 'docker compose is not installed, and there is no Go to build it with'; exit 3; }
-  # go install refuses its go.mod (an exclude directive), so it is built from a module around it.
+  # go install rejects its go.mod (an exclude directive), so it is built from a wrapper module.
   build=$(mktemp -d)
   trap 'rm -rf "$build"' EXIT
   cd "$build"

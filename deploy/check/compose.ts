@@ -7,19 +7,19 @@ import { signIn } from './sign-in.ts';
 
 const upMs = 15 * 60_000;
 
-/** A running copy of docker-compose.yml, apart from any other on this engine. */
+/** A running copy of docker-compose.yml, separate from any other on this engine. */
 export interface Composed {
   baseUrl: string;
   apiKey: string;
   /** `docker compose …` */
   compose(args: string[], codes?: number[]): Promise<Output>;
   docker(args: string[]): Promise<Output>;
-  /** The ids of the containers of a service that run. */
+  /** The ids of the running containers of a service. */
   containers(service: string): Promise<string[]>;
   verifyBooks(): Promise<void>;
 }
 
-/** docker-compose.yml: up, used, scaled, broken, stopped, and up again. */
+/** docker-compose.yml: started, used, scaled, exposed to faults, stopped, and started again. */
 export const compose: Part = {
   name: 'compose',
   needsEngine: true,
@@ -31,7 +31,7 @@ export const compose: Part = {
   async run(check) {
     const composed = await start(check);
     const { password, issuer } = await smoke(check, composed);
-    await check.step('the dashboard sends to the sign-in', async () => {
+    await check.step('the dashboard redirects to the sign-in', async () => {
       const response = await fetch(`${composed.baseUrl}/admin`);
       expect(
         response.status === 200 &&
@@ -115,7 +115,7 @@ async function smoke(
       expect(balances.join() === '60.25,40.25', `the balances are ${balances.join()}`);
     },
   );
-  await check.step('the printed key is told again, the same one', async () =>
+  await check.step('the key is printed again and is the same', async () =>
     expect(printed.includes(apiKey), 'another key was printed'),
   );
   if (check.selfTest) {
@@ -159,7 +159,7 @@ async function smoke(
             stdout.includes('[ALL] [no-new-privileges:true]') && uid !== '0',
             `${service}: ${stdout.trim()}, uid ${uid}`,
           );
-          // Kafka's image writes its settings at its start.
+          // Kafka's image writes its settings when it starts.
           expect(stdout.startsWith('true') || service === 'kafka', `${service} may write its image`);
         }
       }
@@ -183,7 +183,7 @@ async function scale(
 ): Promise<void> {
   const scaled = (...counts: string[]) =>
     dockerCompose(['up', '--detach', '--wait', '--no-recreate', ...counts.flatMap((count) => ['--scale', count])]);
-  await check.step('ledgers from 1 to 3 and gateways from 2 to 4 under load: the work is shared', async () => {
+  await check.step('ledgers scaled from 1 to 3 and gateways from 2 to 4 under load share the work', async () => {
     callers.start();
     await scaled('ledger=3', 'gateway=4');
     await callers.calm();
@@ -204,14 +204,14 @@ async function scale(
     );
     return `${told}; batches of each ledger: ${batches.join(', ')}`;
   });
-  await check.step('gateways from 4 back to 2 under load: every request is answered', async () => {
+  await check.step('gateways scaled from 4 back to 2 under load answer every request', async () => {
     callers.start();
     await scaled('ledger=3', 'gateway=2');
     const told = await callers.stop();
     expect(callers.refusals === 0, told);
     return told;
   });
-  await check.step('nothing lost, nothing doubled', () => callers.expectBooked());
+  await check.step('no operation was lost or posted twice', () => callers.expectBooked());
   await check.step('verify-books', verifyBooks);
 }
 
@@ -234,10 +234,10 @@ async function stopAndStart(
       }
     },
   );
-  await check.step('down, and up again with the data kept', async () => {
+  await check.step('stopped and started again with its data', async () => {
     await dockerCompose(['down']);
     await dockerCompose(['up', '--detach', '--wait', '--wait-timeout', '300']);
   });
-  await check.step('nothing lost, nothing doubled', () => callers.expectBooked());
+  await check.step('no operation was lost or posted twice', () => callers.expectBooked());
   await check.step('verify-books', verifyBooks);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# engine.sh start DIR: prints the DOCKER_HOST of an engine that answers, after starting dockerd in DIR where none does.
-# engine.sh stop DIR: ends that dockerd and removes what it kept. Exit code 3: not to be had here; the last line says why.
+# engine.sh start DIR: prints the DOCKER_HOST of a running engine, after starting dockerd in DIR if there is none. engine.sh
+# stop DIR: stops that dockerd and removes its data. Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
 dir="$2"
 
@@ -15,12 +15,12 @@ start() {
     install() { DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends docker.io containerd runc iptables; }
     { install || { apt-get update && install; }; } > "$dir/install.log" 2>&1 || { echo "docker.io could not be installed, see $dir/install.log"; exit 3; }
   fi
-  # By hand, for there may be no systemd; and with no larger limit than this machine allows.
+  # Started directly, because there may be no systemd, and with limits no larger than this machine allows.
   local limit
   limit=$(ulimit -Hn)
   [ "$limit" = unlimited ] && limit=1048576
   setsid dockerd --data-root "$dir/data" --exec-root "$dir/exec" -p "$dir/pid" -H "unix://$dir/docker.sock" --default-ulimit "nofile=$limit:$limit" > "$dir/dockerd.log" 2>&1 < /dev/null &
-  # With the first version of cgroups all containers together count as one process: beside a busy machine's others they starve.
+  # With cgroups v1, all containers together are scheduled like one process, and starve on a busy machine.
   if mkdir -p /sys/fs/cgroup/cpu/docker 2> /dev/null; then echo 12288 > /sys/fs/cgroup/cpu/docker/cpu.shares || true; fi
   for _ in $(seq 1 150); do
     if docker -H "unix://$dir/docker.sock" version > /dev/null 2>&1; then

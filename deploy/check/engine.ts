@@ -2,14 +2,17 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Check, notHere, run } from './check.ts';
 
-/** Minutes, where nothing else runs; what was compiled in vain is kept by Go. */
+/**
+ * Minutes if nothing else runs. Go caches what was compiled, so an attempt that was cut off is not
+ * lost.
+ */
 const scriptMs = 60 * 60_000;
 const scripts = import.meta.dirname;
 
 /**
- * A container engine that answers, docker compose, and the base images; each as the machine has it,
- * else installed or built. Leaves their environment in the check, or gives the reason why they
- * cannot be had.
+ * Provides a running container engine, docker compose, and the base images, from the machine if it
+ * has them, otherwise installed or built. Stores their environment in the check, or returns the
+ * reason why they are not available.
  */
 export async function prepareEngine(
   check: Check,
@@ -43,7 +46,7 @@ export async function prepareEngine(
   if (reason === undefined) check.env['DOCKER_CONFIG'] = config;
   const built = await script('stand-ins.sh', check.dir);
   if (reason === undefined) check.standIns = built;
-  // Nobody who pulls or runs the official name later should get one of these.
+  // The stand-ins must not be used by anyone who pulls or runs the official name later.
   if (!keep && built.length > 0)
     check.onEnd(async () => void (await run('docker', ['image', 'rm', '--force', ...built], { env: check.env })));
   if (reason === undefined) {

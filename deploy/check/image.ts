@@ -20,7 +20,10 @@ type Inspected = {
   };
 };
 
-/** The image: built by both builders, looked into, and each of its programs started as the strictest platform would. */
+/**
+ * The image: built with both builders, inspected, and each of its programs started under the
+ * strictest platform rules.
+ */
 export const image: Part = {
   name: 'image',
   needsEngine: true,

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# kubernetes-pods.sh DIR [self-test]: the chart on real pods: a control plane and two nodes (kubelet, containerd, runc, CNI, kube-proxy), all in
-# namespaces of their own on this machine, so that nothing of it is left behind. Postgres and Kafka are pods too, with TLS; the bank
-# runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in DIR; DOCKER_HOST may name the
-# engine that builds the image. The last line is "N passed, N failed". Exit code 3: not to be had here; the last line says why.
+# kubernetes-pods.sh DIR [self-test]: tests the chart on real pods: a control plane and two nodes (kubelet, containerd, runc,
+# CNI, kube-proxy), all in their own namespaces on this machine, so that nothing is left behind. Postgres and Kafka are pods
+# too, with TLS; the bank runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in
+# DIR; DOCKER_HOST may name the engine that builds the image. The last line is "N passed, N failed". Exit code 3: not
+# possible here; the last line gives the reason.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -22,7 +23,7 @@ if [ "${INSIDE:-}" != true ]; then
   run=$(mktemp -d "${TMPDIR:-/tmp}/bank-pods-XXXXXX")
   for image in "${images[@]}"; do docker save "$image" > "$run/${image//[\/:]/_}.tar"; done
   status=0
-  # --kill-child: with the first process of the namespaces go all the others, the containers too.
+  # --kill-child: when the first process of the namespaces ends, all others end too, including the containers.
   INSIDE=true RUN="$run" unshare --net --mount --pid --fork --mount-proc --kill-child "$0" "$tools" "${2:-}" || status=$?
   [ -n "${KEEP:-}" ] || rm -rf "$run"
   [ "$DOCKER_HOST" != "unix://$tools/engine/docker.sock" ] || "$here/engine.sh" stop "$tools/engine"
@@ -42,7 +43,7 @@ background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-ove
 await 'both nodes' 120 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
 kubectl label node node-1 servers=true > /dev/null
 
-# Certificates, and every secret that the values name.
+# Certificates, and every secret that the values refer to.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/server.key" -out "$run/server.csr" -subj /CN=servers 2> /dev/null
 openssl x509 -req -in "$run/server.csr" -CA "$run/ca.crt" -CAkey "$run/ca.key" -CAcreateserial -days 2 -out "$run/server.crt" -extfile <(echo 'subjectAltName=DNS:*.servers.svc.cluster.local') 2> /dev/null

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# kubernetes-tools.sh DIR NAME...: puts what is named where PATH or DIR/bin has it, if it is not there yet: helm, etcd, kwok,
-# kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and kubectl are built from Go modules (all of them in
-# about eight minutes of two idle cores, once); cni and dnsmasq are Debian's packages. `definitions` puts those of KEDA, the Prometheus
-# operator, the Gateway API, CloudNativePG with its backups, External Secrets and Strimzi into DIR/crds, `stages` those of kwok's fake nodes
-# into DIR/stages. Strimzi is written in Java: its definitions are made by its own generator out of its classes, both from Maven.
-# Exit code 3: not to be had here; the last line says why.
+# kubernetes-tools.sh DIR NAME...: installs the named tools into DIR/bin unless they are in PATH or there already. helm,
+# etcd, kwok, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, and kubectl are built from Go
+# modules (about eight minutes in total on two idle cores, once); cni and dnsmasq are Debian packages. `definitions` writes
+# the CRDs of KEDA, the Prometheus operator, the Gateway API, CloudNativePG with its backups, External Secrets, and Strimzi
+# to DIR/crds; `stages` writes those of kwok's simulated nodes to DIR/stages. Strimzi is written in Java: its own generator
+# creates its CRDs from its classes, both from Maven. Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
 kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
 cloudnative_pg=v1.28.0 barman=v0.15.0 external_secrets=v1.3.2
-# The last generator that was published, and the classes of a version that serves kafka.strimzi.io/v1, with the models it is built on.
+# The last published generator, and the classes of a version that serves kafka.strimzi.io/v1, with the models that it was
+# built on.
 strimzi_generator=0.45.0 strimzi=0.51.0 fabric8=7.5.2
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
@@ -16,18 +17,19 @@ export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -modcacherw'
 mkdir -p "$dir/bin" "$dir/crds" "$dir/stages" "$dir/module" "$dir/log"
 export PATH="$dir/bin:$PATH"
 
-# PACKAGE: Debian's.
+# PACKAGE: a Debian package.
 install() {
   [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null || { echo "no $1 here, and no apt-get as root to install it with"; return 1; }
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1" || { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1"; }
 }
 
-# The go.mod of MODULE@VERSION, or the folder with its files.
+# Prints the go.mod of MODULE@VERSION, or the folder with its files.
 of_module() {
   (cd "$(mktemp -d)" && go mod download -json "$2" | sed -n "s/.*\"$1\": \"\(.*\)\".*/\1/p")
 }
 
-# One module around all of them: `go install` refuses Kubernetes (its go.mod has replace directives), and what they share is compiled once.
+# One module for all of them, because `go install` rejects Kubernetes (its go.mod has replace directives), and shared
+# dependencies are then compiled once.
 module() {
   cd "$dir/module"
   [ -f ready ] && return
@@ -39,7 +41,7 @@ module() {
   touch ready
 }
 
-# DIR: what Maven resolves into DIR/jars, and the definitions into DIR/*.yaml.
+# DIR: Maven resolves the jars into DIR/jars; the CRDs are written to DIR/*.yaml.
 strimzi() {
   command -v mvn > /dev/null && command -v java > /dev/null || { echo 'there is no Java with Maven to make the definitions of Strimzi with'; return 1; }
   cat > "$1/pom.xml" <<END
@@ -57,7 +59,7 @@ strimzi() {
 </project>
 END
   mvn -q -B -f "$1/pom.xml" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$1/jars"
-  # The generator carries older models along: they come last.
+  # The generator contains older models, so they come last on the class path.
   local jars model=io.strimzi.api.kafka.model
   jars=$(printf '%s:' $(ls "$1"/jars/*.jar | grep -v crd-generator) "$1"/jars/crd-generator-*.jar)
   java -cp "$jars" io.strimzi.crdgenerator.CrdGenerator --yaml "$model.kafka.Kafka=$1/kafkas.yaml" "$model.nodepool.KafkaNodePool=$1/kafkanodepools.yaml" \
@@ -73,7 +75,7 @@ build() {
 
 provide() {
   case "$1" in
-    # Not Debian's: with etcd 3.4, watches of this API server come late.
+    # Not Debian's etcd: with version 3.4, watches of this API server are late.
     etcd) build go.etcd.io/etcd/server/v3 ;;
     cni) [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || install containernetworking-plugins ;;
     dnsmasq) command -v dnsmasq || install dnsmasq-base ;;
@@ -106,7 +108,7 @@ provide() {
 for name in "$@"; do
   [ -f "$dir/log/$name.done" ] && continue
   echo "$(date -u +%T) $name" >&2
-  # In a shell of its own and not as a condition, where `set -e` would have no effect.
+  # In a subshell and not as a condition, where `set -e` would have no effect.
   status=0
   (provide "$name") > "$dir/log/$name.log" 2>&1 & wait $! || status=$?
   [ "$status" = 0 ] || { tail -n 5 "$dir/log/$name.log"; echo "$name could not be had, see $dir/log/$name.log"; exit 3; }

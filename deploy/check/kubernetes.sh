@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# kubernetes.sh DIR [self-test]: the chart against a real API server of its own (etcd, kube-apiserver, controllers, scheduler) whose nodes are
-# kwok's: they run nothing, and say that they do. Tools are kept in DIR (kubernetes-tools.sh). The last line is "N passed, N failed".
-# Exit code 3: not to be had here; the last line says why.
+# kubernetes.sh DIR [self-test]: tests the chart against its own real API server (etcd, kube-apiserver, controllers,
+# scheduler) with kwok's simulated nodes, which report pods as running without running them. Tools are kept in DIR
+# (kubernetes-tools.sh). The last line is "N passed, N failed". Exit code 3: not possible here; the last line gives the
+# reason.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 chart="$here/../helm/core-banking"
@@ -14,7 +15,7 @@ export PATH="$tools/bin:$PATH"
 run=$(mktemp -d)
 trap 'stop_cluster; rm -rf "$run"' EXIT
 if [ -n "$self_test" ]; then
-  # Its files are links out of its folder.
+  # Its files are symbolic links out of its folder.
   cp -rL "$chart" "$run/chart" && chart="$run/chart"
   sed -i 's/readinessProbe:/readinesProbe:/' "$chart/templates/deployments.yaml"
 fi
@@ -34,18 +35,18 @@ for namespace in bank dry; do
   kubectl label namespace "$namespace" pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
 done
 
-# That which the values name: a pod of a class that is not there is refused.
+# The PriorityClass that the values name; a pod with a missing one is rejected.
 for class in bank bank-books; do kubectl create priorityclass "$class" --value 1000 > /dev/null; done
 
 echo 'The chart'
 for values in "$chart"/ci/*-values.yaml "$here/../kubernetes/values.yaml"; do
   name=$(basename "${values%-values.yaml}")
   check "lint, $name" helm lint --strict "$chart" -f "$values"
-  # A warning is what the namespace would say of pods that are not restricted.
+  # The API server warns about pods that violate the namespace's `restricted` policy.
   dry_run() { helm template bank "$chart" --namespace dry -f "$values" > "$run/$name.yaml" && kubectl apply --dry-run=server --namespace dry -f "$run/$name.yaml" > "$run/dry.log" 2>&1 || { cat "$run/dry.log"; return 1; }; ! grep -i warning "$run/dry.log"; }
   check "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p') takes it, and finds its pods restricted, $name" dry_run
 done
-# What is planted must be found by now.
+# The planted defect must have been found by now.
 if [ -n "$self_test" ]; then echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; exit; fi
 
 echo 'What it stands on'
@@ -53,12 +54,12 @@ examples="$here/../kubernetes"
 for file in "$examples"/{namespace,secrets,kafka,postgres}.yaml "$here"/../kafka/{users,topics}.yaml; do
   check "$(basename "$file") is as its operators define it" kubectl apply --dry-run=server --namespace bank -f "$file"
 done
-misspelt() { ! sed "s/\b$2:/${2}z:/" "$1" | kubectl apply --dry-run=server --namespace bank -f - > "$run/misspelt.log" 2>&1 && grep -q "unknown field .*${2}z" "$run/misspelt.log" || { tail -n 5 "$run/misspelt.log"; return 1; }; }
+misspelled() { ! sed "s/\b$2:/${2}z:/" "$1" | kubectl apply --dry-run=server --namespace bank -f - > "$run/misspelled.log" 2>&1 && grep -q "unknown field .*${2}z" "$run/misspelled.log" || { tail -n 5 "$run/misspelled.log"; return 1; }; }
 for field in secrets:dataFrom kafka:roles kafka:entityOperator postgres:instances postgres:retentionPolicy postgres:isWALArchiver ../kafka/users:operations ../kafka/topics:partitions; do
-  check "which would find a misspelt ${field#*:} in ${field%:*}.yaml" misspelt "$examples/${field%:*}.yaml" "${field#*:}"
+  check "which would find a misspelled ${field#*:} in ${field%:*}.yaml" misspelled "$examples/${field%:*}.yaml" "${field#*:}"
 done
 mounted() { helm template bank "$chart" --namespace bank -f "$examples/values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/secrets.ts" "$examples"; }
-check 'every key of a Secret that a pod or an autoscaler reads there is made' mounted
+check 'every key of a Secret that a pod or an autoscaler reads is created' mounted
 
 echo 'Values that are refused'
 refused() { # EXPECTED WORDS, HELM ARGUMENTS...
@@ -67,21 +68,21 @@ refused() { # EXPECTED WORDS, HELM ARGUMENTS...
 }
 check 'no brokers' refused 'KAFKA_BROKERS is missing' --set config.KAFKA_BROKERS=
 check 'an unknown value' refused 'replicaCount' --set gateway.replicaCount=3
-check 'a misspelt variable' refused 'BATCH_MAXX' --set ledger.config.BATCH_MAXX=1
+check 'a misspelled variable' refused 'BATCH_MAXX' --set ledger.config.BATCH_MAXX=1
 check 'a secret among the variables' refused 'API_KEY_PEPPER' --set gateway.config.API_KEY_PEPPER=x
-check 'the pepper of before among the variables' refused 'API_KEY_PEPPER_PREVIOUS' --set gateway.config.API_KEY_PEPPER_PREVIOUS=x
+check 'the previous pepper among the variables' refused 'API_KEY_PEPPER_PREVIOUS' --set gateway.config.API_KEY_PEPPER_PREVIOUS=x
 check 'more processes than partitions' refused 'maxReplicas' --set ledger.autoscaling.maxReplicas=13
-check 'one process at least' refused 'minReplicas' --set accounts.autoscaling.minReplicas=1
-check 'a digest that is none' refused 'digest' --set image.digest=sha256:abc
+check 'fewer processes than two' refused 'minReplicas' --set accounts.autoscaling.minReplicas=1
+check 'an invalid digest' refused 'digest' --set image.digest=sha256:abc
 check 'an Ingress without TLS' refused 'tlsSecretName' --set ingress.enabled=true,ingress.host=bank.example
-check 'a CA of both a Secret and a ConfigMap' refused 'trustedCa' --set trustedCa.kafka.secretName=a,trustedCa.kafka.configMapName=b,trustedCa.kafka.key=c
-check 'a role that is none' refused 'roles' --set-string migrations.roles.ledger='x; drop'
-check 'a label by which pods are selected' refused 'app.kubernetes.io/name' --set 'commonLabels.app\.kubernetes\.io/name=x'
+check 'a CA from both a Secret and a ConfigMap' refused 'trustedCa' --set trustedCa.kafka.secretName=a,trustedCa.kafka.configMapName=b,trustedCa.kafka.key=c
+check 'an invalid role name' refused 'roles' --set-string migrations.roles.ledger='x; drop'
+check 'a selector label among the labels' refused 'app.kubernetes.io/name' --set 'commonLabels.app\.kubernetes\.io/name=x'
 check 'a mount over the secrets' refused 'mountPath' --set 'extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/run/core-banking'
 
 placed() { helm template bank "$chart" -f "$chart/ci/$1-values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/placement.ts" "$1"; }
-check 'pods are spread over zones, then nodes, and have accounts of their own' placed least
-check 'service accounts, labels, places, priorities and volumes are those of the values: of a service, else of all' placed everything
+check 'pods are spread over zones, then nodes, and have their own service accounts' placed least
+check 'service accounts, labels, scheduling, priorities and volumes come from the values of the service, else from the common ones' placed everything
 
 nobody() {
   local empty='networkPolicy.httpFrom=[],networkPolicy.dashboardFrom=[],networkPolicy.metricsFrom=[],networkPolicy.dnsTo=[],networkPolicy.kafka.to=[],networkPolicy.postgres.to=[],networkPolicy.issuer.to=[],networkPolicy.receivers.to=[]'
@@ -90,18 +91,18 @@ nobody() {
 check 'an empty list of a network policy means nobody, not everybody' nobody
 
 routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own && /ROUTES:/ {print $2}'; }
-check 'the dashboard has a deployment of its own, and the gateway serves the API alone' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
+check 'the dashboard has a separate deployment, and the gateway serves only the API' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
 
 echo 'On fake nodes'
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 400s "$@"; }
 count() { kubectl --namespace bank get "$@" -o name | wc -l; }
-check 'helm install --wait: jobs, then all ready' install
-check 'each process on nodes of its own' eval '[ "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[*].spec.nodeName}" | tr " " "\n" | sort -u | wc -l)" = 2 ]'
+check 'helm install --wait runs the jobs, then all pods become ready' install
+check 'the processes of a service are on different nodes' eval '[ "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[*].spec.nodeName}" | tr " " "\n" | sort -u | wc -l)" = 2 ]'
 check 'no pod has a token' eval '[ -z "$(kubectl --namespace bank get pods -o jsonpath="{..serviceAccountToken}")" ]'
-check 'helm upgrade: jobs again, pods replaced' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name) && install --set ledger.config.BATCH_MAX=100 && [ "$before" != "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name)" ]'
+check 'helm upgrade runs the jobs again and replaces the pods' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name) && install --set ledger.config.BATCH_MAX=100 && [ "$before" != "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name)" ]'
 check 'an upgrade that changes nothing replaces nothing' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort) && install --set ledger.config.BATCH_MAX=100 && [ "$before" = "$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort)" ]'
 
-# With no room elsewhere the first eviction leaves one ledger that is ready; the budget then refuses the second.
+# Without capacity elsewhere, the first eviction leaves one ready ledger; the budget then refuses the second eviction.
 held_back() {
   local nodes node
   nodes=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath='{.items[*].spec.nodeName}')
@@ -113,9 +114,9 @@ held_back() {
   grep -q "would violate the pod's disruption budget" "$run/drain.log" || { cat "$run/drain.log"; return 1; }
   [ "$(kubectl --namespace bank get deployment bank-ledger -o jsonpath='{.status.readyReplicas}')" = 1 ]
 }
-check 'a drain is held back by the disruption budget' held_back
-check 'and goes on once there is room' eval 'kubectl uncordon node-1 node-2 node-3 && kubectl --namespace bank rollout status deployment/bank-ledger --timeout 60s && kubectl drain "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[0].spec.nodeName}")" --ignore-daemonsets --delete-emptydir-data --timeout 60s'
-check 'helm uninstall leaves the jobs of the hooks only' eval 'helm uninstall bank --namespace bank --wait && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
+check 'the disruption budget delays a drain' held_back
+check 'and continues once there is capacity' eval 'kubectl uncordon node-1 node-2 node-3 && kubectl --namespace bank rollout status deployment/bank-ledger --timeout 60s && kubectl drain "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[0].spec.nodeName}")" --ignore-daemonsets --delete-emptydir-data --timeout 60s'
+check 'helm uninstall leaves only the jobs of the hooks' eval 'helm uninstall bank --namespace bank --wait && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -4,9 +4,9 @@ import { type Check, expect, notHere, type Part, run } from './check.ts';
 const hourMs = 60 * 60_000;
 
 /**
- * Runs a script whose last line is "N passed, N failed", as one step. It passes only where the
- * script says that something passed and nothing failed: one that was killed, or ended before its
- * checks, has no such line.
+ * Runs a script whose last line is "N passed, N failed", as one step. It passes only if the script
+ * reports that something passed and nothing failed: a script that was killed, or ended before its
+ * checks, prints no such line.
  */
 export async function runScript(check: Check, title: string, file: string, timeoutMs = hourMs): Promise<void> {
   const args = [file, join(check.cache, 'kubernetes'), ...(check.selfTest ? ['self-test'] : [])];
@@ -31,7 +31,7 @@ export async function runScript(check: Check, title: string, file: string, timeo
 const ofApiServer = 'the chart against an API server';
 const ofPods = 'the chart on pods';
 
-/** The chart against a Kubernetes API server, on nodes that run nothing. */
+/** The chart with a Kubernetes API server and simulated nodes. */
 export const kubernetes: Part = {
   name: 'kubernetes',
   needsEngine: false,
@@ -39,10 +39,10 @@ export const kubernetes: Part = {
   run: (check) => runScript(check, ofApiServer, join(import.meta.dirname, 'kubernetes.sh')),
 };
 
-/** The chart on real nodes and pods, with callers while it is rolled out, scaled, drained and killed. */
+/** The chart on real nodes and pods, with callers during rollout, scaling, drain, and kills. */
 export const pods: Part = {
   name: 'pods',
   needsEngine: true,
-  planted: { defect: 'a deposit that is booked twice', foundBy: ofPods, says: /planted: .*"each_once":false/ },
+  planted: { defect: 'a deposit that is posted twice', foundBy: ofPods, says: /planted: .*"each_once":false/ },
   run: (check) => runScript(check, ofPods, join(import.meta.dirname, 'kubernetes-pods.sh')),
 };

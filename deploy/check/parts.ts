@@ -7,5 +7,5 @@ import { restore } from './restore.ts';
 import { scaling } from './scaling.ts';
 import { testcontainers } from './testcontainers.ts';
 
-/** The parts of `npm run check:deploy`, in their order. */
+/** The parts of `npm run check:deploy`, in order. */
 export const parts: Part[] = [image, compose, testcontainers, alertRules, scaling, restore, kubernetes, pods];

@@ -18,24 +18,26 @@ import { resendCommands } from '../recovery/resend-commands.ts';
 import type { Check, Part } from './check.ts';
 import { expect } from './check.ts';
 
-/** What callers were told, by account: to be found again after the restore. */
+/**
+ * The responses that callers received, by account; they must match the accounts after the restore.
+ */
 type Told = Map<string, { account_number: string; balance: number; status: string; entries: string }>;
 
 /**
- * docs/operations.md, Restore, as it is written there: a base backup and the archived log, a
- * disaster, a restore to a moment before it, whose older history is accepted explicitly, and the
- * commands since then sent again out of Kafka.
+ * Follows docs/operations.md, Restore, literally: a base backup and the archived WAL, a disaster, a
+ * restore to a moment before it, whose older history is accepted explicitly, and the commands since
+ * then sent again from Kafka.
  */
 export const restore: Part = {
   name: 'restore',
   needsEngine: false,
   planted: {
     defect: 'commands that are not sent again',
-    foundBy: 'everything that callers were told holds again',
+    foundBy: 'all responses that callers received hold again',
     says: /accounts differ/,
   },
   async run(check) {
-    const cluster = await check.step('a bank whose Postgres archives its log', () => openBank(check));
+    const cluster = await check.step('start a bank whose Postgres archives its WAL', () => openBank(check));
     const [api] = cluster.gateways.map(
       ({ baseUrl }) =>
         new Api(
@@ -45,7 +47,7 @@ export const restore: Part = {
     ) as [Api];
     const data = join(cluster.dir, 'postgres');
     await work(api, 20);
-    await check.step('a base backup, while it works', () =>
+    await check.step('take a base backup under load', () =>
       Promise.all([backUp(cluster, data), work(api, 20)]).then(() => undefined),
     );
     await work(api, 20);
@@ -59,7 +61,7 @@ export const restore: Part = {
         ).rows[0]?.now ?? '',
     );
     await sleep(1_100);
-    const told = await check.step('work that the restore will not know', async () => {
+    const told = await check.step('commit operations that the restored database will not have', async () => {
       await work(api, 40);
       await withPool(cluster, (pool) =>
         until(
@@ -73,7 +75,7 @@ export const restore: Part = {
       );
       return readTold(api);
     });
-    await check.step('all processes stopped, Postgres restored to the moment before that work', async () => {
+    await check.step('stop all processes and restore Postgres to the moment before those operations', async () => {
       await Promise.all(cluster.nodes.map((node) => node.stop()));
       await withPool(cluster, (pool) => pool.query('select pg_switch_wal()'));
       await cluster.postgres.stop();
@@ -94,14 +96,14 @@ export const restore: Part = {
       );
     });
     const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'restore' }, silent);
-    await check.step('a ledger refuses this older history; with everything stopped, it is accepted', async () => {
+    await check.step('a ledger refuses the older history; after everything is stopped, it is accepted', async () => {
       const ledger = cluster.node('ledger');
       ledger.start();
       await until(async () => (await (await fetch(ledger.healthUrl)).text()).includes('older history'));
       await ledger.stop();
       await acceptHistory(kafka, { prefix: cluster.topicPrefix, logger: silent });
     });
-    await check.step('the books balance, and the events tell what they lack', async () => {
+    await check.step('the books balance, and verify-books reports the events without entries', async () => {
       const lacking = await withPool(cluster, async (pool) => {
         expect((await verifyBooks(pool)).length === 0, 'the restored books do not balance');
         return verifyEvents(pool, kafka, cluster.topicPrefix, silent);
@@ -109,7 +111,7 @@ export const restore: Part = {
       expect(lacking.length > 0, 'nothing is missing: the restore went too far');
       return `${lacking.length} rules about events are broken, as they must be`;
     });
-    await check.step('one ledger and accounts run; the commands since then are sent again', async () => {
+    await check.step('with one ledger and accounts running, the later commands are sent again', async () => {
       for (const name of ['ledger', 'accounts']) cluster.node(name).start();
       await Promise.all(['ledger', 'accounts'].map((name) => cluster.node(name).ready()));
       if (check.selfTest) return 'none sent: planted';
@@ -121,7 +123,7 @@ export const restore: Part = {
       });
       return `${sent} commands, of which ${succeeded} had been a success`;
     });
-    await check.step('everything that callers were told holds again', async () => {
+    await check.step('all responses that callers received hold again', async () => {
       await cluster.restore();
       const now = await readTold(api);
       const different = [...told].filter(([id, before]) => JSON.stringify(before) !== JSON.stringify(now.get(id)));
@@ -153,7 +155,7 @@ async function openBank(check: Check): Promise<Cluster> {
   return cluster;
 }
 
-/** Root's Postgres runs as another user. */
+/** Postgres refuses to run as root, so it runs as another user. */
 function ownedAs(reference: string, path: string): void {
   spawnSync('chown', ['-R', `--reference=${reference}`, path], { stdio: 'ignore' });
 }
@@ -167,13 +169,16 @@ async function withPool<T>(cluster: Cluster, use: (pool: Pool) => Promise<T>): P
   }
 }
 
-/** By hand, as pg_basebackup does it: the files between start and stop, and the label that stop answers. */
+/**
+ * Copies the files between start and stop, as pg_basebackup does, and writes the label that stop
+ * returns.
+ */
 async function backUp(cluster: Cluster, data: string): Promise<void> {
   await withPool(cluster, async (pool) => {
     const client = await pool.connect();
     await client.query("select pg_backup_start('check', true)");
     const { status } = spawnSync('cp', ['-a', data, `${data}.backup`], { stdio: 'ignore' });
-    // 1: a file that was removed meanwhile; the log has what became of it.
+    // Exit code 1: a file was removed meanwhile, which the WAL repairs.
     expect(status === 0 || status === 1, 'the files could not be copied');
     const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop()');
     client.release();
@@ -186,7 +191,10 @@ async function backUp(cluster: Cluster, data: string): Promise<void> {
 
 const accountsOf = new WeakMap<Api, string[]>();
 
-/** Openings, deposits, withdrawals that fail, transfers, freezes: `count` rounds, each answered. */
+/**
+ * Openings, deposits, withdrawals that fail, transfers, and freezes: `count` rounds, each with its
+ * response.
+ */
 async function work(api: Api, count: number): Promise<void> {
   const ids = accountsOf.get(api) ?? [];
   accountsOf.set(api, ids);
@@ -206,7 +214,7 @@ async function work(api: Api, count: number): Promise<void> {
   }
 }
 
-/** Entries without the moment of their booking, which is a new one. */
+/** Entries without their posting time, which is a new one after the restore. */
 async function readTold(api: Api): Promise<Told> {
   const told: Told = new Map();
   for (const account of await api.all<RestAccount>('/accounts?limit=100')) {

@@ -50,5 +50,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => void runner.end().finally(() => process.exit(1)));
 await runner.runParts(parts.filter(({ name }) => wanted?.includes(name) ?? true));
 const code = await runner.end();
-// A part that was not done in time may still hold the process. The last lines are to reach a pipe first.
+// A part that exceeded its time limit may still keep the process alive. Exits only after the last
+// lines were written to a pipe.
 process.stdout.write('', () => process.exit(code));

@@ -8,7 +8,10 @@ import { type Part, run } from './check.ts';
 import { runScript } from './kubernetes.ts';
 import { createRunner, type Run } from './runner.ts';
 
-/** Whatever does not pass has failed: parts that hang, die, say nothing, and lie. */
+/**
+ * Everything that does not pass has failed: parts that hang, die, check nothing, or report success
+ * wrongly.
+ */
 const dir = mkdtempSync(join(tmpdir(), 'check-runner-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -49,7 +52,7 @@ function script(text: string): Part {
 const passes = { code: 0, last: '1 passed, 0 failed' };
 const fails = { code: 1, last: '0 passed, 1 failed' };
 
-test('a part whose step passes has passed', async () => {
+test('a part whose steps pass has passed', async () => {
   expect(await outcome([good])).toMatchObject(passes);
 });
 
@@ -69,7 +72,7 @@ test.each<[string, Part]>([
   expect(await outcome([bad])).toMatchObject(fails);
 });
 
-test('a part that dies after a step that passed has failed, and the parts after it run', async () => {
+test('a part that rejects after a passed step has failed, and the following parts run', async () => {
   const dies = part(async (check) => {
     await check.step('a step', async () => undefined);
     throw new Error('the API server is gone');
@@ -77,7 +80,7 @@ test('a part that dies after a step that passed has failed, and the parts after 
   expect(await outcome([dies, good])).toMatchObject({ code: 1, last: '2 passed, 1 failed' });
 });
 
-test('what a part does after its time counts for nothing', async () => {
+test('steps after the time limit of a part are not counted', async () => {
   const late = part(
     async (check) => {
       await sleep(100);
@@ -102,26 +105,26 @@ test.each([
   expect(await outcome([script(text)])).toMatchObject(fails);
 });
 
-test('a script that passed has passed; what it cannot have here is skipped, or has failed where nothing may be skipped', async () => {
+test("a script's exit code decides: passed, or skipped if it is not possible here, which is a failure under CI_STRICT=1", async () => {
   expect(await outcome([script('echo "2 passed, 0 failed"')])).toMatchObject(passes);
   const without = script('echo "there is no Go"; exit 3');
   expect(await outcome([without, good])).toMatchObject({ code: 0, last: '1 passed, 0 failed, 1 skipped' });
   expect(await outcome([without, good], { strict: true })).toMatchObject({ code: 1, last: '1 passed, 1 failed' });
 });
 
-test('a run of which everything was skipped has failed, and one of no part', async () => {
+test('a run fails if everything was skipped or no part ran', async () => {
   expect((await outcome([part(async (check) => check.skip('all', 'no engine'))])).code).toBe(1);
   expect(await outcome([])).toMatchObject(fails);
 });
 
-test('an engine that dies while it is prepared is a failure; what needs it is skipped, the rest runs', async () => {
+test('an engine that fails to start is a failure; parts that need it are skipped, others run', async () => {
   const needs = part(good.run, { needsEngine: true });
   expect(
     await outcome([needs, good], { prepareEngine: () => Promise.reject(new Error('dockerd died')) }),
   ).toMatchObject({ code: 1, last: '1 passed, 1 failed, 1 skipped' });
 });
 
-test('what cannot be cleared up has failed', async () => {
+test('a failing clean-up is a failure', async () => {
   const untidy = part(async (check) => {
     check.onEnd(() => Promise.reject(new Error('still there')));
     await check.step('a step', async () => undefined);
@@ -132,7 +135,7 @@ test('what cannot be cleared up has failed', async () => {
 describe('--self-test', () => {
   const finds = (title: string, why: string) =>
     part(async (check) => check.step(title, () => Promise.reject(new Error(why))));
-  test('a part passes that finds what was planted', async () => {
+  test('a part that finds the planted defect passes', async () => {
     expect(await outcome([finds('a step', 'the balance is 7 too much')], { selfTest: true })).toMatchObject(passes);
   });
   test.each([
@@ -146,7 +149,7 @@ describe('--self-test', () => {
   });
 });
 
-test('a program is killed with all that it started when its time is over, and may clear up first', async () => {
+test('after its time limit a program is killed with its child processes, and may clean up first', async () => {
   const file = join(dir, 'cleared-up');
   const began = performance.now();
   await expect(
@@ -157,7 +160,7 @@ test('a program is killed with all that it started when its time is over, and ma
   expect(spawnSync('pgrep', ['-fx', 'sleep 61.5']).status).toBe(1);
 });
 
-test('the command says by its exit code that a part is unknown', () => {
+test('the exit code reports an unknown part', () => {
   const { status, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, 'run.ts'), '--only', 'nothing'], {
     encoding: 'utf8',
   });

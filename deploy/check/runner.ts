@@ -5,28 +5,31 @@ const undoLimitMs = 5 * 60_000;
 
 export interface Run {
   say(line: string): void;
-  /** A folder that is gone after the run, and one that stays. */
+  /** A folder that is removed after the run, and one that is kept. */
   dir: string;
   cache: string;
-  /** A skip is a failure. */
+  /** Whether a skip is a failure. */
   strict: boolean;
-  /** Each part plants its defect, and fails where the step that must find it does not. */
+  /** Whether each part plants its defect, and fails unless the step that must find it does. */
   selfTest: boolean;
-  /** Makes the engine ready, or says why it cannot be had; asked once, where a part needs it. */
+  /** Prepares the engine, or returns why it is not available; called once, if a part needs it. */
   prepareEngine(check: Check): Promise<string | undefined>;
 }
 
 export interface Runner {
   /** Runs the parts one after the other; never rejects. */
   runParts(parts: Part[]): Promise<void>;
-  /** Says "N passed, N failed" after everything was undone; 0 only where something passed and nothing failed. */
+  /**
+   * Prints "N passed, N failed" after all clean-ups; returns 0 only if something passed and nothing
+   * failed.
+   */
   end(): Promise<number>;
   onEnd(undo: () => Promise<void>): void;
 }
 
 /**
- * Counts what parts do. Whatever does not pass has failed: a step that fails, a part that rejects
- * between its steps, has no step, or is not done within its time, and what cannot be cleared up.
+ * Counts the results of parts. Everything that does not pass has failed: a failing step, a part that
+ * rejects between its steps, has no step, or exceeds its time limit, and a failing clean-up.
  */
 export function createRunner(run: Run): Runner {
   const { say, strict, selfTest } = run;
@@ -93,7 +96,7 @@ export function createRunner(run: Run): Runner {
       counts.passed += 1;
       say('  ✓ the planted defect was found');
     } else if (planted !== undefined) {
-      // A part that was skipped is counted as that.
+      // A skipped part is counted as skipped.
       if (counts.failed + counts.skipped === before)
         fail(`${name}: "${planted.foundBy}" did not find the planted defect`);
     } else if (error !== undefined && seen.failed === undefined) fail(`${name} ended between its steps`);

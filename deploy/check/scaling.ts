@@ -12,29 +12,36 @@ import { Callers } from './callers.ts';
 import { expect, type Part } from './check.ts';
 
 const names = ['ledger', 'ledger-2', 'ledger-3'];
-/** Far below the chart's 500, which two cores that do all the rest too do not get behind by. */
+/** Far below the chart's 500, a lag that two cores that also run everything else do not reach. */
 const lagThreshold = 5;
 const pollMs = 1_000;
 const scaledWithinMs = 240_000;
-/** How long the lowest of the wishes counts before a process goes: the chart has ten minutes. */
+/**
+ * How long the lowest wanted number must last before a process is stopped; the chart has ten
+ * minutes.
+ */
 const stabilizationPolls = 10;
 
 /**
- * What KEDA asks for by its trigger `kafka`, through the HorizontalPodAutoscaler that it makes: the
- * lag divided among processes.
+ * The number of processes that KEDA's trigger `kafka` requests through its HorizontalPodAutoscaler:
+ * the lag divided among processes.
  */
 export function wanted(lag: number, threshold: number, most: number): number {
   return Math.min(most, Math.max(1, Math.ceil(lag / threshold)));
 }
 
 /**
- * Ledgers scaled by their consumers' lag, as KEDA's formula says: 1, then 3 under load, then 1
- * again, with nothing lost.
+ * Scales ledgers by their consumers' lag with KEDA's formula: 1, then 3 under load, then 1 again,
+ * without losing anything.
  */
 export const scaling: Part = {
   name: 'scaling',
   needsEngine: false,
-  planted: { defect: 'a lag that nobody looks at', foundBy: 'callers come: three ledgers', says: /^1 ledgers/ },
+  planted: {
+    defect: 'a lag that is not monitored',
+    foundBy: 'with more callers there are three ledgers',
+    says: /^1 ledgers/,
+  },
   async run(check) {
     const cluster = await check.step('a bank with one ledger', async () => {
       const made = await startCluster(join(check.dir, 'scaled'), createRandom('scaling'));
@@ -46,18 +53,18 @@ export const scaling: Part = {
     const callers = await Callers.create(cluster.gateways[0]?.baseUrl ?? '', cluster.apiKey);
     const scaler = startScaler(cluster, check.selfTest ? async () => 0 : () => lagOf(kafka, cluster));
     check.onEnd(() => scaler.stop());
-    await check.step('callers come: three ledgers', async () => {
+    await check.step('with more callers there are three ledgers', async () => {
       callers.start(64);
       return scaler.until(3);
     });
-    await check.step('they work beside each other for ten seconds', () => sleep(10_000));
-    await check.step('most callers go: one ledger, and those that are left see it', async () => {
+    await check.step('three ledgers run for ten seconds', () => sleep(10_000));
+    await check.step('with fewer callers there is one ledger, and the remaining callers are served', async () => {
       const seen = await callers.stop();
       callers.start(1);
       const took = await scaler.until(1);
       return `${took}; ${seen}, then ${await callers.stop()}`;
     });
-    await check.step('every deposit is booked once, and the books are in order', async () => {
+    await check.step('every deposit was posted once, and the books balance', async () => {
       const pool = createPool(
         { url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 2 },
         silent,
@@ -75,8 +82,8 @@ async function lagOf(kafka: KafkaClient, { topicPrefix }: Cluster): Promise<numb
 }
 
 /**
- * Looks at the lag once a second; adds what is wanted at once, and takes one away where for a while
- * fewer were wanted all the time.
+ * Reads the lag once a second. Starts processes immediately, and stops one if fewer were wanted for
+ * the whole of a period.
  */
 function startScaler(cluster: Cluster, lag: () => Promise<number>) {
   const nodes = names.map((name) => cluster.node(name));

@@ -10,8 +10,8 @@ const places = [
 ];
 
 /**
- * A person signs in to the dashboard in a browser: by the identity provider's one name, which only
- * a browser takes for this machine.
+ * A person signs in to the dashboard with a browser. The identity provider has a single host name,
+ * which only a browser resolves to this machine.
  */
 export async function signIn(
   check: Check,
@@ -19,7 +19,7 @@ export async function signIn(
 ): Promise<void> {
   const title = 'a person signs in to the dashboard';
   const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
-  if (executablePath === undefined) return check.skip(title, 'there is no Chromium; CHROMIUM names one');
+  if (executablePath === undefined) return check.skip(title, 'Chromium was not found; set CHROMIUM to its path');
   await check.step(title, async () => {
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     try {

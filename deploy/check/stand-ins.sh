@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# stand-ins.sh CACHE: makes sure that the base images are there. What cannot be pulled is built from packages under the official
-# name, labelled core-banking.stand-in: good enough to run this project's own images and compose file, never to be published.
-# Prints the names of those that are stand-ins. Exit code 3: not to be had here; the last line says why.
+# stand-ins.sh CACHE: makes sure that the base images exist. Images that cannot be pulled are built from packages under the
+# official name and labelled core-banking.stand-in. They suffice to run this project's images and compose file and must never
+# be published. Prints the names of the stand-ins. Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,7 +15,8 @@ log="$cache/stand-ins.log"
 is_there() { docker image inspect "$1" > /dev/null 2>&1 || docker pull -q "$1" >> "$log" 2>&1; }
 is_stand_in() { [ "$(docker image inspect -f '{{index .Config.Labels "core-banking.stand-in"}}' "$1")" = true ]; }
 give_up() { tail -n 5 "$log"; echo "the image $1 can neither be pulled nor be built"; exit 3; }
-# Plain builds: buildx, which newer clients want, is not everywhere. A context on standard input needs no copy of it.
+# Plain builds, because buildx, which newer clients default to, is not always installed. The context comes from standard
+# input, so no copy is needed.
 build() { tar -C "$2" -ch . | DOCKER_BUILDKIT=0 docker build -q --label core-banking.stand-in=true -t "$1" - >> "$log" 2>&1 || give_up "$1"; }
 
 build_debian() {

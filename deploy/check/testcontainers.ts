@@ -1,6 +1,6 @@
 import { expect, type Part, run } from './check.ts';
 
-/** Of each kind some: what talks to a broker and a database directly, and whole banks. */
+/** Some tests of each kind: direct use of a broker and a database, and complete banks. */
 const files = [
   'libs/kafka/publish/publish.int.test.ts',
   'libs/kafka/consume/consume.int.test.ts',
@@ -13,11 +13,11 @@ const files = [
 
 const title = 'tests of the suite against Postgres and Kafka in containers';
 
-/** The suite against a Postgres and a Kafka that testcontainers starts, instead of local processes. */
+/** Runs tests with a Postgres and a Kafka started by testcontainers instead of local processes. */
 export const testcontainers: Part = {
   name: 'testcontainers',
   needsEngine: true,
-  planted: { defect: 'an engine that nobody reaches', foundBy: title, says: /ran against something else/ },
+  planted: { defect: 'an engine that cannot be reached', foundBy: title, says: /ran against something else/ },
   async run(check) {
     await check.step(title, async () => {
       const env = {

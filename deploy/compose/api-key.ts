@@ -1,6 +1,7 @@
 /**
- * The job `api-key` of docker-compose.yml: makes an API key with every scope at the first start,
- * keeps it in its volume, and prints it at each start with all that a caller needs.
+ * The job `api-key` of docker-compose.yml. At the first start it creates an API key with every
+ * scope and stores it in its volume; at each start it prints the key with the other data that
+ * callers need.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,7 +12,10 @@ import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { initdbLocale } from '../../tools/local/postgres.ts';
 
-/** docker-compose.yml without an engine: what `npm run check:deploy` would find too, and later. */
+/**
+ * Checks docker-compose.yml without an engine, for defects that `npm run check:deploy` would find
+ * later.
+ */
 type Service = {
   image: string;
   command?: string[];
@@ -32,7 +35,7 @@ type Service = {
 type Compose = { services: Record<string, Service>; volumes: Record<string, null>; networks: Record<string, null> };
 
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
-/** As compose reads it where no variable is set. */
+/** As compose reads it if no variable is set. */
 const text = read('docker-compose.yml')
   .replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   .replaceAll('$$', '$');
@@ -44,7 +47,7 @@ const isJob = ({ restart }: Service) => restart !== 'unless-stopped';
 const folder = mkdtempSync(join(tmpdir(), 'compose-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What the service's process reads; where a secret is meant, one that passes. */
+/** The environment of the service's process, with valid values for secrets. */
 function environmentOf(name: string): Record<string, string> {
   const databaseUrl = join(folder, 'database_url');
   const other = join(folder, 'secret');
@@ -103,12 +106,12 @@ describe('docker-compose.yml', () => {
     },
   );
 
-  test('each command is a program of the image, or a file', () => {
+  test('each command is a program of the image or a file', () => {
     for (const [name, { command = [] }] of ours)
       expect([...programs, 'deploy/compose/make-secrets.ts', 'deploy/compose/api-key.ts'], name).toContain(command[0]);
   });
 
-  test("broker and database have npm start's settings, the broker an address at which it reaches itself", () => {
+  test('broker and database have the settings of npm start, and the broker advertises an address that it can reach itself', () => {
     const { environment = {}, image } = services['kafka'] ?? {};
     const {
       KAFKA_LISTENERS: _l,
@@ -122,25 +125,28 @@ describe('docker-compose.yml', () => {
     expect(services['postgres']?.environment?.['POSTGRES_INITDB_ARGS']).toBe(initdbLocale.join(' '));
   });
 
-  test.each(Object.entries(services))('%s is confined, watched and bounded', (_name, service) => {
-    expect(service).toMatchObject({
-      cap_drop: ['ALL'],
-      security_opt: ['no-new-privileges:true'],
-      mem_limit: expect.stringMatching(/^\d+[mg]$/),
-    });
-    // Kafka's image writes its settings at its start.
-    expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
-    if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
-    // Our image has a check of its own; those to look at the bank with have no shell for one, and
-    // nobody waits for them.
-    else if (!service.profiles?.includes('observability'))
-      expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(
-        0,
-      );
-    for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
-  });
+  test.each(Object.entries(services))(
+    '%s has limited rights, a health check, and resource limits',
+    (_name, service) => {
+      expect(service).toMatchObject({
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        mem_limit: expect.stringMatching(/^\d+[mg]$/),
+      });
+      // Kafka's image writes its settings when it starts.
+      expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
+      if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
+      // Our image has its own health check. The images for observing the bank have no shell for one,
+      // and nothing depends on them.
+      else if (!service.profiles?.includes('observability'))
+        expect(
+          service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0),
+        ).toBeGreaterThan(0);
+      for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
+    },
+  );
 
-  test('what is waited for, mounted and joined is there: jobs to their end, servers until they are healthy', () => {
+  test('dependencies, volumes, and networks exist; jobs are waited for until they succeed, servers until they are healthy', () => {
     for (const [name, service] of Object.entries(services)) {
       for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
         expect(condition, `${name} waits for ${other}`).toBe(
@@ -157,7 +163,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('a gateway has no way to the database, and only who needs a secret has it', () => {
+  test('a gateway cannot reach the database, and each secret is mounted only where it is needed', () => {
     expect(services['gateway']?.networks).toEqual(['front', 'messages']);
     for (const name of ['gateway', 'ledger', 'accounts', 'webhooks']) {
       expect(services[name]?.volumes).toEqual([`secrets-${name}:/run/secrets/${name}:ro`]);

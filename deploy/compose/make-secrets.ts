@@ -1,7 +1,7 @@
 /**
- * The job `secrets` of docker-compose.yml: makes the secrets that are missing, at the first start
- * all of them. Each folder under /run/secrets is a volume, and a container mounts those it needs.
- * They live and go with the data (`down --volumes`).
+ * The job `secrets` of docker-compose.yml: generates missing secrets, at the first start all of
+ * them. Each folder under /run/secrets is a volume, and each container mounts only those that it
+ * needs. `down --volumes` deletes them together with the data.
  */
 import { createPublicKey, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -13,8 +13,8 @@ import { postgresUrl } from '../../tools/local/postgres.ts';
 const folder = '/run/secrets';
 
 /**
- * What the file holds; made and kept when it is not there. In its volume everybody may read it: a
- * container runs as who it likes.
+ * Returns the content of the file, which is created if it is missing. The file is readable for
+ * every user of its volume, because containers run as different users.
  */
 function kept(file: string, make: () => string): string {
   const path = join(folder, file);
@@ -54,5 +54,5 @@ kept('gateway/api_key_public_keys', () =>
 );
 const client = secret('identity-provider/client_secret');
 kept('gateway/dashboard_client_secret', () => client);
-// Short enough to be typed.
+// Short enough to type.
 secret('identity-provider/user_password', 8);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The role and database that the services' schemas belong to, made together with the cluster, as `npm start` does.
+# Creates the role and database of the services' schemas together with the cluster, as `npm start` does.
 set -euo pipefail
 psql -v ON_ERROR_STOP=1 --username postgres --dbname postgres <<'SQL'
 \set password `cat /run/secrets/postgres/owner_password`

@@ -10,7 +10,7 @@ import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 
-/** What can be said of the chart without Helm and a cluster: deploy/check/kubernetes.sh has both. */
+/** Checks that need neither Helm nor a cluster; deploy/check/kubernetes.sh has those. */
 const chart = new URL('core-banking/', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, chart), 'utf8');
 type Values = Record<string, unknown>;
@@ -21,7 +21,7 @@ const schema = JSON.parse(read('values.schema.json')) as {
 const isValid = new Ajv({ strict: false }).compile(schema);
 const defaults = parse(read('values.yaml')) as Values;
 
-/** As Helm lays values over the defaults. */
+/** Merges values over the defaults as Helm does. */
 function over(values: Values, more: Values): Values {
   const isObject = (value: unknown): value is Values =>
     typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -32,7 +32,7 @@ function over(values: Values, more: Values): Values {
   return { ...values, ...Object.fromEntries(changed) };
 }
 
-test.each(readdirSync(new URL('ci/', chart)))('the schema takes ci/%s', (file) => {
+test.each(readdirSync(new URL('ci/', chart)))('the schema accepts ci/%s', (file) => {
   expect([isValid(over(defaults, parse(read(`ci/${file}`)) as Values)), isValid.errors]).toEqual([true, null]);
 });
 
@@ -40,49 +40,49 @@ test.each<[string, Values]>([
   ['an unknown value', { gateway: { replicaCount: 3 } }],
   ['a misspelled variable', { ledger: { config: { BATCH_MAXX: 1 } } }],
   ['a secret among the variables', { gateway: { config: { API_KEY_PEPPER: 'x' } } }],
-  ['the pepper of before among the variables', { gateway: { config: { API_KEY_PEPPER_PREVIOUS: 'x' } } }],
+  ['the previous pepper among the variables', { gateway: { config: { API_KEY_PEPPER_PREVIOUS: 'x' } } }],
   ['headers for the collector among the variables', { ledger: { config: { OTEL_EXPORTER_OTLP_HEADERS: 'a=b' } } }],
-  ['what the chart sets itself', { gateway: { config: { PORT: 1 } } }],
+  ['a variable that the chart sets itself', { gateway: { config: { PORT: 1 } } }],
   ['a variable of another service', { accounts: { config: { BATCH_MAX: 1 } } }],
   ['more processes than partitions', { ledger: { autoscaling: { maxReplicas: commandPartitions + 1 } } }],
   ['a single process', { accounts: { autoscaling: { minReplicas: 1 } } }],
-  ['a digest that is none', { image: { digest: 'sha256:abc' } }],
-  ['an Ingress whose addresses nobody names', { ingress: { enabled: true, host: 'bank.example', tlsSecretName: 'x' } }],
+  ['an invalid digest', { image: { digest: 'sha256:abc' } }],
+  ['an Ingress without TRUST_PROXY', { ingress: { enabled: true, host: 'bank.example', tlsSecretName: 'x' } }],
   [
-    'a Gateway whose addresses nobody names',
+    'a Gateway without TRUST_PROXY',
     {
       gatewayApi: { enabled: true, host: 'bank.example', className: 'x', tlsSecretName: 'x' },
       gateway: { config: { TRUST_PROXY: '' } },
     },
   ],
   ['an Ingress without TLS', { ingress: { enabled: true, host: 'bank.example' } }],
-  ['a route to nowhere', { gatewayApi: { enabled: true, host: 'bank.example' } }],
+  ['a route without a Gateway', { gatewayApi: { enabled: true, host: 'bank.example' } }],
   ['an autoscaler of the dashboard', { dashboard: { autoscaling: { enabled: true } } }],
   ['a secret among the variables of the dashboard', { dashboard: { config: { SESSION_SECRET: 'x' } } }],
   ['a CA from two places', { trustedCa: { kafka: { secretName: 'a', configMapName: 'b', key: 'c' } } }],
-  ['a label by which pods are selected, for all', { commonLabels: { 'app.kubernetes.io/component': 'x' } }],
-  ['a label by which pods are selected, of a service', { ledger: { podLabels: { 'app.kubernetes.io/name': 'x' } } }],
-  ['a label that is none', { podLabels: { team: 'a b' } }],
+  ['a common label that selects pods', { commonLabels: { 'app.kubernetes.io/component': 'x' } }],
+  ['a label of a service that selects pods', { ledger: { podLabels: { 'app.kubernetes.io/name': 'x' } } }],
+  ['an invalid label', { podLabels: { team: 'a b' } }],
   ['a volume in place of the secrets', { extraVolumes: [{ name: 'files', emptyDir: {} }] }],
   ['a mount over the secrets', { ledger: { extraVolumeMounts: [{ name: 'x', mountPath: '/run/core-banking/' }] } }],
   ['a mount over the program', { extraVolumeMounts: [{ name: 'x', mountPath: '/app' }] }],
   ['a misspelled affinity', { gateway: { affinity: { podAntiAfinity: {} } } }],
   [
-    'a spread without its skew',
+    'a spread constraint without maxSkew',
     { topologySpreadConstraints: [{ topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }] },
   ],
   [
-    'a spread that does not say what else',
+    'a spread constraint with an unknown whenUnsatisfiable',
     { ledger: { topologySpreadConstraints: [{ topologyKey: 'zone', maxSkew: 1, whenUnsatisfiable: 'Wait' }] } },
   ],
   ['a misspelled member of a service account', { accounts: { serviceAccount: { annotation: {} } } }],
-  ['a priority class that cannot be', { priorityClassName: 'Bank Books' }],
-  ['a role that is none', { migrations: { roles: { ledger: 'x; drop' } } }],
+  ['an invalid name of a priority class', { priorityClassName: 'Bank Books' }],
+  ['an invalid role name', { migrations: { roles: { ledger: 'x; drop' } } }],
 ])('the schema refuses %s', (_what, values) => {
   expect(isValid(over(defaults, values))).toBe(false);
 });
 
-test('no policy lets everybody in or out: each rule of the values names its peers', () => {
+test('every network policy rule of the values names its peers, so none allows everybody', () => {
   const { kafka, postgres, issuer, httpFrom, metricsFrom, dnsTo } = defaults['networkPolicy'] as Record<
     string,
     unknown[]
@@ -93,7 +93,7 @@ test('no policy lets everybody in or out: each rule of the values names its peer
   expect(read('templates/network-policies.yaml')).toContain('{{- with .to }}\n- ports:');
 });
 
-test('every service can be placed by itself, and all are spread over zones, then nodes', () => {
+test('every service can be scheduled separately, and all are spread over zones, then nodes', () => {
   const ofAll = [
     'podLabels',
     'nodeSelector',
@@ -124,14 +124,14 @@ test('every service can be placed by itself, and all are spread over zones, then
   ]);
 });
 
-test('no more processes than partitions', () => {
+test('autoscaling never exceeds the number of partitions', () => {
   for (const service of ['ledger', 'accounts', 'webhooks'])
     expect(schema.properties[service]?.properties['autoscaling']?.properties['maxReplicas']?.maximum).toBe(
       commandPartitions,
     );
 });
 
-test('every variable that a service must have is set, and every one that is set is known', () => {
+test('every required variable is set, and every variable that is set is known', () => {
   const helpers = read('templates/_helpers.tpl');
   const secrets = helpers.slice(
     helpers.indexOf('define "core-banking.secrets"'),
@@ -156,7 +156,7 @@ test('every variable that a service must have is set, and every one that is set 
     'migrate-accounts': migrationConfig,
     'migrate-webhooks': migrationConfig,
   };
-  // KAFKA_BROKERS is asked for by deployments.yaml, SERVICE_ROLE is a value of its own in jobs.yaml.
+  // deployments.yaml requires KAFKA_BROKERS; jobs.yaml sets SERVICE_ROLE from a value.
   for (const [component, config] of Object.entries(schemas)) {
     const required = describeConfig(config)
       .filter((variable) => variable.required)
@@ -186,7 +186,7 @@ test('every variable that a service must have is set, and every one that is set 
   expect(named.filter((name) => !known.has(name))).toEqual([]);
 });
 
-test("the chart's version is that of the service", () => {
+test('the chart has the version of the service', () => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;
   };

@@ -1,5 +1,5 @@
-# Sourced by kubernetes.sh and kubernetes-pods.sh: a Kubernetes control plane of one's own in a folder, on 127.0.0.1, and how
-# a check is reported. What was started is ended by its process id when the script ends.
+# Sourced by kubernetes.sh and kubernetes-pods.sh: starts a separate Kubernetes control plane in a folder, on 127.0.0.1, and
+# reports checks. All processes that were started are ended by their process ids when the script ends.
 
 processes=()
 background() { # LOG COMMAND...
@@ -55,7 +55,7 @@ END
 }
 
 passed=0 failed=0
-# WHAT COMMAND...: one check; its output is shown where it fails.
+# WHAT COMMAND...: one check; its output is shown if it fails.
 check() {
   local output
   if output=$("${@:2}" 2>&1); then
@@ -65,7 +65,7 @@ check() {
   fi
 }
 
-# Exit code 3 as everywhere in this folder: not to be had here, and the last line says why.
+# Exit code 3, as everywhere in this folder: not possible here; the last line gives the reason.
 unavailable() {
   echo "$1"
   exit 3

@@ -3,16 +3,16 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each under an
- * Idempotency-Key of its own, until /tmp/stop is there. Then whatever was not answered 201 is
- * repeated until it is, and the balance must be the number of keys. The last line is what came of
- * it, as JSON.
+ * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each with its own
+ * Idempotency-Key, until /tmp/stop exists. Then every request whose response was not 201 is
+ * repeated until it is, and the balance must equal the number of keys. The last line is the result
+ * as JSON.
  */
 const { BASE_URL = '', API_KEY = '', LANES = '4', PAUSE_MS = '200' } = process.env;
 const repeatMs = 60_000;
 
 interface Answer {
-  /** 0 where the connection broke, or no answer came within 10 s. */
+  /** 0 if the connection broke, or no response arrived within 10 s. */
   status: number;
   ms: number;
   why: string;
@@ -46,7 +46,10 @@ async function call(
   }
 }
 
-/** Repeated under one key until it is there: the load begins when the bank does. */
+/**
+ * Repeats the request with one key until it succeeds, because the load starts together with the
+ * bank.
+ */
 async function made(path: string, body: object, idField: string): Promise<string> {
   const key = randomUUID();
   for (const giveUpAt = performance.now() + repeatMs; ; await sleep(1000)) {
@@ -84,7 +87,8 @@ await Promise.all(
     while (!existsSync('/tmp/stop')) {
       const key = randomUUID();
       const answer = await deposit(key);
-      // Planted by the self-test: a deposit that nobody asked for must be found in the balance.
+      // Planted by the self-test: an additional deposit that the comparison with the balance must
+      // find.
       if (existsSync('/tmp/book-twice')) await deposit(randomUUID());
       answers.set(key, answer);
       if (answer.status === 201) {

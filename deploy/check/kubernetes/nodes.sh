@@ -1,6 +1,6 @@
-# Sourced by kubernetes-pods.sh, within namespaces of its own: nodes of the cluster, and the names of its Services.
+# Sourced by kubernetes-pods.sh, within its own namespaces: the nodes of the cluster and the DNS names of its Services.
 
-# Pods are routed, one pair of interfaces each; the addresses of the nodes lie on the loopback interface.
+# Pods are routed, with one pair of interfaces each; the addresses of the nodes are on the loopback interface.
 start_network() {
   local address
   ip link set lo up
@@ -40,7 +40,7 @@ END
   background "$node/containerd.log" containerd --config "$node/containerd.toml"
   await "containerd of node-$1" 60 ctr -a "$node/containerd.sock" version
   for image in "${@:2}"; do ctr -a "$node/containerd.sock" -n k8s.io images import "$run/${image//[\/:]/_}.tar" > /dev/null; done
-  # No cgroups for pods, containers have theirs: two kubelets would otherwise clear away each other's.
+  # No cgroups for pods, only for containers: otherwise the two kubelets would remove each other's.
   cat > "$node/kubelet.yaml" <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -67,7 +67,7 @@ END
   background "$node/kubelet.log" kubelet --config "$node/kubelet.yaml" --kubeconfig "$KUBECONFIG" --root-dir "$node/kubelet" --hostname-override "node-$1" --node-ip "$address" --cert-dir "$node/certs"
 }
 
-# dnsmasq instead of CoreDNS: it is told the names of all Services when they change.
+# dnsmasq replaces CoreDNS; it receives the names of all Services when they change.
 refresh_names() {
   kubectl get services -A -o go-template='{{ range .items }}{{ if ne .spec.clusterIP "None" }}{{ .spec.clusterIP }} {{ .metadata.name }}.{{ .metadata.namespace }}.svc.cluster.local{{ "\n" }}{{ end }}{{ end }}' > "$run/hosts"
   local service

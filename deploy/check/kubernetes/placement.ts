@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
 
 /**
- * The chart as Helm renders it, on standard input: what pods and service accounts must be of
- * ci/least-values.yaml and ci/everything-values.yaml.
+ * Reads the chart as rendered by Helm from standard input and checks the pods and service accounts
+ * of ci/least-values.yaml and ci/everything-values.yaml.
  */
 interface Rendered {
   kind: string;
@@ -77,7 +77,8 @@ function least(): void {
       ],
       [`bank-${component}`, zonesThenNodes, undefined, undefined, undefined, undefined],
     );
-    // Each service is spread by itself, and what a rollout is about to remove does not count.
+    // Each service is spread separately, and pods that a rollout is about to remove are not
+    // counted.
     for (const { labelSelector, matchLabelKeys } of pod.topologySpreadConstraints ?? [])
       assert.deepEqual([labelSelector.matchLabels, matchLabelKeys], [selector, ['pod-template-hash']]);
     assert.deepEqual([labels, mounts(component)], [selector, ['/tmp', '/run/core-banking']]);

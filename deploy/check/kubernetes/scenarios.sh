@@ -1,11 +1,11 @@
-# Sourced by kubernetes-pods.sh once the cluster, Postgres and Kafka are there.
+# Sourced by kubernetes-pods.sh after the cluster, Postgres, and Kafka have started.
 chart="$here/../helm/core-banking"
 bank() { kubectl --namespace bank "$@"; }
 cat > "$run/values.yaml" <<'END'
 image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
 config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
-# One broker keeps one replica, which production refuses.
+# One broker holds only one replica, which production mode refuses.
 extraEnv: [{ name: NODE_ENV, value: test }]
 topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
@@ -15,7 +15,7 @@ seconds() { local from=$EPOCHREALTIME; "$@" > "$run/output.log" 2>&1 || { tail -
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$run/values.yaml" --wait --timeout 600s "$@" > "$run/helm.log" 2>&1 || { cat "$run/helm.log"; bank get pods -o wide; bank get events | tail -n 20; return 1; }; }
 all_there() { local name; for name in gateway ledger accounts webhooks; do bank rollout status "deployment/bank-$name" --timeout 400s || return 1; done > /dev/null; }
 
-# WHAT FAILED-AT-MOST COMMAND...: what callers see while the command runs.
+# WHAT MAX-FAILED COMMAND...: reports the responses that callers receive while the command runs.
 under_load() {
   local summary took
   bank delete pod load --ignore-not-found --wait > /dev/null
@@ -40,7 +40,7 @@ scale() {
   done
 }
 drain() { kubectl drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 400s && all_there && kubectl uncordon node-2; }
-# From outside, as the kernel would for want of memory: deleting a pod lets it stop in order.
+# From outside the pod, as the kernel's OOM killer would: deleting a pod would stop it gracefully.
 kill_one() {
   local pod id node
   pod=$(bank get pods -l "app.kubernetes.io/component=$1" -o name | head -n 1)
@@ -51,25 +51,25 @@ kill_one() {
 
 echo 'On real pods'
 took=''
-check 'helm install --wait: topics, migrations, then all ready, in production mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
+check 'helm install --wait creates topics and schemas, then all pods become ready, in production mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
 first_key() {
   local key
   key=$(bank get secret core-banking -o jsonpath='{.data.API_KEY_PEPPER}' | base64 --decode | bank exec -i deployment/bank-accounts -- env API_KEY_PEPPER_FILE=/dev/stdin node api-key | grep -o 'cbk_[^ ]*') || return 1
   bank create secret generic bank-api-key --from-literal API_KEY="$key"
 }
-check 'a first API key, as the notes say' first_key
+check 'the first API key is created as the notes describe' first_key
 sleep 3
 check 'helm test: every process is ready, and a request is answered' helm test bank --namespace bank --logs
-check 'a smoke posting' under_load 'smoke' 0 sleep 5
+check 'a posting succeeds' under_load 'smoke' 0 sleep 5
 if [ -n "$self_test" ]; then
-  check 'a posting that is planted twice' under_load 'planted' 0 bank exec load -- touch /tmp/book-twice
+  check 'a planted duplicate posting is found' under_load 'planted' 0 bank exec load -- touch /tmp/book-twice
   return
 fi
-check 'a rollout of all three under load: no request fails' under_load 'rollout' 0 rollout 2
-check 'scaled 2 to 1 to 3 to 1 to 2 under load: no request fails' under_load 'scaling' 0 scale
-check 'a node is drained under load: no request fails' under_load 'drain' 0 drain
+check 'no request fails while all services are rolled out under load' under_load 'rollout' 0 rollout 2
+check 'no request fails while services are scaled from 2 to 1 to 3 to 1 to 2 under load' under_load 'scaling' 0 scale
+check 'no request fails while a node is drained under load' under_load 'drain' 0 drain
 check 'no container was restarted meanwhile' eval '[ -z "$(bank get pods -o jsonpath="{range .items[*].status.containerStatuses[*]}{.restartCount}{\"\n\"}{end}" | grep -v "^0$")" ]'
-check 'a ledger is killed under load: every request is done once' under_load 'ledger killed' 9999 kill_one ledger
-check 'accounts is killed under load: every request is done once' under_load 'accounts killed' 9999 kill_one accounts
-check 'a gateway is killed under load: every request is done once' under_load 'gateway killed' 9999 kill_one gateway
-check 'the books are in order' eval 'bank exec deployment/bank-ledger -- node verify-books'
+check 'every request is executed once although a ledger is killed under load' under_load 'ledger killed' 9999 kill_one ledger
+check 'every request is executed once although accounts is killed under load' under_load 'accounts killed' 9999 kill_one accounts
+check 'every request is executed once although a gateway is killed under load' under_load 'gateway killed' 9999 kill_one gateway
+check 'the books balance' eval 'bank exec deployment/bank-ledger -- node verify-books'

@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
 
 /**
- * The chart as Helm renders it, on standard input, and the folder of deploy/kubernetes: each key of
- * a Secret that a pod mounts, an autoscaler logs in with or an example names is one that
- * secrets.yaml makes, and none is made for nobody.
+ * Reads the chart as rendered by Helm from standard input, and the folder deploy/kubernetes. Each
+ * key of a Secret that a pod mounts, an autoscaler logs in with, or an example names must be
+ * created by secrets.yaml, and secrets.yaml must create no unused key.
  */
 const folder = process.argv[2] ?? '';
-/** Made by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
+/** Created by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
 const ofOthers = ['kafka-cluster-ca-cert', 'bank-postgres-ca', 'bank-tls'];
 
 interface ExternalSecret {
@@ -41,7 +41,8 @@ function read(value: unknown): string[] {
 const isOurs = (reference: string) => !ofOthers.includes(reference.split(' ')[0] ?? '');
 const users = all(readFileSync(`${folder}/../kafka/users.yaml`, 'utf8'));
 const wanted = new Set([all(await text(process.stdin)), example('postgres.yaml'), users].flatMap(read).filter(isOurs));
-// CloudNativePG names the Secret of an owner alone: its keys are those of kubernetes.io/basic-auth.
+// CloudNativePG refers only to the Secret of an owner: its keys are those of
+// kubernetes.io/basic-auth.
 for (const key of ['username', 'password']) wanted.add(`bank-postgres-owner ${key}`);
 assert(wanted.size > 20, 'too few Secrets are read: this looks in the wrong places');
 assert.deepEqual([...wanted].sort(), [...made].sort());

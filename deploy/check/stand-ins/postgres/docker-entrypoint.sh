@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What the official image's entrypoint does, as far as this project relies on it: the cluster at the first start, the
-# variables POSTGRES_*, the scripts of /docker-entrypoint-initdb.d with a server that is only on the socket.
+# The parts of the official image's entrypoint that this project uses: it creates the cluster at the first start, evaluates
+# the variables POSTGRES_*, and runs the scripts of /docker-entrypoint-initdb.d with a server that listens only on the
+# socket.
 set -euo pipefail
 [ "${1:-}" = postgres ] || exec "$@"
 if [ "$(id -u)" = 0 ]; then

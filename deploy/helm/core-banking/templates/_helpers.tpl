@@ -23,7 +23,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* Labels of a pod: what it is selected by, then those of the values, which the schema keeps from naming the same. */}}
+{{/* Labels of a pod: its selector labels, then the labels from the values, which the schema prevents from overriding them. */}}
 {{- define "core-banking.podLabels" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{ include "core-banking.selector" . }}
@@ -37,7 +37,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ $own.name | default (ternary (include "core-banking.name" .) "default" $own.create) }}
 {{- end }}
 
-{{/* Where pods are spread, and which of them count; of this version alone: the pods that a rollout is about to remove do not. */}}
+{{/* Topology spread constraints. They count only pods of this version, because a rollout is about to remove the others. */}}
 {{- define "core-banking.spread" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- $counted := dict "labelSelector" (dict "matchLabels" (include "core-banking.selector" . | fromYaml)) "matchLabelKeys" (list "pod-template-hash") -}}
@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The Secret of a component: its own, or the one that all share. */}}
+{{/* The Secret of a component: its own, or the shared one. */}}
 {{- define "core-banking.secretName" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- if hasPrefix "migrate-" .component -}}{{ .root.Values.migrations.existingSecret }}
@@ -61,7 +61,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The services that run. The dashboard is a gateway of its own for staff, where it is configured. */}}
+{{/* The services. If the dashboard is configured, it is a separate gateway for staff. */}}
 {{- define "core-banking.hasDashboard" -}}
 {{- if and .Values.dashboard.enabled .Values.gateway.config.DASHBOARD_CLIENT_ID -}}true{{- end -}}
 {{- end }}
@@ -78,7 +78,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ if has .component (list "ledger" "accounts" "webhooks" "migrate-ledger" "migrate-accounts" "migrate-webhooks") }}true{{ end }}
 {{- end }}
 
-{{/* Variables that are no secret: of all processes, then of this one. */}}
+{{/* Variables that are not secret: the shared ones, overridden by those of this process. */}}
 {{- define "core-banking.config" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- $shared := deepCopy .root.Values.config -}}
@@ -95,7 +95,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* Secret variables of a component, and the key of its Secret that each comes from. Each is read from a file. */}}
+{{/* Secret variables of a component, with the key of its Secret. Each is read from a file. */}}
 {{- define "core-banking.secrets" -}}
 {{- $config := include "core-banking.config" . | fromYaml -}}
 {{- if or (eq .component "dashboard") (eq .component "gateway") }}
@@ -154,7 +154,7 @@ OTEL_EXPORTER_OTLP_HEADERS: OTEL_EXPORTER_OTLP_HEADERS
 {{- end }}
 {{- end }}
 
-{{/* What every pod has in common: no token, no privilege, and its secrets and CAs in one read-only folder. */}}
+{{/* Settings common to all pods: no token, no privileges, and secrets and CAs in one read-only folder. */}}
 {{- define "core-banking.pod" -}}
 {{- $own := index .root.Values .component | default dict -}}
 automountServiceAccountToken: false
@@ -203,7 +203,7 @@ volumes:
         {{- include "core-banking.ca" (dict "ca" .root.Values.trustedCa.postgres "path" "postgres-ca.crt" "if" (include "core-banking.usesPostgres" .)) | nindent 8 }}
 {{- end }}
 
-{{/* A CA's certificate out of a Secret or a ConfigMap, as a source of the projected folder. */}}
+{{/* A CA certificate from a Secret or a ConfigMap, as a source of the projected volume. */}}
 {{- define "core-banking.ca" -}}
 {{- if and .if .ca.key -}}
 - {{ ternary "secret" "configMap" (hasKey .ca "secretName") }}:
@@ -212,7 +212,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* What every container has in common. */}}
+{{/* Settings common to all containers. */}}
 {{- define "core-banking.container" -}}
 {{- $own := index .root.Values .component | default dict -}}
 image: {{ include "core-banking.image" . }}
@@ -229,7 +229,7 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* Where the secrets lie, who this is, and what the values add. */}}
+{{/* Paths of the secrets, the instance name, and extraEnv. */}}
 {{- define "core-banking.env" -}}
 {{- $own := index .root.Values .component | default dict -}}
 - name: INSTANCE
