@@ -16,7 +16,7 @@ import {
 } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** The contract: permission. Scopes × routes, and callers that are bound to one client. */
+/** The contract: permissions. Scopes × routes, and callers that are bound to one client. */
 const world = useBank();
 const { api } = world;
 
@@ -112,14 +112,14 @@ describe('Scopes × routes', () => {
     expectError(await (without.get(scope) as Api).send(method, path, body), 403, 'insufficient_scope');
   });
 
-  it('403 comes before what is wrong with the body or the parameters', async () => {
+  it('403 precedes errors in the body or the parameters', async () => {
     const caller = withOnly.get('audit:read') as Api;
     expectError(await caller.send('POST', '/clients', { body: { nonsense: 1 } }), 403, 'insufficient_scope');
     expectError(await caller.get('/clients?nonsense=1'), 403, 'insufficient_scope');
   });
 });
 
-describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => {
+describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind) => {
   let own: RestClient;
   let account: RestAccount;
   let second: RestAccount;
@@ -145,7 +145,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
           );
   });
 
-  it('works on its own: reads, transfers, opening', async () => {
+  it('can read, transfer, and open accounts for its own client', async () => {
     expect((await bound.get(`/clients/${own.client_id}`)).data()).toEqual(own);
     expect((await bound.get(`/accounts/${account.account_id}`)).status).toBe(200);
     const deposit = await api.transact(account.account_id, 'Deposit', 10);
@@ -157,12 +157,12 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     expect((await bound.entries(account.account_id)).length).toBeGreaterThan(0);
   });
 
-  it('the destination of a transfer may be anyone’s', async () => {
+  it('can transfer to any account', async () => {
     const transfer = await bound.transfer(account.account_id, foreign.account_id, 2);
     expect((await bound.get(`/transfers/${transfer.transfer_id}`)).data()).toEqual(transfer);
   });
 
-  it('of a destination of another client it is told one thing, whatever the reason', async () => {
+  it('gets the same error for every refusal that another client’s account causes', async () => {
     const { client_id } = await api.client();
     const poor = await bound.account(own.client_id);
     const foreigners = [
@@ -190,7 +190,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     }
   });
 
-  it('nor is it told more where somebody else was refused a payment from its account', async () => {
+  it('sees only destination_refused also for payments that staff attempted from its account', async () => {
     const { client_id } = await api.client();
     const theirs = await api.account(client_id);
     const frozen = await api.account(client_id, { status: 'Frozen' });
@@ -228,7 +228,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     });
   });
 
-  it('reading anything of another client is 404', async () => {
+  it('gets 404 when reading resources of another client', async () => {
     const { account_id, account_number, client_id } = foreign;
     for (const path of [
       `/accounts/${account_id}`,
@@ -248,7 +248,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     expectError(await bound.get(`/transfers/${foreignTransfer.transfer_id}`), 404, 'transfer_not_found');
   });
 
-  it('writing on anything of another client is 404, and changes nothing', async () => {
+  it('gets 404 when writing to resources of another client, and nothing changes', async () => {
     const { account_id, client_id } = foreign;
     expectError(
       await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }),
@@ -264,7 +264,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     expect((await api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Active' });
   });
 
-  it('the credit leg of its transfer to another is not its own', async () => {
+  it('cannot access the credit transaction of its transfer to another client', async () => {
     const { transfer_id } = await bound.transfer(account.account_id, foreign.account_id, 1);
     const legs = await bound.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
     expect(legs.map(({ account_id }) => account_id)).toEqual([account.account_id]);
@@ -274,7 +274,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     expectError(await bound.get(`/transactions/${credit?.transaction_id}`), 404, 'transaction_not_found');
   });
 
-  it('lists show its own', async () => {
+  it('sees only its own resources in lists', async () => {
     expect((await bound.all<RestClient>('/clients')).map(({ client_id }) => client_id)).toEqual([own.client_id]);
     const accounts = await bound.all<RestAccount>('/accounts');
     expect(new Set(accounts.map(({ client_id }) => client_id))).toEqual(new Set([own.client_id]));
@@ -297,7 +297,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     }
   });
 
-  it('sees that its account was frozen and a transaction reversed, never why or by whom', async () => {
+  it('sees that its account was frozen and a transaction reversed, but not why or by whom', async () => {
     const { account_id } = await api.account(own.client_id);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const reversal = (
@@ -330,7 +330,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
       expect((await bound.get(path)).text, path).not.toMatch(/police|SAR|fraud/);
   });
 
-  it('POST /clients is 403, and so is whatever belongs to the bank, on its own accounts too', async () => {
+  it('gets 403 for POST /clients and for all endpoints of the bank, even for its own accounts', async () => {
     for (const body of [retail(), corporate()])
       expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
     for (const path of [

@@ -18,7 +18,7 @@ const open = (fields: object) => api.post('/accounts', fields);
 const transactionsOf = async (accountId: string) =>
   (await api.get(`/transactions?account_id=${accountId}`)).list<RestTransaction>();
 
-/** Luhn: from the right, every second digit doubled. */
+/** Luhn checksum: every second digit from the right is doubled. */
 function luhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, i) => {
     const value = Number(digit) * (i % 2 === 1 ? 2 : 1);
@@ -28,7 +28,7 @@ function luhn(digits: string): boolean {
 }
 
 describe('Accounts: number', () => {
-  it('prefix, hyphen, ten random digits of which the last is a Luhn check digit; unique', async () => {
+  it('an account number is the prefix, a hyphen, and ten random digits, the last a Luhn check digit; it is unique', async () => {
     const { client_id } = await api.client();
     const types = ['Savings', 'Checking', 'Current', 'Loan'];
     const accounts = await Promise.all(
@@ -43,7 +43,7 @@ describe('Accounts: number', () => {
 });
 
 describe('Accounts: opening', () => {
-  it('required: client_id, account_type, currency; an unknown client is 404', async () => {
+  it('client_id, account_type, and currency are required; an unknown client is 404', async () => {
     const { client_id } = await api.client();
     for (const field of ['client_id', 'account_type', 'currency']) {
       expectError(
@@ -68,18 +68,15 @@ describe('Accounts: opening', () => {
     }
   });
 
-  it.each(['usd', 'XXX', 'US', 'EURO', '', 'BTC'])(
-    'currency is an ISO 4217 code in upper case: %j is not',
-    async (currency) => {
-      expectError(
-        await open({ client_id: unknownId('cli'), account_type: 'Savings', currency }),
-        400,
-        'unsupported_currency',
-      );
-    },
-  );
+  it.each(['usd', 'XXX', 'US', 'EURO', '', 'BTC'])('%j is not an ISO 4217 code in upper case', async (currency) => {
+    expectError(
+      await open({ client_id: unknownId('cli'), account_type: 'Savings', currency }),
+      400,
+      'unsupported_currency',
+    );
+  });
 
-  it('currencies with 0, 2, 3 and 4 digits', async () => {
+  it('currencies with 0, 2, 3, and 4 digits are supported', async () => {
     expect(currencies).toEqual(expect.arrayContaining(['JPY', 'USD', 'KWD', 'CLF']));
     for (const [currency, amount] of [
       ['JPY', 100],
@@ -91,7 +88,7 @@ describe('Accounts: opening', () => {
     }
   });
 
-  it('defaults: initial_deposit 0 and status Active', async () => {
+  it('the defaults are initial_deposit 0 and status Active', async () => {
     const account = await api.newAccount();
     expect(account).toMatchObject({ balance: 0, status: 'Active' });
     expect(await transactionsOf(account.account_id)).toEqual([]);
@@ -111,7 +108,7 @@ describe('Accounts: opening', () => {
   });
 
   it.each(['Active', 'Inactive', 'Frozen'])(
-    'initial_deposit is a real Deposit, booked whatever the opening status is: %s',
+    'initial_deposit posts a Deposit if the opening status is %s',
     async (status) => {
       const account = await api.newAccount({ status, initial_deposit: 75.5 });
       expect(account).toMatchObject({ status, balance: 75.5 });
@@ -133,7 +130,7 @@ describe('Accounts: opening', () => {
     },
   );
 
-  it('on a Loan it is a Withdrawal, "Loan disbursement", direction credit', async () => {
+  it('initial_deposit on a Loan is a Withdrawal “Loan disbursement” with direction credit', async () => {
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 1000 });
     expect(loan.balance).toBe(1000);
     expect(await transactionsOf(loan.account_id)).toEqual([
@@ -146,7 +143,7 @@ describe('Accounts: opening', () => {
     ]);
   });
 
-  it('once answered, the account takes postings at once, from every gateway', async () => {
+  it('after the response the account accepts postings from every gateway', async () => {
     const { client_id } = await api.client();
     for (let i = 0; i < 10; i++) {
       const account = await world.gateway(i % 2).account(client_id);
@@ -158,12 +155,12 @@ describe('Accounts: opening', () => {
 });
 
 describe('Accounts: lists and balance', () => {
-  it('an unknown client_id gives []', async () => {
+  it('an unknown client_id returns an empty list', async () => {
     for (const id of [unknownId('cli'), 'nonsense'])
       expect((await api.get(`/accounts?client_id=${id}`)).body).toEqual({ status: 'success', data: [] });
   });
 
-  it('Teller and Vault never appear here', async () => {
+  it('Teller and Vault are never shown', async () => {
     const numbers = (await api.all<RestAccount>('/accounts?limit=500')).map(({ account_number }) =>
       account_number.slice(0, 3),
     );
@@ -195,7 +192,7 @@ describe('Accounts: lists and balance', () => {
     }
   });
 
-  it('a balance read after a 201 sees that 201, in every way to read it', async () => {
+  it('every way to read a balance includes an operation whose response was 201', async () => {
     const account = await api.newAccount();
     for (let i = 1; i <= 10; i++) {
       await world.gateway(i % 2).transact(account.account_id, 'Deposit', 1.1);
@@ -217,7 +214,7 @@ describe('Accounts: status transitions', () => {
   const change = (id: string, body: object) => api.post(`/accounts/${id}/status-transitions`, body);
   const history = async (id: string) => (await api.get(`/accounts/${id}/status-transitions`)).list<RestTransition>();
 
-  it('all moves are allowed and answer the account; the history names actor and time', async () => {
+  it('every transition is allowed and returns the account; the history has actor and time', async () => {
     const account = await api.newAccount({ initial_deposit: 3 });
     const moves = ['Inactive', 'Frozen', 'Active', 'Frozen', 'Inactive', 'Active'];
     for (const status of moves) {
@@ -251,14 +248,17 @@ describe('Accounts: status transitions', () => {
     expect(new Set(rows.map(({ transition_id }) => transition_id)).size).toBe(6);
   });
 
-  it.each(['Active', 'Inactive', 'Frozen'])('the same status, %s, is a no-op that records nothing', async (status) => {
-    const account = await api.newAccount({ status });
-    expect((await change(account.account_id, { status, reason: 'other' })).data()).toEqual(account);
-    expect(await history(account.account_id)).toEqual([]);
-  });
+  it.each(['Active', 'Inactive', 'Frozen'])(
+    'setting the same status (%s) changes and records nothing',
+    async (status) => {
+      const account = await api.newAccount({ status });
+      expect((await change(account.account_id, { status, reason: 'other' })).data()).toEqual(account);
+      expect(await history(account.account_id)).toEqual([]);
+    },
+  );
 
   it.each(['fraud', 'legal', 'customer_request', 'deceased', 'other'])(
-    'only Frozen needs a reason: %s',
+    'Frozen requires a reason (%s), other statuses do not',
     async (reason) => {
       const account = await api.newAccount();
       expect((await change(account.account_id, { status: 'Frozen', reason })).data()).toMatchObject({
@@ -268,7 +268,7 @@ describe('Accounts: status transitions', () => {
     },
   );
 
-  it('refused: Frozen without a reason, an unknown reason or status, an unknown account', async () => {
+  it('Frozen without a reason, an unknown reason or status, and an unknown account are refused', async () => {
     const { account_id } = await api.newAccount();
     for (const body of [
       { status: 'Frozen' },
@@ -284,7 +284,7 @@ describe('Accounts: status transitions', () => {
     expect(await history(account_id)).toEqual([]);
   });
 
-  it('lists follow: GET /accounts?status= shows the new status at once', async () => {
+  it('GET /accounts?status= shows the new status immediately', async () => {
     const account = await api.newAccount();
     await api.setStatus(account.account_id, 'Frozen', 'legal');
     const frozen = (await world.gateway(1).get(`/accounts?status=Frozen&client_id=${account.client_id}`)).list();
@@ -292,7 +292,7 @@ describe('Accounts: status transitions', () => {
     expect((await api.get(`/accounts?status=Active&client_id=${account.client_id}`)).list()).toEqual([]);
   });
 
-  it('once answered, nothing can be booked, on either side of a transfer; Active again, it can', async () => {
+  it('after the response nothing can be posted, on either side of a transfer, until the account is Active again', async () => {
     const [account, other] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount({ initial_deposit: 10 }),
@@ -312,7 +312,7 @@ describe('Accounts: status transitions', () => {
 });
 
 describe('Accounts: GET /accounts/:account_id/entries', () => {
-  it("the account's entries with balance_after, newest first", async () => {
+  it('lists the entries of the account with balance_after, newest first', async () => {
     const account = await api.newAccount({ initial_deposit: 10 });
     await api.transact(account.account_id, 'Deposit', 5.5);
     const withdrawal = await api.transact(account.account_id, 'Withdrawal', 2.25);
@@ -352,7 +352,7 @@ describe('Accounts: GET /accounts/:account_id/entries', () => {
 });
 
 describe('Accounts: GET /accounts/:account_id/balance', () => {
-  it('now, and at a moment: behind the last entry booked before it', async () => {
+  it('returns the current balance, or the balance after the last entry posted before a moment', async () => {
     const { account_id, account_number } = await api.newAccount({ initial_deposit: 10 });
     await api.transact(account_id, 'Deposit', 5.5);
     const [second, first] = await api.entries(account_id);
@@ -380,7 +380,7 @@ describe('Accounts: GET /accounts/:account_id/balance', () => {
 });
 
 describe('Accounts: account_number', () => {
-  it('is given with accounts:import, as the type has it; taken it is duplicate_account_number', async () => {
+  it('requires accounts:import and the format of the type; if taken, it is duplicate_account_number', async () => {
     const { client_id } = await api.client();
     const account_number = `CHK-${Date.now()}`;
     const opening = { client_id, account_type: 'Checking', currency: 'USD', account_number };
@@ -398,7 +398,7 @@ describe('Accounts: account_number', () => {
     expectError(await plain.post('/accounts', opening), 403, 'insufficient_scope', /accounts:import/);
   });
 
-  it('migrated, with the same scope, describes what initial_deposit books as an opening balance', async () => {
+  it('migrated requires the same scope and describes the initial_deposit as an opening balance', async () => {
     const { client_id } = await api.client();
     const opening = { client_id, currency: 'USD', initial_deposit: 5, migrated: true };
     for (const account_type of ['Savings', 'Loan']) {

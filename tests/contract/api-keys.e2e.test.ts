@@ -3,7 +3,7 @@ import { apiKeyChecksum } from '#libs/contracts/api-key.ts';
 import { expectError, newKey, type RestKey, unknownId } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: the life of an API key. What one gateway does must hold on the other. */
+/** The contract: API keys. Changes on one gateway must apply on the other. */
 const world = useBank({ gateways: 2, accounts: 2 });
 const { api } = world;
 
@@ -20,7 +20,7 @@ const sleep = (ms: number) =>
 const year = 365 * 24 * 3600 * 1000;
 
 describe('API keys: creation', () => {
-  it('201 with key_id and, this once, api_key; it works on every gateway within 2 s', async () => {
+  it('returns 201 with key_id and, only this once, api_key, which works on every gateway within 2 s', async () => {
     const answer = await api.post('/admin/api-keys', { name: 'partner', scopes: ['clients:read', 'accounts:read'] });
     expect(answer.status).toBe(201);
     const { api_key = '', ...key } = answer.data<RestKey>();
@@ -47,7 +47,7 @@ describe('API keys: creation', () => {
     });
   });
 
-  it('form: cbk_<live|test>_<id>_<secret><checksum>, 256 random bits', async () => {
+  it('the format is cbk_<live|test>_<id>_<secret><checksum>, with 256 random bits', async () => {
     for (const environment of ['live', 'test'] as const) {
       const keys = await Promise.all(
         Array.from({ length: 3 }, () => api.key({ scopes: ['clients:read'], environment })),
@@ -63,7 +63,7 @@ describe('API keys: creation', () => {
     }
   });
 
-  it('expiry is one year unless said otherwise, and never later than that of the key that makes it', async () => {
+  it('expires after one year by default, and never later than the key that created it', async () => {
     const staff = api.withToken(await world.bank.token());
     const key = await staff.key({ scopes: ['clients:read', 'keys:manage'] });
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(year);
@@ -93,7 +93,7 @@ describe('API keys: creation', () => {
     );
   });
 
-  it('an expired key is 401 everywhere, and shown as expired', async () => {
+  it('an expired key is 401 on every gateway and shown as expired', async () => {
     const key = await api.key({ scopes: ['clients:read'], expires_at: new Date(Date.now() + 1500).toISOString() });
     expect(await statusWith(key.api_key, 0)).toBe(200);
     await sleep(1600);
@@ -101,7 +101,7 @@ describe('API keys: creation', () => {
     expect(await shown(key.key_id)).toMatchObject({ status: 'expired' });
   });
 
-  it('no key grants scopes that its maker lacks', async () => {
+  it('a key cannot grant scopes that its creator lacks', async () => {
     const maker = api.withKey((await api.key({ scopes: ['keys:manage', 'clients:read'] })).api_key);
     expect((await maker.key({ scopes: ['clients:read'] })).scopes).toEqual(['clients:read']);
     expectError(
@@ -114,7 +114,7 @@ describe('API keys: creation', () => {
     expectError(await maker.post(`/admin/api-keys/${strong.key_id}/rotation`), 403, 'insufficient_scope');
   });
 
-  it('created_by names a JWT caller by issuer and subject', async () => {
+  it('created_by is the issuer and subject of a JWT caller', async () => {
     const key = await api.withToken(await world.bank.token()).key({ scopes: ['clients:read'] });
     expect(key.created_by).toMatch(/^jwt:http/);
   });
@@ -127,11 +127,11 @@ describe('API keys: creation', () => {
     { name: '', scopes: ['clients:read'] },
     { name: 'x', scopes: ['clients:read'], environment: 'prod' },
     { name: 'x', scopes: ['clients:read'], expires_at: 'soon' },
-  ])('refused: %j', async (body) => {
+  ])('refuses %j', async (body) => {
     expectError(await api.post('/admin/api-keys', body), 400, 'validation_failed');
   });
 
-  it('bound to an unknown client: 404', async () => {
+  it('a key bound to an unknown client is 404', async () => {
     expectError(
       await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') }),
       404,
@@ -141,7 +141,7 @@ describe('API keys: creation', () => {
 });
 
 describe('API keys: reading', () => {
-  it('the secret is shown once; neither list nor key holds it or its hash', async () => {
+  it('the secret is shown once; neither the list nor the database contains it', async () => {
     const key = await api.key({ scopes: ['clients:read'] });
     const texts = [(await api.get('/admin/api-keys')).text, (await api.get(`/admin/api-keys/${key.key_id}`)).text];
     for (const text of texts) {
@@ -156,14 +156,14 @@ describe('API keys: reading', () => {
     ).toEqual([{ n: 0 }]);
   });
 
-  it('last_used_at follows the use', async () => {
+  it('last_used_at is updated after use', async () => {
     const key = await api.key({ scopes: ['clients:read'] });
     await api.withKey(key.api_key).get('/');
     const used = await eventually(async () => (await shown(key.key_id)).last_used_at ?? undefined);
     expect(used >= key.created_at).toBe(true);
   });
 
-  it('an unknown key: 404 api_key_not_found', async () => {
+  it('an unknown key is 404 api_key_not_found', async () => {
     for (const id of [unknownId('key'), 'x']) {
       expectError(await api.get(`/admin/api-keys/${id}`), 404, 'api_key_not_found');
       for (const action of ['rotation', 'revocation'])
@@ -171,7 +171,7 @@ describe('API keys: reading', () => {
     }
   });
 
-  it('a key that is not exactly right is 401', async () => {
+  it('a key with any wrong character is 401', async () => {
     const { api_key } = await api.key({ scopes: ['clients:read'] });
     const swapped = (text: string, at: number) =>
       text.slice(0, at) + (text.charAt(at) === 'a' ? 'b' : 'a') + text.slice(at + 1);
@@ -189,7 +189,7 @@ describe('API keys: reading', () => {
 });
 
 describe('API keys: rotation', () => {
-  it('201 with the new key; within the overlap both work, then the old one is dead on both gateways', async () => {
+  it('returns 201 with the new key; during the overlap both keys work, then the old one fails on both gateways', async () => {
     const old = await api.key({
       scopes: ['clients:read', 'accounts:read'],
       environment: 'test',
@@ -223,7 +223,7 @@ describe('API keys: rotation', () => {
     expect((await api.withKey(fresh.api_key).get('/clients')).list()).toHaveLength(1);
   });
 
-  it('overlap 0 ends the old key at once, on every gateway within 2 s', async () => {
+  it('overlap_seconds 0 ends the old key on every gateway within 2 s', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
     const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 0 })).data<
       RestKey & { api_key: string }
@@ -232,7 +232,7 @@ describe('API keys: rotation', () => {
     await eventually(async () => (await isDead(old.api_key)) && works(fresh.api_key), 2000);
   });
 
-  it('a replay answers the same without api_key, and the key of the first answer works', async () => {
+  it('a replay returns the same body without api_key, and the key of the first response works', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
     const key = newKey();
     const path = `/admin/api-keys/${old.key_id}/rotation`;
@@ -242,7 +242,7 @@ describe('API keys: rotation', () => {
     await eventually(() => works(api_key ?? ''), 2000);
   });
 
-  it('a key that is no longer valid cannot be rotated; overlap_seconds is a whole number, not negative', async () => {
+  it('an invalid key cannot be rotated; overlap_seconds must be a whole number of at least 0', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
     for (const overlap_seconds of [-1, 1.5, '5'])
       expectError(
@@ -256,7 +256,7 @@ describe('API keys: rotation', () => {
 });
 
 describe('API keys: revocation', () => {
-  it('is effective on the gateway that answers at once, on the other within 2 s', async () => {
+  it('takes effect immediately on the gateway that responds, and within 2 s on the other', async () => {
     const key = await api.key({ scopes: ['clients:read'] });
     await eventually(() => works(key.api_key), 2000);
     const answer = await api.post(`/admin/api-keys/${key.key_id}/revocation`);
@@ -269,7 +269,7 @@ describe('API keys: revocation', () => {
     expect(await shown(key.key_id)).toMatchObject({ status: 'revoked' });
   });
 
-  it('takes the family, and with descendants what it made, on both gateways', async () => {
+  it('revokes the family, and with descendants also the keys that it created, on both gateways', async () => {
     const old = await api.key({ scopes: ['clients:read', 'keys:manage'] });
     const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`)).data<RestKey & { api_key: string }>();
     const made = await api.withKey(fresh.api_key).key({ scopes: ['clients:read'] });
@@ -286,21 +286,21 @@ describe('API keys: revocation', () => {
     expectError(await api.post(`/admin/api-keys/${key.key_id}/revocation`, { reason: 'x' }), 400, 'unknown_field');
   });
 
-  it('once more changes nothing', async () => {
+  it('repeating it changes nothing', async () => {
     const key = await api.key({ scopes: ['clients:read'] });
     const first = (await api.post(`/admin/api-keys/${key.key_id}/revocation`)).data<RestKey>();
     const second = await world.gateway(1).post(`/admin/api-keys/${key.key_id}/revocation`);
     expect([second.status, second.data<RestKey>().revoked_at]).toEqual([200, first.revoked_at]);
   });
 
-  it('holds after a gateway has started anew', async () => {
+  it('still applies after a gateway was restarted', async () => {
     const [dead, alive] = [await api.key({ scopes: ['clients:read'] }), await api.key({ scopes: ['clients:read'] })];
     await api.post(`/admin/api-keys/${dead.key_id}/revocation`);
     await world.bank.process('gateway-2').restart();
     expect([await statusWith(dead.api_key, 1), await statusWith(alive.api_key, 1)]).toEqual([401, 200]);
   });
 
-  it('one text for unknown, expired and revoked', async () => {
+  it('unknown, expired, and revoked keys get the same message', async () => {
     const key = await api.key({ scopes: ['clients:read'] });
     await api.post(`/admin/api-keys/${key.key_id}/revocation`);
     const unknown = key.api_key.replace(/_[0-9a-f]{32}_/, `_${'0'.repeat(32)}_`);

@@ -14,14 +14,14 @@ import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The audit: who did what, from the transaction that did it to the list and the topic. */
+/** The contract: audit records, from the transaction of the change to the list and the topic. */
 const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
 const { api } = world;
 
 const idOf = (answer: Answer) => answer.header('x-request-id') ?? '';
 const records = (query: string) => api.all<AuditRecord>(`/admin/audit?${query}`);
 
-/** The records of a request, once there are any. */
+/** Waits for the records of a request and returns them. */
 function recordsOf(answer: Answer): Promise<AuditRecord[]> {
   return eventually(async () => {
     const found = await records(`request_id=${idOf(answer)}`);
@@ -37,8 +37,8 @@ async function recordOf(answer: Answer): Promise<AuditRecord> {
 
 const me = async () => (await api.all<RestKey>('/admin/api-keys')).find(({ name }) => name === 'bootstrap')?.key_id;
 
-describe('Audit: what accounts decides, by whatever credential', () => {
-  it('clients and accounts: the endpoint, its resource, who, and short facts without personal data', async () => {
+describe('Audit: changes made by accounts, with every kind of credential', () => {
+  it('clients and accounts: records have the endpoint, the resource, the actor, and short facts without personal data', async () => {
     const created = await api.post('/clients', { ...retail(), first_name: 'Marker-Name', email: 'marker@example.org' });
     const client_id = String(created.data()['client_id']);
     expect(await recordOf(created)).toMatchObject({
@@ -77,7 +77,7 @@ describe('Audit: what accounts decides, by whatever credential', () => {
     expect(n).toBe(0);
   });
 
-  it('a freeze by token: actor, from and to, reason, request id; not the note', async () => {
+  it('freezing with a token records actor, from and to, reason, and request id, but not the note', async () => {
     const { account_id } = await api.newAccount();
     const clerk = api.withToken(staffToken(world.bank, 'clerk-1'));
     const frozen = await clerk.post(`/accounts/${account_id}/status-transitions`, {
@@ -95,7 +95,7 @@ describe('Audit: what accounts decides, by whatever credential', () => {
     });
   });
 
-  it('keys: created, rotated, revoked, and the first one; no secret and no hash in any record', async () => {
+  it('API keys: creation, rotation, revocation, and the first key are recorded; no record has a secret or a hash', async () => {
     const created = await api.post('/admin/api-keys', { name: 'audited', scopes: ['accounts:read'] });
     const key = created.data<RestKey>();
     expect(await recordOf(created)).toMatchObject({
@@ -125,7 +125,7 @@ describe('Audit: what accounts decides, by whatever credential', () => {
       expect(rows).not.toContain(secret_hash);
   });
 
-  it('a refusal that is kept is recorded with its code, once, however often it is repeated; what is not kept is not', async () => {
+  it('a stored refusal is recorded once with its code, even if repeated; others are not recorded', async () => {
     const phone = newPhone();
     await api.client({ ussd_phone_number: phone, ussd_status: 'active' });
     const key = newKey();
@@ -157,7 +157,7 @@ describe('Audit: what accounts decides, by whatever credential', () => {
 });
 
 describe('Audit: postings', () => {
-  it('of staff in person: deposit, withdrawal, transfer, refused ones too; each once', async () => {
+  it('a person’s deposits, withdrawals, and transfers are recorded once, including refused ones', async () => {
     const clerk = api.withToken(staffToken(world.bank, 'clerk-2'));
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const deposit = await clerk.post(
@@ -203,7 +203,7 @@ describe('Audit: postings', () => {
     expect(await records(`actor=${encodeURIComponent(actor)}`)).toHaveLength(3);
   });
 
-  it('of machines: only reversals', async () => {
+  it('of machines only reversals are recorded', async () => {
     const machine = api.withToken(await world.bank.token());
     const { account_id } = await api.newAccount();
     const posted = [api, machine].map((caller) =>
@@ -234,7 +234,7 @@ describe('Audit: refused calls', () => {
       () => ({}),
     );
 
-  it('under /admin: who is not known, may not, asks for what is not there; with address, without what they typed', async () => {
+  it('under /admin, 401, 403, and 404 are recorded with the address but without what the caller entered', async () => {
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     const key_id = unknownId('key');
     const cases: [() => Promise<Answer>, Partial<AuditRecord>][] = [
@@ -295,7 +295,7 @@ describe('Audit: refused calls', () => {
     ).toEqual([]);
   });
 
-  it('a SIEM is told on the topic security, by the classes of OCSF', async () => {
+  it('security events are published for a SIEM to the topic security, with OCSF classes', async () => {
     const refused = await nobody().get('/transfers');
     const told = await eventually(async () =>
       (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === idOf(refused)),
@@ -316,7 +316,7 @@ describe('Audit: refused calls', () => {
     });
   });
 
-  it('elsewhere: missing permission, and nothing that a caller with permission is refused', async () => {
+  it('elsewhere, missing permissions are recorded, and other refusals are not', async () => {
     const { account_id } = await api.newAccount();
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     const freeze = await reader.post(`/accounts/${account_id}/status-transitions`, {
@@ -338,7 +338,7 @@ describe('Audit: refused calls', () => {
 });
 
 describe('Audit: reading', () => {
-  it('filters, pages, times; every action is an endpoint or a refused unknown route', async () => {
+  it('filters, pages, and times work; every action is an endpoint or a refused unknown route', async () => {
     const all = await records('limit=7');
     expect(all.length).toBeGreaterThan(15);
     expect(all.map(({ created_at }) => created_at)).toEqual(
@@ -363,7 +363,7 @@ describe('Audit: reading', () => {
     expectError(await api.get('/admin/audit?cursor=x'), 400, 'invalid_cursor');
   });
 
-  it('needs audit:read, and no binding to one client', async () => {
+  it('requires audit:read and a credential that is not bound to a client', async () => {
     const { client_id } = await api.client();
     expectError(
       await api.post('/admin/api-keys', { name: 'x', scopes: ['audit:read'], client_id }),
@@ -375,7 +375,7 @@ describe('Audit: reading', () => {
     expect((await auditor.get('/admin/audit')).status).toBe(200);
   });
 
-  it('no record can be changed or deleted in SQL, by the owner neither', async () => {
+  it('no record can be changed or deleted with SQL, even by the owner', async () => {
     for (const statement of [
       "update accounts.audit set outcome = 'success'",
       'delete from accounts.audit',
@@ -385,7 +385,7 @@ describe('Audit: reading', () => {
     }
   });
 
-  it('the audit topic holds the same records, keyed by actor', async () => {
+  it('the topic audit has the same records, keyed by actor', async () => {
     const rows = await records('order=asc');
     const messages = await eventually(async () => {
       const read = await readTopic(world.bank, 'audit');
@@ -420,13 +420,13 @@ describe('Audit: verify-books', () => {
       ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
     );
   };
-  /** What only the owner of the database can do. */
+  /** Statements that only the owner of the database can run. */
   const asOwner = (statement: string) =>
     world.pool.query(
       `begin; alter table accounts.audit disable trigger all; ${statement}; alter table accounts.audit enable always trigger audit_append_only; alter table accounts.audit enable always trigger audit_erased_only; alter table accounts.audit enable always trigger audit_linked; commit`,
     );
 
-  it('names the record that the owner has edited past the triggers, and is content once it is as it was', async () => {
+  it('names a record that the owner changed by disabling the triggers, and succeeds after it is restored', async () => {
     const { audit_id = '', actor } = (await records('action=create_client'))[0] ?? {};
     expect(await run()).toMatchObject({ code: 0, stdout: expect.stringContaining('the books balance') });
     await asOwner(`update accounts.audit set actor = 'jwt:issuer|somebody else' where audit_id = '${audit_id}'`);
@@ -440,7 +440,7 @@ describe('Audit: verify-books', () => {
     expect((await run()).code).toBe(0);
   });
 
-  it('finds that the chains contradict a head that was published', async () => {
+  it('finds that the chains contradict a published head', async () => {
     const [head] = await world.sql<{ chain: number; sequence: bigint; audit_id: string }>(
       'select chain, sequence, audit_id from accounts.audit_chain order by chain, sequence limit 1',
     );

@@ -13,7 +13,7 @@ import {
 import { caughtUp, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** The contract: Batches. Repeats go to the other gateway. */
+/** The contract: batches. Repeats go to the other gateway. */
 const world = useBank({ gateways: 2, ledgers: 2 });
 const { api } = world;
 
@@ -44,7 +44,7 @@ function done(answer: Answer): Batch {
 }
 
 describe('independent: each item is decided as if it was sent alone', () => {
-  it('results in the order of the items, each with its transaction or transfer, what failed with its error', async () => {
+  it('results are in the order of the items, each with its transaction or transfer, or its error', async () => {
     const [a, b, frozen] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount(),
@@ -96,7 +96,7 @@ describe('independent: each item is decided as if it was sent alone', () => {
     expect(batch.results[3]?.error?.message).toMatch(/^Inactive Account: /);
   });
 
-  it('everything that an item makes stands by its own id, and is found by the key of the batch', async () => {
+  it('everything that an item creates can be read by its id and found by the key of the batch', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const batch = done(await post('independent', [deposit(a, 1), transfer(a, b, 2), transfer(a, b, 100)], key));
@@ -118,7 +118,7 @@ describe('independent: each item is decided as if it was sent alone', () => {
     expect(await api.transact(a.account_id, 'Deposit', 1)).not.toHaveProperty('batch_id');
   });
 
-  it('items have names of their caller’s own, as single requests do', async () => {
+  it('items can have external_id and metadata, as single requests can', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const external_id = newKey();
     const [one, two] = done(
@@ -138,7 +138,7 @@ describe('independent: each item is decided as if it was sent alone', () => {
     ).toEqual([one?.transaction?.transaction_id]);
   });
 
-  it('its events are those of single requests, with the batch', async () => {
+  it('events are those of single requests, with the batch_id', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const batch = done(await post('independent', [transfer(a, b, 3)]));
     const id = batch.results[0]?.transfer?.transfer_id ?? '';
@@ -162,7 +162,7 @@ describe('independent: each item is decided as if it was sent alone', () => {
     expect(events[0]).toMatchObject({ sequence: 2, balance_after: expect.any(String), entries: [{}, {}] });
   });
 
-  it('1,000 items of one account are one batch, 1,001 are refused', async () => {
+  it('1,000 items of one account are accepted, 1,001 are refused', async () => {
     const payer = await api.newAccount({ initial_deposit: 1000 });
     const paid = (await accounts(5, 0)) as RestAccount[];
     const items = Array.from({ length: 1000 }, (_, i) => transfer(payer, paid[i % 5] as RestAccount, 1));
@@ -173,8 +173,8 @@ describe('independent: each item is decided as if it was sent alone', () => {
   });
 });
 
-describe('atomic: all or nothing, decided in the order of items', () => {
-  it('each item sees the ones before, over accounts of all partitions', async () => {
+describe('atomic: all or nothing, decided in the order of the items', () => {
+  it('each item sees the ones before it, with accounts in all partitions', async () => {
     const chain = (await accounts(20, 0)) as RestAccount[];
     const [first, last] = [chain[0] as RestAccount, chain.at(-1) as RestAccount];
     const items = [
@@ -195,7 +195,7 @@ describe('atomic: all or nothing, decided in the order of items', () => {
     );
   });
 
-  it('one refusal books nothing, names every refused item, and is kept under the key', async () => {
+  it('one refusal posts nothing, names every refused item, and is stored under the key', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const items = [
@@ -218,7 +218,7 @@ describe('atomic: all or nothing, decided in the order of items', () => {
     ]);
     expect([await balanceOf(a), await balanceOf(b)]).toEqual([10, 10]);
     expect(await api.all(`/transactions?idempotency_key=${key}`)).toEqual([]);
-    // It stays refused, whatever has changed.
+    // It stays refused even though the reason is gone.
     await api.transact(a.account_id, 'Deposit', 100);
     const again = await world.gateway(1).once(key, '/batches', { mode: 'atomic', items });
     expect([again.status, again.text.replace(/"request_id":"[^"]*"/, ''), again.header('idempotent-replayed')]).toEqual(
@@ -229,7 +229,7 @@ describe('atomic: all or nothing, decided in the order of items', () => {
     expect([read.status, read.error.code, read.error.errors]).toEqual([400, 'batch_refused', refused.error.errors]);
   });
 
-  it('takes 500 items, not 501', async () => {
+  it('500 items are accepted, 501 are not', async () => {
     const [a, b] = (await accounts(2, 500)) as [RestAccount, RestAccount];
     const items = Array.from({ length: 500 }, () => transfer(a, b, 1));
     expect(done(await post('atomic', items)).counts.completed).toBe(500);
@@ -238,8 +238,8 @@ describe('atomic: all or nothing, decided in the order of items', () => {
   });
 });
 
-describe.each(['independent', 'atomic'])('%s: once', (mode) => {
-  it('a repeat gets the same body, books nothing, and says so', async () => {
+describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
+  it('a repeat gets the same body, posts nothing, and is marked as a replay', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const [key, items] = [newKey(), [deposit(a, 5), transfer(a, b, 1), transfer(b, a, 1)]];
     const first = await post(mode, items, key);
@@ -254,7 +254,7 @@ describe.each(['independent', 'atomic'])('%s: once', (mode) => {
     expect(done(await api.get(`/batches/${batch_id}`))).toEqual(done(first));
   });
 
-  it('concurrent repeats over two gateways are answered with the one outcome', async () => {
+  it('concurrent repeats to two gateways get the same outcome', async () => {
     const some = (await accounts(6, 10)) as RestAccount[];
     const key = newKey();
     const items = some.map((from, i) => transfer(from, some[(i + 1) % 6] as RestAccount, i + 1));
@@ -272,7 +272,7 @@ describe.each(['independent', 'atomic'])('%s: once', (mode) => {
     expect(await Promise.all(some.map(balanceOf))).toEqual([15, 9, 9, 9, 9, 9]);
   });
 
-  it('another body under the key is refused, whichever items it has, and books nothing', async () => {
+  it('a different body with the same key is refused, whatever its items, and posts nothing', async () => {
     const some = (await accounts(6, 10)) as RestAccount[];
     const key = newKey();
     done(await post(mode, [deposit(some[0] as RestAccount, 1)], key));
@@ -286,7 +286,7 @@ describe.each(['independent', 'atomic'])('%s: once', (mode) => {
     expect(await Promise.all(some.map(balanceOf))).toEqual([11, 10, 10, 10, 10, 10]);
   });
 
-  it('two bodies at once under one key: one of them alone is booked, as a whole', async () => {
+  it('of two bodies sent concurrently with one key, exactly one is posted, completely', async () => {
     const some = (await accounts(12, 10)) as RestAccount[];
     const bodies = [some.slice(0, 6), some.slice(6)].map((group) => group.map((account) => deposit(account, 1)));
     const key = newKey();
@@ -299,12 +299,12 @@ describe.each(['independent', 'atomic'])('%s: once', (mode) => {
   });
 });
 
-describe('what is refused before anything is sent', () => {
-  it('without an Idempotency-Key: before validation', async () => {
+describe('refused before anything is published', () => {
+  it('a missing Idempotency-Key, before validation', async () => {
     expectError(await api.post('/batches', { mode: 'nonsense' }), 400, 'missing_idempotency_key');
   });
 
-  it('an item that does not validate, by name', async () => {
+  it('an invalid item, by its name', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const refused = await post(
@@ -348,7 +348,7 @@ describe('what is refused before anything is sent', () => {
     ]);
   });
 
-  it('a body of more than 1 MiB; one just below is taken', async () => {
+  it('a body of more than 1 MiB; one just below it is accepted', async () => {
     const a = await api.newAccount();
     const body = JSON.stringify({ mode: 'independent', items: [deposit(a, 1)] });
     const sent = (bytes: number) =>
@@ -361,7 +361,7 @@ describe('what is refused before anything is sent', () => {
     expectError(await api.send('POST', '/transactions', { raw: body + ' '.repeat(65 * 1024) }), 413, 'body_too_large');
   });
 
-  it('1,000 items with the longest texts fit into the topics', async () => {
+  it('but not 1,000 items with the longest texts, which fit into the topics', async () => {
     const a = await api.newAccount();
     const items = Array.from({ length: 1000 }, () =>
       deposit(a, 1, { description: 'ж'.repeat(255), reference: 'r'.repeat(100) }),
@@ -369,7 +369,7 @@ describe('what is refused before anything is sent', () => {
     expect(done(await post('independent', items)).counts.completed).toBe(1000);
   });
 
-  it('scopes are those that the items need', async () => {
+  it('a batch whose items need scopes that the caller lacks', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const teller = api.withKey((await api.key({ scopes: ['transactions:write'] })).api_key);
     const payer = api.withKey((await api.key({ scopes: ['transfers:write'] })).api_key);
@@ -387,14 +387,14 @@ describe('what is refused before anything is sent', () => {
 });
 
 describe('GET /batches/:batch_id', () => {
-  it('an unknown and a malformed one are 404', async () => {
+  it('an unknown and a malformed id are 404', async () => {
     expectError(await api.get(`/batches/${unknownId('bat')}`), 404, 'batch_not_found');
     expectError(await api.get('/batches/nope'), 404, 'batch_not_found');
   });
 });
 
 describe('a bound credential', () => {
-  it('pays from its own accounts only, is told one thing of others, and sees its own batches', async () => {
+  it('pays only from its own accounts, gets one error for the accounts of others, and sees only its own batches', async () => {
     const [own, other] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount({ initial_deposit: 10 }),
@@ -429,7 +429,7 @@ describe('a bound credential', () => {
 });
 
 describe('a ledger that does not answer', () => {
-  it('what has no reply in time is Pending, and GET gives it later', async () => {
+  it('the batch is Pending after the reply timeout, and GET returns the outcome later', async () => {
     const some = (await accounts(8, 10)) as RestAccount[];
     const items = some.map((account, i) => transfer(account, some[(i + 1) % 8] as RestAccount, 1));
     const key = newKey();

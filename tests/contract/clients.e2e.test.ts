@@ -22,11 +22,11 @@ describe('Clients: fields', () => {
     expectError(await api.post('/clients', { ...corporate(), [field]: undefined }), 400, 'validation_failed');
   });
 
-  it('optional for Retail: address, ussd_phone_number, ussd_status; the default is inactive', async () => {
+  it('address, ussd_phone_number, and ussd_status are optional for Retail; the default is inactive', async () => {
     expect(await api.client()).toMatchObject({ ussd_status: 'inactive', address: null, ussd_phone_number: null });
   });
 
-  it('active needs a phone', async () => {
+  it('active requires a phone number', async () => {
     const error = expectError(
       await api.post('/clients', { ...retail(), ussd_status: 'active' }),
       400,
@@ -35,7 +35,7 @@ describe('Clients: fields', () => {
     expect(error.errors?.map(({ field }) => field)).toEqual(['ussd_phone_number']);
   });
 
-  it('fields of the other client type, and unknown ones, are refused by name', async () => {
+  it('fields of the other client type and unknown fields are refused by name', async () => {
     const foreign = expectError(
       await api.post('/clients', { ...corporate(), ussd_phone_number: newPhone(), first_name: 'A' }),
       400,
@@ -48,7 +48,7 @@ describe('Clients: fields', () => {
       expectError(await api.post('/clients', { ...retail(), [assigned]: 'x' }), 400, 'unknown_field');
   });
 
-  it('Corporate answers leave the USSD fields out', async () => {
+  it('Corporate responses omit the USSD fields', async () => {
     const { client_id } = (await api.post('/clients', corporate())).data<RestClient>();
     const fields = Object.keys((await api.get(`/clients/${client_id}`)).data());
     expect(fields.filter((field) => field.startsWith('ussd'))).toEqual([]);
@@ -76,7 +76,7 @@ describe('Clients: limits', () => {
       null,
     ],
   ];
-  it.each(accepted)('accepted: %s', async (_, fields, field, value) => {
+  it.each(accepted)('accepts %s', async (_, fields, field, value) => {
     expect(await api.client(fields)).toMatchObject({ [field]: value });
   });
 
@@ -99,12 +99,12 @@ describe('Clients: limits', () => {
     ['an e-mail address without a domain', { email: 'ada@' }],
     ['a number as a name', { first_name: 12 }],
     ['a list as a name', { first_name: ['Ada'] }],
-  ])('refused: %s', async (_, fields) => {
+  ])('refuses %s', async (_, fields) => {
     const error = expectError(await api.post('/clients', { ...retail(), ...fields }), 400, 'validation_failed');
     expect(error.errors?.map(({ field }) => field)).toEqual(Object.keys(fields));
   });
 
-  it('company 1-200, registration 1-64', async () => {
+  it('company_name has 1 to 200 characters, registration_number 1 to 64', async () => {
     expect(
       (
         await api.post('/clients', {
@@ -131,7 +131,7 @@ describe('Clients: limits', () => {
     ['254700000002', '+254700000002'],
     ['+1234567', '+1234567'],
     ['+123456789012345', '+123456789012345'],
-  ])('a phone is normalised to E.164: %s', async (given, normalised) => {
+  ])('a phone number is normalized to E.164: %s', async (given, normalised) => {
     expect(await api.client({ contact_number: given })).toMatchObject({ contact_number: normalised });
   });
 
@@ -145,13 +145,13 @@ describe('Clients: limits', () => {
     '(0)700 000 002',
     '0700 000 002',
     '+0700000002',
-  ])('refused as a phone: %s', async (given) => {
+  ])('refuses %s as a phone number', async (given) => {
     expectError(await api.post('/clients', { ...retail(), contact_number: given }), 400, 'validation_failed');
   });
 });
 
-describe('Clients: USSD phone', () => {
-  it('one active phone belongs to one client: duplicate_ussd_phone', async () => {
+describe('Clients: USSD phone number', () => {
+  it('an active number belongs to one client: duplicate_ussd_phone', async () => {
     const phone = newPhone();
     await api.client(withUssd(phone));
     expectError(await api.post('/clients', withUssd(phone)), 400, 'duplicate_ussd_phone');
@@ -159,13 +159,13 @@ describe('Clients: USSD phone', () => {
     expect(await api.client(withUssd(phone, 'inactive'))).toMatchObject({ ussd_phone_number: phone });
   });
 
-  it('of many at once, one gets the phone', async () => {
+  it('of several concurrent requests for a number, one succeeds', async () => {
     const phone = newPhone();
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/clients', withUssd(phone))));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(400)]);
   });
 
-  it('the search answers the active client, else the newest inactive one', async () => {
+  it('the search returns the active client, or else the newest inactive one', async () => {
     const phone = newPhone();
     await api.client(withUssd(phone, 'inactive'));
     const newest = await api.client(withUssd(phone, 'inactive'));
@@ -175,7 +175,7 @@ describe('Clients: USSD phone', () => {
     expect((await search(phone)).data()).toEqual(active);
   });
 
-  it('?ussd_phone=+254… sent unencoded arrives with a leading blank: it is read as +', async () => {
+  it('a leading blank in ?ussd_phone= (an unencoded +) is read as +', async () => {
     const phone = newPhone();
     const client = await api.client(withUssd(phone));
     for (const written of [phone, `%20${phone.slice(1)}`, phone.slice(1), `00${phone.slice(1)}`]) {
@@ -184,7 +184,7 @@ describe('Clients: USSD phone', () => {
     }
   });
 
-  it('/clients/ussd/search: parameter missing 400, malformed 400, nobody 404', async () => {
+  it('/clients/ussd/search: a missing or malformed parameter is 400, an unknown number 404', async () => {
     expectError(await api.get('/clients/ussd/search'), 400, 'validation_failed');
     expectError(await api.get('/clients/ussd/search?ussd_phone='), 400, 'validation_failed');
     expectError(await api.get('/clients/ussd/search?ussd_phone=abc'), 400, 'validation_failed');
@@ -204,7 +204,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
     expect((await api.get(`/clients/${client.client_id}`)).data()).toEqual(changed);
   });
 
-  it('sets the USSD phone and ussd_status, both ways', async () => {
+  it('sets the USSD phone number and ussd_status in both directions', async () => {
     const { client_id } = await api.client();
     const phone = newPhone();
     const patch = (changes: object) => api.patch(`/clients/${client_id}`, changes);
@@ -218,7 +218,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
     expectError(await patch({ ussd_phone_number: null }), 400, 'validation_failed');
   });
 
-  it('an active phone of another client is duplicate_ussd_phone', async () => {
+  it('a number that is active for another client is duplicate_ussd_phone', async () => {
     const phone = newPhone();
     await api.client(withUssd(phone));
     const second = await api.client(withUssd(phone, 'inactive'));
@@ -230,7 +230,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
     expect((await api.get(`/clients/${second.client_id}`)).data()).toEqual(second);
   });
 
-  it('changes names, with If-Match only the version that has the ETag, and tells both names to auditors', async () => {
+  it('changes names, with If-Match only if the ETag matches, and audits the old and the new name', async () => {
     const { client_id } = await api.client();
     const path = `/clients/${client_id}`;
     const seen = await api.get(path);
@@ -258,7 +258,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
     expect((await bound.patch(path, { address: 'London' })).status).toBe(200);
   });
 
-  it('is found by e-mail address, registration number and the beginnings of words of its names', async () => {
+  it('the client is found by email address, registration number, and beginnings of words of its names', async () => {
     const word = `Zz${newPhone().slice(1)}`;
     const { client_id } = await api.client({ first_name: 'Zoë', last_name: word, email: `${word}@example.com` });
     const company = (
@@ -274,7 +274,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
       expectError(await api.get(`/clients?${query}`), 400, 'validation_failed');
   });
 
-  it('client_type and unknown fields cannot be changed; USSD not on Corporate', async () => {
+  it('client_type and unknown fields cannot be changed, nor USSD fields of Corporate', async () => {
     const { client_id } = await api.client();
     for (const field of ['client_type', 'company_name', 'client_id', 'nonsense'])
       expectError(await api.patch(`/clients/${client_id}`, { [field]: 'Retail' }), 400, 'unknown_field');

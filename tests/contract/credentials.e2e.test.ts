@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { expectError } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: authentication. An issuer of our own signs tokens as no real one would; and the rate limits. */
+/** The contract: authentication, with tokens that no real issuer would sign, and rate limits. */
 interface SigningKey {
   kid: string;
   alg: 'RS256' | 'PS256' | 'ES256' | 'EdDSA';
@@ -96,7 +96,7 @@ describe('Authorization: Bearer JWT', () => {
     expect((await withToken(signed(key, claims())).get('/clients')).status).toBe(200);
   });
 
-  it('iss, aud, exp, nbf are checked with 30 s skew: within it a token is accepted', async () => {
+  it('iss, aud, exp, and nbf are checked, with a clock skew of 30 s', async () => {
     for (const changes of [
       { exp: seconds() - 15 },
       { nbf: seconds() + 15 },
@@ -156,13 +156,13 @@ describe('Authorization: Bearer JWT', () => {
     ['two parts', () => signed(rsa, claims()).split('.').slice(0, 2).join('.')],
     ['a payload that is a list', () => signed(rsa, [] as object)],
   ];
-  it.each(refused)('refused: %s', async (_, token) => {
+  it.each(refused)('refuses %s', async (_, token) => {
     const answer = await withToken(token()).get('/clients');
     expectError(answer, 401, 'invalid_credentials');
     expect(answer.header('www-authenticate')).toMatch(/^Bearer/);
   });
 
-  it('scopes come from `scope`, space-separated; without it there are none', async () => {
+  it('scopes are the space-separated words of `scope`; without it there are none', async () => {
     const caller = withToken(
       signed(rsa, claims({ scope: undefined, scopes: ['clients:read'], roles: ['clients:read'] })),
     );
@@ -175,7 +175,7 @@ describe('Authorization: Bearer JWT', () => {
     );
   });
 
-  it('claim bank_client_id binds; client_id is the OAuth client and ignored', async () => {
+  it('the claim bank_client_id binds the token; client_id is the OAuth client and does not', async () => {
     const [own, other] = [await api.client(), await api.client()];
     const bound = withToken(signed(rsa, claims({ bank_client_id: own.client_id, client_id: other.client_id })));
     expect((await bound.get('/clients')).list()).toEqual([own]);
@@ -184,7 +184,7 @@ describe('Authorization: Bearer JWT', () => {
     expect((await free.get(`/clients/${other.client_id}`)).status).toBe(200);
   });
 
-  it('a malformed bank_client_id does not unbind', async () => {
+  it('a malformed bank_client_id does not remove the binding', async () => {
     for (const bank_client_id of ['', 'x', 5, null, ['a'], {}]) {
       const answer = await withToken(signed(rsa, claims({ bank_client_id }))).get('/clients');
       if (answer.status === 200) expect(answer.list(), JSON.stringify(bank_client_id)).toEqual([]);
@@ -192,19 +192,19 @@ describe('Authorization: Bearer JWT', () => {
     }
   });
 
-  it('a key that the issuer has published since is fetched, once', async () => {
+  it('a newly published key is fetched, once', async () => {
     const fresh = newKeyPair('ES256');
     published.push(fresh);
     const before = fetches;
-    // Unknown kids, as those of the tests above, do not make a gateway ask its issuer more often
-    // than every few seconds.
+    // Tokens with an unknown kid, as in the tests above, make a gateway fetch the keys at most
+    // every few seconds.
     await eventually(async () => (await withToken(signed(fresh, claims())).get('/clients')).status === 200);
     expect(fetches - before).toBe(1);
     await Promise.all(Array.from({ length: 20 }, () => withToken(signed(rsa, claims({ jti: randomUUID() }))).get('/')));
     expect(fetches - before).toBe(1);
   });
 
-  it('known keys are kept while the issuer is away', async () => {
+  it('known keys remain valid while the issuer is unavailable', async () => {
     isAway = true;
     expect((await withToken(signed(rsa, claims({ jti: randomUUID() }))).get('/clients')).status).toBe(200);
     isAway = false;
@@ -212,13 +212,13 @@ describe('Authorization: Bearer JWT', () => {
 });
 
 describe('Rate limits', () => {
-  it('per caller, with the RateLimit headers; 429 rate_limited with Retry-After; others are not affected', async () => {
+  it('apply per caller, with RateLimit headers; 429 rate_limited has Retry-After; other callers are not affected', async () => {
     const caller = withToken(signed(rsa, claims({ sub: 'busy' })));
     const first = await caller.get('/');
     expect(first.header('ratelimit-limit')).toBe(String(limit));
     expect(Number(first.header('ratelimit-remaining'))).toBeLessThan(limit);
     expect(Number(first.header('ratelimit-reset'))).toBeLessThanOrEqual(60);
-    // Whatever minute begins meanwhile: twice the limit is beyond it in one of them.
+    // A new minute may begin meanwhile, so twice the limit exceeds it in one of the two minutes.
     const answers = await Promise.all(Array.from({ length: 2 * limit + 1 }, () => caller.get('/')));
     const refused = answers.find(({ status }) => status === 429);
     expectError(refused as NonNullable<typeof refused>, 429, 'rate_limited');
@@ -227,7 +227,7 @@ describe('Rate limits', () => {
     expect((await withToken(signed(rsa, claims({ sub: 'calm' }))).get('/')).status).toBe(200);
   });
 
-  it('failed authentications are limited per address; whoever is right still comes in', async () => {
+  it('failed authentications are limited per address; correct credentials are still accepted', async () => {
     const answers = await Promise.all(Array.from({ length: 601 }, () => api.withKey('wrong').get('/')));
     const statuses = new Set(answers.map(({ status }) => status));
     expect(statuses).toEqual(new Set([401, 429]));

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type RestAccount, type RestEntry, type RestTransaction, retail } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** The contract: double entry, and the read side for staff and auditors. */
+/** The contract: double entry, and reading for staff and auditors. */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
 
@@ -14,7 +14,7 @@ interface Row {
   sequence: bigint;
 }
 
-/** Entries of the operation that booked a transaction: account numbers cut to their prefix. */
+/** The entries of the operation of a transaction, with account numbers cut to their prefix. */
 function entriesOf(transactionId: string): Promise<Row[]> {
   return world.sql<Row>(
     `select substr(a.account_number, 1, 3) as account, e.direction, e.side, e.amount_minor, e.sequence from v_entries e join v_accounts a using (account_id)
@@ -76,7 +76,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
     expect(flow(await entriesOf(leg?.transaction_id ?? ''))).toEqual(['CHK debit/DR', 'LOA debit/CR']);
   });
 
-  it('every operation has ΣDR = ΣCR per currency, and Teller is 0 after it', async () => {
+  it('every operation has ΣDR = ΣCR per currency, and leaves Teller at 0', async () => {
     expect(
       await world.sql(
         "select operation_id from v_entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0",
@@ -87,7 +87,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
     ).toEqual([]);
   });
 
-  it('GET /accounts/:account_id/entries shows the same entries as the views, gap-free', async () => {
+  it('GET /accounts/:account_id/entries shows the same entries as the views, without gaps', async () => {
     const entries = (await api.entries(account.account_id)).reverse();
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1));
     const rows = await world.sql<{
@@ -117,7 +117,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
 });
 
 describe('Double entry: Vault and Teller', () => {
-  it('one Teller and one Vault per currency, made at first use; REST shows the sum of the slots', async () => {
+  it('each currency has one Teller and one Vault, created at first use; REST shows the sums of their slots', async () => {
     expect((await api.get('/admin/system-accounts')).text).not.toContain('VLT-NOK');
     const accounts = await Promise.all(
       Array.from({ length: 12 }, () => api.newAccount({ currency: 'NOK', initial_deposit: 1.5 })),
@@ -151,7 +151,7 @@ describe('Double entry: Vault and Teller', () => {
     }
   });
 
-  it('a loan is not refused for lack of cash: the Vault goes below zero, customers never', async () => {
+  it('a loan is not refused for lack of cash: the Vault can be negative, customers cannot', async () => {
     await api.newAccount({ currency: 'DKK', account_type: 'Loan', initial_deposit: 1000 });
     const system = (await api.get('/admin/system-accounts')).list<{
       kind: string;
@@ -162,8 +162,8 @@ describe('Double entry: Vault and Teller', () => {
   });
 });
 
-describe('Read side for staff and auditors', () => {
-  it('GET /admin/trial-balance: totals agree, assets equal liabilities, per currency', async () => {
+describe('Reading for staff and auditors', () => {
+  it('GET /admin/trial-balance: totals match and assets equal liabilities, per currency', async () => {
     await api.newAccount({ currency: 'EUR', initial_deposit: 10.25 });
     const rows = (await api.get('/admin/trial-balance')).list<Record<string, number>>();
     expect(rows.map(({ currency }) => currency)).toEqual(expect.arrayContaining(['USD', 'EUR', 'NOK']));
@@ -188,7 +188,7 @@ describe('Read side for staff and auditors', () => {
     });
   });
 
-  it('the views of the contract have its columns', async () => {
+  it('the views have the columns of the contract', async () => {
     const columns = async (view: string) =>
       (
         await world.sql<{ name: string }>(
@@ -225,7 +225,7 @@ describe('Read side for staff and auditors', () => {
     expect((await columns('v_transactions')).length).toBeGreaterThan(0);
   });
 
-  it('v_accounts and v_transactions show what REST shows', async () => {
+  it('v_accounts and v_transactions match REST', async () => {
     const account = await api.newAccount({ initial_deposit: 12.5, status: 'Inactive' });
     expect(
       await world.sql(
@@ -259,7 +259,7 @@ describe('Read side for staff and auditors', () => {
   });
 });
 
-describe('Double entry: kept by the database itself', () => {
+describe('Double entry: enforced by the database', () => {
   const uuid = (id: string) => id.slice(-32);
   let account: RestAccount;
   beforeAll(async () => {
@@ -273,7 +273,7 @@ describe('Double entry: kept by the database itself', () => {
     'truncate ledger.entries cascade',
     'delete from ledger.transactions',
     "update ledger.transactions set status = 'Failed'",
-  ])('append-only, for the owner too: %s', async (statement) => {
+  ])('entries are append-only, even for the owner: %s', async (statement) => {
     await expect(world.sql(statement)).rejects.toThrow(/append-only/);
   });
 
@@ -282,17 +282,17 @@ describe('Double entry: kept by the database itself', () => {
   const insert = (values: string) =>
     `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at) values ${values}`;
 
-  it('an insert in which an operation does not balance is refused', async () => {
+  it('inserting an operation that does not balance is refused', async () => {
     await expect(world.sql(insert(entry('credit', 'CR', 'a'.repeat(32))))).rejects.toThrow(/balance/);
   });
 
-  it('a CHECK refuses a negative customer balance', async () => {
+  it('a CHECK constraint refuses a negative customer balance', async () => {
     await expect(
       world.sql('update ledger.accounts set balance_minor = -1 where account_id = $1', [uuid(account.account_id)]),
     ).rejects.toThrow(/check constraint/);
   });
 
-  it("the service's own role can neither change entries nor read the other schema", async () => {
+  it('the service’s role can neither change entries nor read the other schema', async () => {
     const [role] = await world.sql<{ name: string }>(
       "select rolname as name from pg_roles where rolname = current_database() || '_ledger'",
     );
@@ -308,7 +308,7 @@ describe('Double entry: kept by the database itself', () => {
     expect(schema).toEqual([{ may: false }]);
   });
 
-  it('after what was refused, the books are in order', async () => {
+  it('the books balance after these refusals', async () => {
     await api.post('/clients', retail());
     await world.expectBooksInOrder();
   });

@@ -3,12 +3,12 @@ import { type Answer, corporate, type ErrorBody, expectError, rawHttp, retail, u
 import { readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: envelope, ids, time; the table of errors; who may come in without credentials. */
+/** The contract: envelope, ids, time; the table of errors; requests without credentials. */
 const world = useBank();
 const { api } = world;
 
 describe('Envelope, ids, time', () => {
-  it('creating POSTs answer 201 with a Location that answers the same', async () => {
+  it('POST responds 201 with a Location that returns the same resource', async () => {
     const client = await api.post('/clients', retail());
     const { client_id } = client.data<{ client_id: string }>();
     const opening = await api.post('/accounts', {
@@ -41,7 +41,7 @@ describe('Envelope, ids, time', () => {
     return new URL(answer.header('location') ?? '', 'http://localhost').pathname;
   }
 
-  it('ids carry a type prefix and 128 bits', async () => {
+  it('ids have a type prefix and 128 bits', async () => {
     const account = await api.newAccount({ initial_deposit: 10 });
     const other = await api.newAccount();
     expect(account.client_id).toMatch(/^cli_[0-9a-f]{32}$/);
@@ -60,7 +60,7 @@ describe('Envelope, ids, time', () => {
     '../etc/passwd',
     '%00',
     '\u{1F4B0}',
-  ])('a malformed id is an unknown one: %s', async (id) => {
+  ])('a malformed id is like an unknown one: %s', async (id) => {
     const path = id === '%00' ? id : encodeURIComponent(id);
     expectError(await api.get(`/accounts/${path}`), 404, 'account_not_found');
     expectError(await api.get(`/transactions/${path}`), 404, 'transaction_not_found');
@@ -84,13 +84,13 @@ describe('Envelope, ids, time', () => {
     );
   });
 
-  it('created_at is the moment of acceptance, entries carry the booking time', async () => {
+  it('created_at is the time of acceptance; entries have the posting time', async () => {
     const before = Date.now();
     const account = await api.newAccount();
     const transaction = await api.transact(account.account_id, 'Deposit', 1);
     const [entry] = await api.entries(account.account_id);
     const after = Date.now();
-    // A gateway knows the bank's time to half a round trip, of a second at most (libs/service/clock.ts).
+    // A gateway knows the database's time to within half a round trip (libs/service/clock.ts).
     const slackMs = 500;
     const moments = [
       before,
@@ -101,7 +101,7 @@ describe('Envelope, ids, time', () => {
       expect(moment, JSON.stringify(moments)).toBeGreaterThanOrEqual((moments[i - 1] ?? 0) - slackMs);
   });
 
-  it('X-Request-Id is taken over, echoed, and found in error body, command and event', async () => {
+  it('X-Request-Id is accepted, returned, and included in error body, command, and event', async () => {
     const account = await api.newAccount();
     const id = `request ~${Date.now()}!`;
     const answer = await api.post(
@@ -128,7 +128,7 @@ describe('Envelope, ids, time', () => {
     ['missing', undefined],
     ['longer than 128 characters', 'x'.repeat(129)],
     ['not printable', 'tab\there'],
-  ])('X-Request-Id is made when it is %s', async (_, given) => {
+  ])('X-Request-Id is generated if it is %s', async (_, given) => {
     const id = (await api.get('/', given === undefined ? {} : { 'x-request-id': given })).header('x-request-id');
     expect(id).toMatch(/^[\x20-\x7e]{1,128}$/);
     expect(id).not.toBe(given);
@@ -136,7 +136,7 @@ describe('Envelope, ids, time', () => {
 });
 
 describe('Errors', () => {
-  it('errors name every violation at once; the code is theirs when all agree', async () => {
+  it('an error names every violation; if all violations have the same code, it is the code of the error', async () => {
     const two = expectError(
       await api.post('/clients', { ...retail(), first_name: '', email: 'nobody' }),
       400,
@@ -190,13 +190,13 @@ describe('Errors', () => {
     }
   });
 
-  it.each(['[]', '"text"', '12', 'null', 'true', ''])('a body that is no object is refused: %s', async (raw) => {
+  it.each(['[]', '"text"', '12', 'null', 'true', ''])('a body that is not an object is refused: %s', async (raw) => {
     const answer = await api.send('POST', '/clients', { raw, headers: { 'content-type': 'application/json' } });
     expect(answer.status).toBe(400);
     expect(['validation_failed', 'malformed_json']).toContain(answer.error.code);
   });
 
-  it.each(['{', '{"a":}', "{'a':1}", '{"a":1}x', '{"a":1,}', '\u00ff'])('malformed_json: %s', async (raw) => {
+  it.each(['{', '{"a":}', "{'a':1}", '{"a":1}x', '{"a":1,}', '\u00ff'])('%s is malformed_json', async (raw) => {
     expectError(await api.send('POST', '/clients', { raw }), 400, 'malformed_json');
   });
 
@@ -205,7 +205,7 @@ describe('Errors', () => {
     ['objects in objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
     ['an open end', '[{"a":'.repeat(10_000)],
     ['ten thousand fields', `{${Array.from({ length: 5000 }, (_, i) => `"f${i}":1`).join()}}`],
-  ])('what is made to cost is refused as quickly: %s', async (_, raw) => {
+  ])('input that is expensive to process is refused immediately: %s', async (_, raw) => {
     const answer = await api.send('POST', '/clients', { raw });
     expect(answer.status).toBe(400);
     expect(answer.text.length).toBeLessThan(64 * 1024);
@@ -220,17 +220,17 @@ describe('Errors', () => {
     '/transactions/a/b',
     '/clients;x=1',
     '/clients%2fussd%2fsearch',
-  ])('odd paths are 404: %s', async (path) => {
+  ])('a malformed path is 404: %s', async (path) => {
     expect((await api.get(path)).status).toBe(404);
   });
 
-  it('HEAD answers as GET does, without a body', async () => {
+  it('HEAD returns the headers of GET, without a body', async () => {
     const answer = await api.send('HEAD', '/clients');
     expect([answer.status, answer.text]).toEqual([200, '']);
     expect((await api.with({}).send('HEAD', '/clients')).status).toBe(401);
   });
 
-  it('404 route_not_found and 405 method_not_allowed', async () => {
+  it('an unknown route is 404 route_not_found, an unknown method 405 method_not_allowed', async () => {
     expectError(await api.get('/nowhere'), 404, 'route_not_found');
     expectError(await api.get('/clients/x/y/z'), 404, 'route_not_found');
     for (const [method, path] of [
@@ -245,7 +245,7 @@ describe('Errors', () => {
     }
   });
 
-  it('413 body_too_large beyond 64 KiB, 415 unsupported_media_type', async () => {
+  it('a body over 64 KiB is 413 body_too_large; other content types are 415 unsupported_media_type', async () => {
     const padded = (bytes: number) => ({
       raw: `${JSON.stringify(corporate()).slice(0, -1)}${' '.repeat(bytes - JSON.stringify(corporate()).length)}}`,
     });
@@ -273,7 +273,7 @@ describe('Errors', () => {
     ['a malformed header', 'GET / HTTP/1.1\r\nHost: x\r\nno colon here\r\n\r\n'],
     ['too long headers', `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'y'.repeat(100_000)}\r\n\r\n`],
     ['two Content-Lengths', 'POST /clients HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}'],
-  ])('what the HTTP parser itself refuses carries this body: %s', async (_, text) => {
+  ])('errors of the HTTP parser have this body: %s', async (_, text) => {
     const received = await rawHttp(api.baseUrl, text);
     expect(received).toMatch(/^HTTP\/1\.1 4\d\d /);
     const body = JSON.parse(received.slice(received.indexOf('{'), received.lastIndexOf('}') + 1)) as ErrorBody;
@@ -285,7 +285,7 @@ describe('Errors', () => {
     });
   });
 
-  it('no driver or stack text reaches a caller', async () => {
+  it('callers never see messages of drivers or stack traces', async () => {
     for (const answer of [
       await api.get('/accounts/%00'),
       await api.get('/accounts?cursor=%00'),
@@ -299,8 +299,8 @@ describe('Errors', () => {
   });
 });
 
-describe('Errors: authentication comes first on every path', () => {
-  it('an unknown path, an unknown method and a malformed body without credentials are 401', async () => {
+describe('Errors: authentication precedes everything else', () => {
+  it('an unknown path, an unknown method, and a malformed body without credentials are 401', async () => {
     const nobody = api.with({});
     expectError(await nobody.get('/nowhere'), 401, 'missing_credentials');
     expectError(await nobody.send('DELETE', '/clients'), 401, 'missing_credentials');
@@ -309,25 +309,25 @@ describe('Errors: authentication comes first on every path', () => {
     expectError(await nobody.get('/admin/api-keys'), 401, 'missing_credentials');
   });
 
-  it('401 carries WWW-Authenticate', async () => {
+  it('401 has WWW-Authenticate', async () => {
     expect((await api.with({}).get('/')).header('www-authenticate')).toMatch(/^Bearer/);
     expect((await api.withKey('x').get('/')).header('www-authenticate')).toMatch(/^Bearer/);
   });
 
-  it('both credentials at once are ambiguous_credentials', async () => {
+  it('a request with both credentials is ambiguous_credentials', async () => {
     const both = api.with({ 'x-api-key': world.bank.api_key, authorization: `Bearer ${await world.bank.token()}` });
     expectError(await both.get('/'), 401, 'ambiguous_credentials');
   });
 
   it.each(['Basic YTpi', 'Bearer', 'Bearer ', 'bearer a b', 'Token x'])(
-    'other or malformed Authorization headers are 401: %s',
+    'an unknown or malformed Authorization header is 401: %s',
     async (authorization) => {
       const answer = await api.with({ authorization }).get('/');
       expect(answer.status).toBe(401);
     },
   );
 
-  it('exceptions, which hold no data: a CORS preflight and /docs', async () => {
+  it('CORS preflights and /docs, which contain no data, need no credentials', async () => {
     const nobody = api.with({});
     const preflight = await nobody.send('OPTIONS', '/clients', {
       headers: { origin: 'http://localhost:5173', 'access-control-request-method': 'POST' },

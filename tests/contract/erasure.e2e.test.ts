@@ -9,7 +9,7 @@ import { readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
 
-/** Erasure on request (issue 20, 14), by two people, over a whole bank. */
+/** The contract: erasure of a client by two people, in a complete bank. */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'erase', RETENTION_YEARS: '0' } });
 const { api } = world;
 let alice: Api;
@@ -21,7 +21,7 @@ beforeAll(() => {
 
 const secretWord = 'Zuleikha';
 
-/** A client with postings on an account that is empty and Inactive by now. */
+/** A client with postings on an account that is now empty and Inactive. */
 async function formerClient() {
   const client = await api.client({
     first_name: secretWord,
@@ -58,7 +58,7 @@ async function verifyBooks(): Promise<string> {
 }
 
 describe('POST /admin/clients/:client_id/erasure', () => {
-  it('waits for a second person, who erases the client for good; books, events and audit hold', async () => {
+  it('waits for a second person, who erases the client permanently; books, events, and audit stay valid', async () => {
     const { client, own, other } = await formerClient();
     const path = `/admin/clients/${client.client_id}/erasure`;
     const key = newKey();
@@ -126,7 +126,7 @@ describe('POST /admin/clients/:client_id/erasure', () => {
     ]);
   });
 
-  it('ends everything: no account, no change, no account made active again', async () => {
+  it('afterwards the client and its accounts cannot be changed, and no account can become Active', async () => {
     const { client, own } = await formerClient();
     const done = await api.post(`/admin/clients/${client.client_id}/erasure`);
     expect(done.status, done.text).toBe(200);
@@ -143,7 +143,7 @@ describe('POST /admin/clients/:client_id/erasure', () => {
     );
   });
 
-  it('is refused while an account is in use or has money, naming it and why', async () => {
+  it('is refused, with the account and the reason, while an account is in use or has a balance', async () => {
     const account = await api.newAccount({ initial_deposit: 5 });
     const path = `/admin/clients/${account.client_id}/erasure`;
     expect(expectError(await api.post(path), 400, 'erasure_refused').details).toEqual({
@@ -156,7 +156,7 @@ describe('POST /admin/clients/:client_id/erasure', () => {
     expect((await api.get(`/clients/${account.client_id}`)).data()).toMatchObject({ first_name: 'Ada' });
   });
 
-  it('needs clients:erase, which no bound credential can have, and a client', async () => {
+  it('requires clients:erase, which a bound credential cannot have, and an existing client', async () => {
     const { client_id } = await api.client();
     const path = `/admin/clients/${client_id}/erasure`;
     expectError(

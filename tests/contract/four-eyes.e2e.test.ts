@@ -17,7 +17,7 @@ import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Four eyes, over REST, as the contract says: two people, each action, each error. */
+/** The contract: approvals, over REST: each action with two people, and each error. */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000 KES:50000' } });
 const { api } = world;
 let alice: Api;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 const actor = (name: string) => `jwt:${world.bank.issuer}|${name}`;
 type Shown = Approval & { api_key?: string };
 
-/** The approval of a 202, which is Waiting. */
+/** The Waiting approval of a 202. */
 function waiting(answer: Answer, action: string): Shown {
   expect([answer.status, answer.text]).toEqual([202, expect.stringContaining('"status":"Waiting"')]);
   const approval = answer.data<Shown>();
@@ -67,7 +67,7 @@ const askReversal = async (of = alice): Promise<Approval> => {
 };
 
 describe('reverse', () => {
-  it('waits, with nothing done; once approved it is done in the name of whoever asked', async () => {
+  it('waits and changes nothing; once approved, it is executed in the name of the requester', async () => {
     const original = await api.transact(account.account_id, 'Deposit', 40);
     const before = await api.balance(account.account_id);
     const approval = waiting(
@@ -100,7 +100,8 @@ describe('reverse', () => {
     });
     expect(await api.balance(account.account_id)).toBe(before - 40);
     const reversal = done.outcome?.status === 'success' ? String(done.outcome.data['transaction_id']) : '';
-    // The id of what ran is that of the approval, but for its last byte, which is a routing hint.
+    // The executed operation has the id of the approval except for the last byte, which is a
+    // routing hint.
     expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
     expect(await auditOf(reversal, 'reverse_transaction')).toMatchObject({
       actor: actor('alice'),
@@ -117,7 +118,7 @@ describe('reverse', () => {
     expect((await alice.get(pathOf(approval))).data()).toEqual(done);
   });
 
-  it('a refusal of what was approved is its outcome: everything is checked when it runs', async () => {
+  it('everything is checked at execution: a refusal is the outcome of the approval', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     const asked = [
       await alice.post(`/transactions/${transaction_id}/reversal`, { reason: 'a' }),
@@ -133,7 +134,7 @@ describe('reverse', () => {
     });
   });
 
-  it('is asked for with validation, scope and existence checked', async () => {
+  it('validation, scope, and existence are checked when it is requested', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     expectError(await alice.post(`/transactions/${transaction_id}/reversal`, {}), 400, 'validation_failed');
     expectError(
@@ -151,7 +152,7 @@ describe('reverse', () => {
 });
 
 describe('an API key', () => {
-  it('needs no approval, and approves nothing', async () => {
+  it('needs no approval and cannot approve', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5_000);
     expect((await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
     const approval = await askReversal();
@@ -161,7 +162,7 @@ describe('an API key', () => {
 });
 
 describe('post_above', () => {
-  it('counts amounts above the limit of the currency, given or not, and none below', async () => {
+  it('covers amounts above the limit of the currency, whether stated or not, and no others', async () => {
     expect((await alice.post('/transactions', deposit(1000))).status).toBe(201);
     expect((await alice.post('/transactions', deposit(1000, { currency: 'USD' }))).status).toBe(201);
     for (const fields of [{}, { currency: 'USD' }]) {
@@ -188,7 +189,7 @@ describe('post_above', () => {
     );
   });
 
-  it('counts withdrawals, transfers and initial deposits', async () => {
+  it('covers withdrawals, transfers, and initial deposits', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 9_000 }), await api.newAccount()];
     const withdrawal = waiting(
       await alice.post('/transactions', { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 2_000 }),
@@ -248,7 +249,7 @@ describe('post_above', () => {
     ).toBe(201);
   });
 
-  it('of a customer too, who sees what became of it and asks about nobody else', async () => {
+  it('covers customers, who see the result of their own request and no other approval', async () => {
     const [own, other] = [await api.newAccount({ initial_deposit: 9_000 }), await api.newAccount()];
     const customer = api.withToken(staffToken(world.bank, 'cora', { bank_client_id: own.client_id }));
     const asked = await customer.post('/transfers', {
@@ -258,7 +259,7 @@ describe('post_above', () => {
     });
     const approval = asked.data<Approval>();
     expect([asked.status, approval.requested_by]).toEqual([202, actor('cora')]);
-    // A sign would say whether it is a Loan.
+    // The sign would reveal whether it is a Loan.
     expect(approval.changes[1]).toEqual({
       field: `balance of account ${other.account_id}`,
       before: null,
@@ -286,7 +287,7 @@ describe('post_above', () => {
 describe('unfreeze', () => {
   const move = (by: Api, id: string, status: string) => by.post(`/accounts/${id}/status-transitions`, { status });
 
-  it('is every move out of Frozen, and no other', async () => {
+  it('covers every transition out of Frozen, and no other', async () => {
     const { account_id } = await api.newAccount();
     expect((await move(alice, account_id, 'Inactive')).status).toBe(200);
     expect((await move(alice, account_id, 'Active')).status).toBe(200);
@@ -320,7 +321,7 @@ describe('unfreeze', () => {
 describe('create_key', () => {
   const body = (scopes: string[]) => ({ name: 'partner', scopes, environment: 'test' });
 
-  it('is a key with a writing scope, and its rotation; its secret is shown once, to whoever asked', async () => {
+  it('covers creating and rotating keys with writing scopes; the secret is shown once, to the requester', async () => {
     expect((await alice.post('/admin/api-keys', body(['accounts:read', 'audit:read']))).status).toBe(201);
     const approval = waiting(
       await alice.post('/admin/api-keys', body(['accounts:read', 'transfers:write'])),
@@ -354,7 +355,7 @@ describe('create_key', () => {
     expectError(await alice.post(`/admin/api-keys/${unknownId('key')}/rotation`), 404, 'api_key_not_found');
   });
 
-  it('a reading key is rotated without, and no key is asked for with scopes that its maker lacks', async () => {
+  it('does not cover rotating a reading key; scopes that the creator lacks are refused', async () => {
     const reader = await api.key({ scopes: ['accounts:read'] });
     expect((await alice.post(`/admin/api-keys/${reader.key_id}/rotation`)).status).toBe(201);
     const limited = api.withToken(staffToken(world.bank, 'lena', { scope: 'keys:manage' }));
@@ -380,7 +381,7 @@ describe('redrive', () => {
   }
   const redrive = (id: string, body: object = {}) => alice.post(`/admin/dead-letters/${id}/redrive`, body);
 
-  it('with a renewed deadline waits; without one it does not', async () => {
+  it('waits with a renewed deadline, not without', async () => {
     const small = JSON.stringify({ amount: '5', currency: 'USD' });
     const letter = await deadLetter(small, { deadline: '2026-01-02T03:04:05.678Z' });
     const approval = waiting(await redrive(letter.dead_letter_id, { renew_deadline: true }), 'redrive');
@@ -401,13 +402,13 @@ describe('redrive', () => {
   it.each([
     ['of a large posting', JSON.stringify({ amount: '1000.01', currency: 'USD' })],
     ['of a posting that cannot be read', 'no JSON'],
-  ])('%s waits even without', async (_what, value) => {
+  ])('%s waits even without a renewed deadline', async (_what, value) => {
     waiting(await redrive((await deadLetter(value)).dead_letter_id), 'post_above');
   });
 });
 
 describe('deciding', () => {
-  it('is for a second person with both scopes, and happens once', async () => {
+  it('requires a second person with both scopes, and happens once', async () => {
     const approval = await askReversal();
     const path = pathOf(approval);
     expectError(await alice.post(`${path}/approval`), 403, 'own_approval');
@@ -420,7 +421,7 @@ describe('deciding', () => {
       403,
       'insufficient_scope',
     );
-    // A machine with a token of its own is no person.
+    // A machine with its own token is not a person.
     expectError(
       await api.withToken(staffToken(world.bank, 'front-end')).post(`${path}/approval`),
       403,
@@ -440,7 +441,7 @@ describe('deciding', () => {
     expect((await alice.get(path)).data()).not.toHaveProperty('outcome');
   });
 
-  it('is repeated under its Idempotency-Key like any other request', async () => {
+  it('is idempotent under its Idempotency-Key', async () => {
     const approval = await askReversal();
     const key = newKey();
     const first = await bob.once(key, `${pathOf(approval)}/approval`);
@@ -455,7 +456,7 @@ describe('deciding', () => {
 });
 
 describe('reading', () => {
-  it('shows those who may decide what they may, and whoever asked their own', async () => {
+  it('shows approvers what they can decide, and requesters their own', async () => {
     const approval = await askReversal();
     const path = pathOf(approval);
     const status = async (by: Api) => (await by.get(path)).status;
@@ -480,7 +481,7 @@ describe('reading', () => {
 });
 
 describe('a repeat under the same Idempotency-Key', () => {
-  it('gets the approval while it waits, and the outcome once there is one: a success, with its Location', async () => {
+  it('returns the approval while it is Waiting, then the outcome: a success with its Location', async () => {
     const key = newKey();
     const ask = () => alice.once(key, '/transactions', deposit(2_000));
     const approval = waiting(await ask(), 'post_above');
@@ -499,7 +500,7 @@ describe('a repeat under the same Idempotency-Key', () => {
     expect((await api.get(`/transactions?idempotency_key=${key}`)).list()).toMatchObject([{ transaction_id }]);
   });
 
-  it('gets a refusal as the outcome, and a rejection as the approval', async () => {
+  it('returns a refusal as the outcome, and a rejection as the approval', async () => {
     const [refusedKey, rejectedKey] = [newKey(), newKey()];
     const withdraw = (key: string) =>
       alice.once(key, '/transactions', {
@@ -517,7 +518,7 @@ describe('a repeat under the same Idempotency-Key', () => {
     expect([rejected.status, rejected.data()]).toMatchObject([202, { approval_id, status: 'Rejected' }]);
   });
 
-  it('of an unfreezing gets its outcome, though nothing is frozen any more', async () => {
+  it('returns the outcome of an unfreeze although the account is no longer Frozen', async () => {
     const { account_id } = await api.newAccount();
     await api.setStatus(account_id, 'Frozen', 'other');
     const key = newKey();
@@ -533,7 +534,7 @@ describe('a repeat under the same Idempotency-Key', () => {
   });
 });
 
-it('what was asked for and decided is told on the topic approvals, without what it was about', async () => {
+it('requests and decisions are published to the topic approvals, without their content', async () => {
   const approval = await askReversal();
   await approve(approval);
   const told = await eventually(async () => {

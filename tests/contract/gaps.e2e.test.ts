@@ -13,11 +13,11 @@ import { postRaw } from '../support/hostile.ts';
 import { publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Lines of the contract between those that the other files follow: where two rules meet. */
+/** Combinations of rules of the contract that the other files do not cover. */
 const world = useBank({ gateways: 2 });
 const { api } = world;
 
-describe('Money: 40 characters and an exponent of 30 at once', () => {
+describe('Money: 40 characters and an exponent of 30 together', () => {
   const long = [`${'9'.repeat(36)}e30`, `1.${'2'.repeat(34)}e-30`];
 
   it.each(long)('%s as an amount, the currency being the account’s, is 400', async (n) => {
@@ -33,14 +33,14 @@ describe('Money: 40 characters and an exponent of 30 at once', () => {
     ]);
   });
 
-  it.each(long)('%s as min_amount and max_amount is a number like others', async (n) => {
+  it.each(long)('%s is valid as min_amount and max_amount', async (n) => {
     expect((await api.get(`/transactions?min_amount=${n}`)).status).toBe(200);
     expect((await api.get(`/transactions?max_amount=${n}`)).status).toBe(200);
   });
 });
 
 describe('Transactions: reference', () => {
-  it('of 100 characters is searchable, whatever the characters', async () => {
+  it('100 arbitrary characters can be searched for', async () => {
     const { account_id } = await api.newAccount();
     const reference = '\u{1F600}'.repeat(100);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1, { reference });
@@ -62,7 +62,7 @@ describe('Idempotency: refusals of a reversal', () => {
   }
   const reversal = (id: string) => `/transactions/${id}/reversal`;
 
-  it('not_reversible and already_reversed are decided: replayed, and their key is used', async () => {
+  it('not_reversible and already_reversed are outcomes: they are replayed, and the key is used', async () => {
     const { account_id } = await api.newAccount();
     const [one, two] = [await api.transact(account_id, 'Deposit', 1), await api.transact(account_id, 'Deposit', 1)];
     const reversed = (await api.post(reversal(one.transaction_id), { reason: 'r' })).data<RestTransaction>();
@@ -71,8 +71,8 @@ describe('Idempotency: refusals of a reversal', () => {
   });
 });
 
-describe('Ids: one that was never given is unknown', () => {
-  it('an id that differs in its last byte only is 404', async () => {
+describe('Ids: unknown ids', () => {
+  it('an id that differs only in its last byte is 404', async () => {
     const { account_id } = await api.newAccount();
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const other = transaction_id.slice(0, -2) + ((bucketOfId(transaction_id) + 1) % 256).toString(16).padStart(2, '0');
@@ -81,7 +81,7 @@ describe('Ids: one that was never given is unknown', () => {
 });
 
 describe('Time-outs: a 202 for an account that does not exist', () => {
-  it('GET of that id never answers 404, at either gateway; in the end it is Failed', async () => {
+  it('GET of that id is never 404, on either gateway; finally it is Failed', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     const ledger = world.bank.process('ledger');
     ledger.kill('SIGSTOP');
@@ -99,8 +99,8 @@ describe('Time-outs: a 202 for an account that does not exist', () => {
   });
 });
 
-describe('Time-outs: what is decided after the reply wait', () => {
-  it('is nobody else’s: another client’s list stays as it was; a repeat tells the same created_at; already_reversed names the reversal', async () => {
+describe('Time-outs: outcomes after the reply timeout', () => {
+  it('lists of other clients are unchanged; a repeat has the same created_at; already_reversed names the reversal', async () => {
     const [mine, theirs] = [await api.newAccount({ initial_deposit: 5 }), await api.newAccount({ initial_deposit: 5 })];
     const boundTo = async (client_id: string) =>
       api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id })).api_key);
@@ -146,7 +146,7 @@ describe('Time-outs: what is decided after the reply wait', () => {
 });
 
 describe('Poison', () => {
-  it('is a dead letter once, though the database is away', async () => {
+  it('becomes one dead letter although the database was unavailable', async () => {
     const sent: unknown[] = [];
     const publisher = {
       publish: async (message: unknown) => void sent.push(message),
@@ -182,7 +182,7 @@ describe('Poison', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('a query behind the commands that the database refuses does not stop the ledger', async () => {
+  it('a query that the database refuses does not stop the commands before it', async () => {
     const { account_id } = await api.newAccount();
     const headers = toHeaders({
       message_id: 'q',

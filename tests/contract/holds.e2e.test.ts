@@ -48,7 +48,7 @@ const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 const day = 86_400_000;
 
 describe('Holds: placing', () => {
-  it('answers 201 with the Hold and its Location; balance and books stay, the available balance does not', async () => {
+  it('responds 201 with the Hold and its Location; the available balance falls, balance and books do not change', async () => {
     const account = await api.newAccount({ initial_deposit: 100 });
     expect(account).toMatchObject({ balance: 100, available_balance: 100 });
     const { account_id } = account;
@@ -84,7 +84,7 @@ describe('Holds: placing', () => {
     expect(await api.entries(account_id)).toEqual(entries);
   });
 
-  it('takes expires_at at most 31 days ahead, and amounts, currencies and texts as a transaction does', async () => {
+  it('expires_at is at most 31 days ahead; amounts, currencies, and texts follow the rules of transactions', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100, currency: 'EUR' });
     expect(Date.parse((await placed(account_id, 1, { expires_at: inMs(30 * day) })).expires_at)).toBeGreaterThan(
       Date.now() + 29 * day,
@@ -110,7 +110,7 @@ describe('Holds: placing', () => {
     for (const [code, fields, message] of refused) expectError(await place(account_id, 1, fields), 400, code, message);
   });
 
-  it("is for Active accounts that are no Loans, and refuses in a withdrawal's order", async () => {
+  it('requires an Active account that is not a Loan, and refuses in the order of a withdrawal', async () => {
     const [loan, frozen, poor] = [
       await api.newAccount({ account_type: 'Loan', initial_deposit: 50, status: 'Frozen' }),
       await api.newAccount({ initial_deposit: 50, status: 'Inactive' }),
@@ -128,7 +128,7 @@ describe('Holds: placing', () => {
     expect(await figures(loan.account_id)).toEqual([50, 50]);
   });
 
-  it('whatever takes money counts what is available: withdrawals, transfers, reversals, further holds', async () => {
+  it('withdrawals, transfers, reversals, and further holds are limited by the available balance', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const deposit = await api.transact(a.account_id, 'Deposit', 50);
     await placed(a.account_id, 110);
@@ -154,7 +154,7 @@ describe('Holds: placing', () => {
 });
 
 describe('Holds: capture', () => {
-  it('without to_account_id is a Withdrawal of what is left', async () => {
+  it('without to_account_id posts a Withdrawal of the remaining amount', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60, { description: 'Hotel', reference: 'AUTH-7' });
     const answer = await capture(hold_id);
@@ -180,7 +180,7 @@ describe('Holds: capture', () => {
     expect([await holdOf(hold_id), await figures(account_id)]).toEqual([hold, [40, 40]]);
   });
 
-  it('with to_account_id is a Transfer; final is the default, and gives back the rest', async () => {
+  it('with to_account_id posts a Transfer; final is true by default and releases the rest', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 60, { reference: 'AUTH-8' });
     const answer = await capture(hold_id, { amount: 45.5, to_account_id: b.account_id, description: 'Room 3' });
@@ -218,7 +218,7 @@ describe('Holds: capture', () => {
     ]);
   });
 
-  it('final: false keeps the rest held; left over nothing it is Captured all the same; more than is left is amount_exceeds_hold', async () => {
+  it('final: false keeps the rest held, but a hold of which nothing is left is Captured; more than the rest is amount_exceeds_hold', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60);
     expect((await capture(hold_id, { amount: 20, final: false })).data<Captured>().hold).toMatchObject({
@@ -247,7 +247,7 @@ describe('Holds: capture', () => {
     expect(await figures(account_id)).toEqual([40, 40]);
   });
 
-  it('a freeze wins: the capture is refused, the hold stays, and can be released', async () => {
+  it('a freeze takes precedence: the capture is refused, and the hold stays and can be released', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 60);
     await api.setStatus(a.account_id, 'Frozen', 'fraud');
@@ -267,7 +267,7 @@ describe('Holds: capture', () => {
     expect(await figures(a.account_id)).toEqual([100, 100]);
   });
 
-  it('refuses first what is wrong with the hold, then as a posting does', async () => {
+  it('checks the hold first, then the rules of a posting', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount({ status: 'Frozen' })];
     const { hold_id } = await placed(a.account_id, 60);
     for (const id of [unknownId('hld'), 'x']) {
@@ -285,7 +285,7 @@ describe('Holds: capture', () => {
     expect((await holdOf(hold_id)).status).toBe('Active');
   });
 
-  it('that is reversed leaves the hold Captured', async () => {
+  it('a reversed capture leaves the hold Captured', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60);
     const { transaction } = (await capture(hold_id)).data<Captured>();
@@ -301,7 +301,7 @@ describe('Holds: capture', () => {
 });
 
 describe('Holds: reading', () => {
-  it('GET /accounts/:account_id/holds lists them newest first, by pages, and filters by status', async () => {
+  it('GET /accounts/:account_id/holds lists newest first, by page, and filters by status', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push((await placed(account_id, i + 1)).hold_id);
@@ -322,8 +322,8 @@ describe('Holds: reading', () => {
   });
 });
 
-describe('Holds: own names', () => {
-  it('a hold has its own, a filter of the list; a capture has others; they are left out where not given', async () => {
+describe('Holds: external_id and metadata', () => {
+  it('a hold and its capture each have their own; holds can be filtered by them; missing ones are omitted', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const names = { external_id: 'booking 7', metadata: { z: 'last first', a: 'ü' } };
     const { hold_id } = await placed(account_id, 10, names);
@@ -358,8 +358,8 @@ describe('Holds: own names', () => {
   });
 });
 
-describe('Holds: their end', () => {
-  it('from expires_at on a hold no longer counts, and it is recorded Expired within 10 s, with its event', async () => {
+describe('Holds: expiry', () => {
+  it('from expires_at on a hold reserves nothing; it is Expired, with its event, within 10 s', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const expires_at = inMs(1_500);
     const { hold_id } = await placed(account_id, 60, { expires_at });
@@ -385,7 +385,7 @@ describe('Holds: their end', () => {
     expect(recorded.late_s).toBeLessThan(10);
   });
 
-  it('the database refuses a balance below what is held', async () => {
+  it('the database refuses a balance below the held amount', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     await placed(account_id, 60);
     await expect(
@@ -397,7 +397,7 @@ describe('Holds: their end', () => {
 describe('Holds: scopes', () => {
   const keyWith = async (...scopes: string[]) => api.withKey((await api.key({ scopes })).api_key);
 
-  it('holds:write places and releases; a capture needs transactions:write for cash, transfers:write for a transfer besides', async () => {
+  it('holds:write allows placing and releasing; a capture also requires transactions:write for cash, transfers:write for a transfer', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const [bare, cash, moves] = [
       await keyWith('holds:write'),
@@ -426,7 +426,7 @@ describe('Holds: scopes', () => {
     expect((await without.get(path)).list()).toHaveLength(2);
   });
 
-  it('belongs to the bank: a bound credential cannot have it, and reads the holds of its own client', async () => {
+  it('holds:write is not available to bound credentials, which can read the holds of their own client', async () => {
     const [own, other] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ initial_deposit: 10 })];
     expectError(
       await api.post('/admin/api-keys', { name: 'x', scopes: ['holds:write'], client_id: own.client_id }),
@@ -457,7 +457,7 @@ describe('Holds: idempotency', () => {
     return [await world.gateway(0).once(key, path, body), await world.gateway(1).once(key, path, body)];
   };
 
-  it('a repeat gets the same answer as it was sent, refusals too; another body is refused', async () => {
+  it('a repeat gets the same response, also for refusals; a different body is refused', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const path = `/accounts/${account_id}/holds`;
     const key = newKey();
@@ -488,7 +488,7 @@ describe('Holds: idempotency', () => {
     expect(await figures(account_id)).toEqual([90, 90]);
   });
 
-  it('concurrent repeats are all answered with the one outcome', async () => {
+  it('concurrent repeats all get the same outcome', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const keys = [newKey(), newKey()];
     const rivals = await together(20, (i) =>
@@ -505,7 +505,7 @@ describe('Holds: idempotency', () => {
     expect(await figures(account_id)).toEqual([80, 40]);
   });
 
-  it('of rival captures and withdrawals no more goes through than is there', async () => {
+  it('concurrent captures and withdrawals never take more than the balance', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 50);
     const answers = await together(40, (i) =>
@@ -521,7 +521,7 @@ describe('Holds: idempotency', () => {
     expect(await figures(account_id)).toEqual([0, 0]);
   });
 
-  it('no reply in time is 504, which names what to look for; the repeat is told the outcome', async () => {
+  it('without a reply in time the response is 504 with the id, and a repeat gets the outcome', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 10);
     const other = await placed(account_id, 10);
@@ -552,8 +552,8 @@ describe('Holds: idempotency', () => {
   });
 });
 
-describe('Holds: what is told', () => {
-  it('events on the topic holds, keyed by account, in order and without a gap; what is available in balances', async () => {
+describe('Holds: events', () => {
+  it('the topic holds has all events, keyed by account, in order and without gaps; balances has the available balance', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const first = await placed(a.account_id, 60);
     const { transfer } = (
@@ -623,7 +623,7 @@ describe('Holds: staff', () => {
     bob = api.withToken(staffToken(world.bank, 'bob'));
   });
 
-  it('what staff does with holds is audited, and what they read', async () => {
+  it('changes and reads by staff are audited', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = (await alice.post(`/accounts/${account_id}/holds`, { amount: 10 })).data<RestHold>();
     await alice.get(`/holds/${hold_id}`);
@@ -650,7 +650,7 @@ describe('Holds: staff', () => {
     expect(await recorded(hold_id, 'get_hold')).toMatchObject({ actor });
   });
 
-  it('post_above counts for captures: what is asked for, or what is left', async () => {
+  it('post_above applies to the captured amount, which is the rest by default', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 5000 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 3000);
     expect((await alice.post(`/holds/${hold_id}/capture`, { amount: 1000, final: false })).status).toBe(201);

@@ -22,7 +22,7 @@ import { useBank } from '../support/world.ts';
 const world = useBank({ gateways: 2 });
 const { api } = world;
 
-/** Asserts that `second` is the outcome of `first` again, byte for byte. */
+/** Asserts that `second` has the outcome of `first`, byte for byte. */
 function expectReplay(first: Answer, second: Answer): void {
   expect({ status: second.status, text: second.text }).toEqual({ status: first.status, text: first.text });
   expect(first.header('idempotent-replayed')).toBeNull();
@@ -75,7 +75,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     ]);
   });
 
-  it('replies that can change later are kept as sent: an account that has moved on since', async () => {
+  it('replies whose resource changes later are stored: an account whose status changed since', async () => {
     const { client_id } = await api.client();
     const key = newKey();
     const body = { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 };
@@ -86,7 +86,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expectReplay(first, await world.gateway(1).once(key, '/accounts', body));
   });
 
-  it('status transitions: one history row', async () => {
+  it('status transitions add one history row', async () => {
     const account = await api.newAccount();
     const path = `/accounts/${account.account_id}/status-transitions`;
     const key = newKey();
@@ -97,7 +97,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect((await api.get(`/accounts/${account.account_id}`)).data()).toMatchObject({ status: 'Active' });
   });
 
-  it('POST /admin/api-keys: the replay answers the same body without api_key', async () => {
+  it('POST /admin/api-keys returns the same body without api_key', async () => {
     const [first, second] = await twice('/admin/api-keys', { name: 'twice', scopes: ['clients:read'] });
     const { api_key, ...rest } = first.data<RestKey>();
     expect(api_key).toMatch(/^cbk_live_/);
@@ -114,7 +114,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     ).toBe(200);
   });
 
-  it('a Transaction is rebuilt from its immutable columns: one that was reversed since is replayed as it was', async () => {
+  it('a Transaction is rebuilt from its immutable columns: one that was reversed since is replayed unchanged', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const first = await api.once(key, '/transactions', deposit(account));
@@ -124,7 +124,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect(await api.balance(account.account_id)).toBe(0);
   });
 
-  it('decided refusals are replayed too', async () => {
+  it('refusals are replayed', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const body = { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 5 };
@@ -140,7 +140,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect((await api.get(`/transactions?account_id=${account.account_id}&status=Failed`)).list()).toHaveLength(1);
   });
 
-  it('a refused transfer and a refused client are replayed', async () => {
+  it('refused transfers and clients are replayed', async () => {
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const [, again] = await twice('/transfers', {
       from_account_id: from.account_id,
@@ -157,7 +157,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expectError(await world.gateway(1).once(key, '/clients', body), 400, 'duplicate_ussd_phone');
   });
 
-  it('without a key nothing is guessed from the body', async () => {
+  it('without a key, equal bodies are different requests', async () => {
     const account = await api.newAccount();
     const ids = [
       await api.transact(account.account_id, 'Deposit', 5),
@@ -168,7 +168,9 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 });
 
-/** Another gateway answers the same refusal again. Another body under the key is another request. */
+/**
+ * Another gateway returns the same refusal again, and another body with the same key is refused.
+ */
 async function expectKept(
   path: string,
   body: object,
@@ -184,8 +186,8 @@ async function expectKept(
   expectError(await caller(0).once(key, path, other), 422, 'idempotency_key_reused');
 }
 
-describe('Idempotency: a 404 that a service decided is kept', () => {
-  it('of a transaction, a transfer from and to', async () => {
+describe('Idempotency: a 404 from a service is stored', () => {
+  it('for a transaction, and for both accounts of a transfer', async () => {
     const account = await api.newAccount({ initial_deposit: 1 });
     await expectKept(
       '/transactions',
@@ -203,7 +205,7 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     expect(await api.balance(account.account_id)).toBe(1);
   });
 
-  it('of an account of an unknown client', async () => {
+  it('for an account of an unknown client', async () => {
     const opening = { client_id: (await api.client()).client_id, account_type: 'Savings', currency: 'USD' };
     await expectKept('/accounts', { ...opening, client_id: unknownId('cli') }, opening, 'client_not_found');
     await expectKept(
@@ -214,7 +216,7 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     );
   });
 
-  it('of a reversal and a change of status', async () => {
+  it('for a reversal and a status transition', async () => {
     await expectKept(
       `/transactions/${unknownId('txn')}/reversal`,
       { reason: 'x' },
@@ -229,7 +231,7 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     );
   });
 
-  it('of the account that another client has: under the key of the one who asked, who alone can look at it', async () => {
+  it('for an account of another client: under the key of the caller, who alone can read it', async () => {
     const [own, foreign] = [await api.newAccount(), await api.newAccount({ initial_deposit: 100 })];
     const bound = api.withKey(
       (await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id: own.client_id })).api_key,
@@ -250,7 +252,7 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     expect(await api.balance(foreign.account_id)).toBe(100);
   });
 
-  it('a message that comes again after the account was opened moves no money', async () => {
+  it('a message that is delivered again after the account was opened moves no money', async () => {
     const account = await api.newAccount();
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
     const account_id = unknownId('acc');
@@ -262,7 +264,7 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     const message = (await readTopic(world.bank, 'ledger.commands')).findLast(
       ({ key }) => key === account_id,
     ) as ReceivedMessage;
-    // An account with an id that is known beforehand: opened as the saga would.
+    // Opens an account with a known id, as the saga would.
     const data = {
       account_id,
       client_id: account.client_id,
@@ -289,8 +291,8 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
   });
 });
 
-describe('Idempotency: what is not kept', () => {
-  it('validation errors, 401 and a 404 that nobody decided: the same key works with what is right', async () => {
+describe('Idempotency: responses that are not stored', () => {
+  it('after validation errors, 401, and a 404 of the gateway, the same key can be used for a correct request', async () => {
     const account = await api.newAccount();
     const key = newKey();
     expectError(await api.once(key, '/transactions', deposit(account, 0)), 400, 'invalid_amount');
@@ -309,7 +311,7 @@ describe('Idempotency: what is not kept', () => {
     expect(answer.header('idempotent-replayed')).toBeNull();
   });
 
-  it('a validation error of an API key', async () => {
+  it('after a validation error for an API key, likewise', async () => {
     const key = newKey();
     const body = { name: 'x', scopes: ['clients:read'] };
     expectError(
@@ -322,7 +324,7 @@ describe('Idempotency: what is not kept', () => {
 });
 
 describe('Idempotency: 422 idempotency_key_reused', () => {
-  it('the same key with another body', async () => {
+  it('for the same key with another body', async () => {
     const [account, other] = [await api.newAccount(), await api.newAccount()];
     const key = newKey();
     const body = deposit(account, 5, { description: 'one' });
@@ -345,7 +347,7 @@ describe('Idempotency: 422 idempotency_key_reused', () => {
     expect([await api.balance(account.account_id), await api.balance(other.account_id)]).toEqual([5, 0]);
   });
 
-  it('on transfers with another source or destination, clients, accounts, keys and path parameters', async () => {
+  it('for another source or destination of a transfer, another client, account, key, or path parameter', async () => {
     const [a, b, c] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount({ initial_deposit: 10 }),
@@ -376,8 +378,8 @@ describe('Idempotency: 422 idempotency_key_reused', () => {
   });
 });
 
-describe('Idempotency: the fingerprint is of the normalised body', () => {
-  it('10.0 = 10.00 = 1e1, key order and blanks are ignored, a phone is normalised', async () => {
+describe('Idempotency: the fingerprint of the normalized body', () => {
+  it('ignores number formats (10.0 = 10.00 = 1e1), key order, and blanks, and normalizes phone numbers', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const send = (raw: string) => api.send('POST', '/transactions', { raw, headers: { 'idempotency-key': key } });
@@ -402,8 +404,8 @@ describe('Idempotency: the fingerprint is of the normalised body', () => {
   });
 });
 
-describe('Idempotency: scoped to caller and route', () => {
-  it('two callers may use the same key', async () => {
+describe('Idempotency: keys are scoped to caller and route', () => {
+  it('two callers can use the same key', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const callers = [
@@ -421,7 +423,7 @@ describe('Idempotency: scoped to caller and route', () => {
     expect(await api.balance(account.account_id)).toBe(15);
   });
 
-  it('a JWT is iss + sub, whichever token: a new one replays', async () => {
+  it('a JWT caller is iss + sub: a new token replays', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const caller = async () => api.withToken(await world.bank.token());
@@ -431,7 +433,7 @@ describe('Idempotency: scoped to caller and route', () => {
     );
   });
 
-  it("the key's family, which rotation keeps: the rotated key replays", async () => {
+  it('an API key’s caller is its family: the rotated key replays', async () => {
     const account = await api.newAccount();
     const made = await api.key({ scopes: ['transactions:write'] });
     const key = newKey();
@@ -440,7 +442,7 @@ describe('Idempotency: scoped to caller and route', () => {
     expectReplay(first, await api.withKey(rotated.api_key ?? '').once(key, '/transactions', deposit(account)));
   });
 
-  it('two routes may use the same key', async () => {
+  it('two routes can use the same key', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
     const key = newKey();
     const answers = [
@@ -457,14 +459,14 @@ describe('Idempotency: scoped to caller and route', () => {
 });
 
 describe('Idempotency-Key: 1-255 printable ASCII', () => {
-  it.each([' ', 'x'.repeat(256), 'tab\there', 'umlaut-\u00fc'])('refused: %j', async (key) => {
+  it.each([' ', 'x'.repeat(256), 'tab\there', 'umlaut-\u00fc'])('refuses %j', async (key) => {
     const account = await api.newAccount();
     const answer = await api.once(key, '/transactions', deposit(account));
     if (key === ' ') expect([201, 400]).toContain(answer.status);
     else expectError(answer, 400, 'validation_failed');
   });
 
-  it('accepted: 255 characters, blanks and signs', async () => {
+  it('accepts 255 characters, blanks, and punctuation', async () => {
     const account = await api.newAccount();
     for (const key of ['x'.repeat(255), 'a b~!"#$%&\'()*+,-./:;<=>?@[]^_`{|}'])
       expectReplay(...(await twice('/transactions', deposit(account), key)));

@@ -2,10 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newKey, type RestTransaction, unknownId } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/**
- * The interface that callers hold, section by section: the service as a whole. Its resources have
- * files of their own.
- */
+/** The interface, section by section. Its resources are tested in separate files. */
 const world = useBank();
 const { api } = world;
 
@@ -18,7 +15,7 @@ describe('What the service does', () => {
     expect(answer.data()).toMatchObject({ client_type: 'Corporate' });
   });
 
-  it('2. and 9. accounts are of four types; the number starts with the prefix of its type, a hyphen, then digits', async () => {
+  it('2. and 9. accounts are of four types; the number is the prefix of its type, a hyphen, then digits', async () => {
     const { client_id } = await api.client();
     for (const [account_type, prefix] of [
       ['Savings', 'SAV'],
@@ -32,7 +29,7 @@ describe('What the service does', () => {
     }
   });
 
-  it('3. money moves by deposits, withdrawals, transfers and loan payments', async () => {
+  it('3. money moves by deposits, withdrawals, transfers, and loan payments', async () => {
     const savings = await api.newAccount({ initial_deposit: 100 });
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 50 });
     const other = await api.newAccount();
@@ -55,7 +52,7 @@ describe('What the service does', () => {
     ]).toEqual([20, 10, 30]);
   });
 
-  it('4. a Teller and a Vault account are created when they do not exist', async () => {
+  it('4. a Teller and a Vault account are created if they do not exist', async () => {
     await api.newAccount({ currency: 'CHF', initial_deposit: 1 });
     const system = (await api.get('/admin/system-accounts')).list<{ kind: string; currency: string }>();
     expect(
@@ -66,7 +63,7 @@ describe('What the service does', () => {
     ).toEqual(['Teller', 'Vault']);
   });
 
-  /** kind of account and direction of every entry of an operation, in the order in which each account got them. */
+  /** The account kind and direction of every entry of an operation, in order per account. */
   async function flowOf(transactionId: string): Promise<string[]> {
     const rows = await world.sql<{ kind: string; direction: string }>(
       `select coalesce(substring(a.account_number from '^(TLR|VLT)-'), 'customer') as kind, e.direction
@@ -105,7 +102,7 @@ describe('What the service does', () => {
 });
 
 describe('Endpoints: Health check', () => {
-  it('GET / answers exactly status, message and apiVersion', async () => {
+  it('GET / returns exactly status, message, and apiVersion', async () => {
     const answer = await api.get('/');
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
@@ -198,19 +195,19 @@ describe('Authentication', () => {
     expect((await api.withKey(world.bank.api_key).get('/clients')).status).toBe(200);
   });
 
-  it('invalid credentials are answered 401', async () => {
+  it('invalid credentials are 401', async () => {
     expectError(await api.withToken('not.a.token').get('/'), 401, 'invalid_credentials');
     expectError(await api.withKey('cbk_live_nonsense').get('/'), 401, 'invalid_credentials');
   });
 
-  it('a caller without permission is answered 403', async () => {
+  it('a caller without permission is 403', async () => {
     const reader = api.withToken(await world.bank.token(undefined, 'reader'));
     expectError(await reader.post('/clients', corporate()), 403, 'insufficient_scope');
   });
 });
 
 describe('Errors', () => {
-  it('404 for what is not there, 400 for what is malformed', async () => {
+  it('unknown resources are 404, malformed requests 400', async () => {
     expectError(await api.get(`/clients/${unknownId('cli')}`), 404, 'client_not_found');
     expectError(await api.get(`/accounts/${unknownId('acc')}`), 404, 'account_not_found');
     expectError(await api.send('POST', '/clients', { raw: '{' }), 400, 'malformed_json');

@@ -8,7 +8,9 @@ const { api } = world;
 
 let owner: RestClient;
 let account: RestAccount;
-/** Each list of the bank: where it is, the query that filters it, and how many items it then has. */
+/**
+ * Each list of the bank: its path, the query that filters it, and the resulting number of items.
+ */
 const lists: Record<string, { path: string; filter?: string; id: string; count: number }> = {};
 
 beforeAll(async () => {
@@ -57,7 +59,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     const items = async (query = '') => (await api.get(url(query))).list<Item>();
     const idsOf = (read: Item[]) => read.map((item) => item[list().id]);
 
-    it('newest first; order=asc is the same turned around', async () => {
+    it('newest first; order=asc is the reverse', async () => {
       const newest = await items();
       expect(newest).toHaveLength(list().count);
       const times = newest.map(({ created_at }) => created_at);
@@ -66,19 +68,22 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
       expect(idsOf(await items('order=asc'))).toEqual(idsOf(newest).reverse());
     });
 
-    it.each(['asc', 'desc'])('pages by cursor are the whole list, on every gateway: order=%s', async (order) => {
-      const read: Item[] = [];
-      let next: string | undefined = url(`order=${order}&limit=3`);
-      for (let page = 0; next !== undefined; page++) {
-        const answer = await world.gateway(page % 2).get(next);
-        expect(answer.list().length).toBeLessThanOrEqual(3);
-        read.push(...answer.list<Item>());
-        next = answer.next;
-      }
-      expect(idsOf(read)).toEqual(idsOf(await items(`order=${order}`)));
-    });
+    it.each(['asc', 'desc'])(
+      'the pages of a cursor are the whole list, on every gateway, with order=%s',
+      async (order) => {
+        const read: Item[] = [];
+        let next: string | undefined = url(`order=${order}&limit=3`);
+        for (let page = 0; next !== undefined; page++) {
+          const answer = await world.gateway(page % 2).get(next);
+          expect(answer.list().length).toBeLessThanOrEqual(3);
+          read.push(...answer.list<Item>());
+          next = answer.next;
+        }
+        expect(idsOf(read)).toEqual(idsOf(await items(`order=${order}`)));
+      },
+    );
 
-    it('the last page has no Link, and a limit that is just reached neither', async () => {
+    it('the last page has no Link, even if it is full', async () => {
       const { count } = list();
       expect((await api.get(url())).header('link')).toBeNull();
       const exact = await api.get(url(`limit=${count}`));
@@ -87,7 +92,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
       expect((await api.get(url(`limit=${count - 1}`))).next).toBeDefined();
     });
 
-    it('limit is 1-500', async () => {
+    it('limit is 1 to 500', async () => {
       expect(await items('limit=1')).toHaveLength(1);
       expect((await api.get(url('limit=500'))).status).toBe(200);
       for (const limit of ['0', '501', '-1', 'ten', '1.5', '', '1e2', '%201'])
@@ -98,13 +103,13 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
       expectError(await api.get(url('order=up')), 400, 'validation_failed');
     });
 
-    it('an unknown query parameter is 400, and one given twice', async () => {
+    it('an unknown or repeated query parameter is 400', async () => {
       const error = expectError(await api.get(url('acount_id=x')), 400, 'unknown_parameter');
       expect(error.errors).toEqual([{ field: 'acount_id', code: 'unknown_parameter', message: expect.any(String) }]);
       expectError(await api.get(url('limit=1&limit=2')), 400, 'validation_failed');
     });
 
-    it('a cursor is opaque, and none but our own are taken', async () => {
+    it('cursors are opaque, and only cursors of this bank are accepted', async () => {
       const next = (await api.get(url('limit=2'))).next ?? '';
       const cursor = new URL(next, 'http://localhost').searchParams.get('cursor') ?? '';
       expect(cursor).not.toBe('');
@@ -127,7 +132,7 @@ describe('Lists: cursors are bound to their filters', () => {
   const cursorOf = async (path: string) =>
     new URL((await api.get(path)).next ?? '', 'http://localhost').searchParams.get('cursor') ?? '';
 
-  it('another filter, order or list refuses it; another limit does not', async () => {
+  it('another filter, order, or list is refused; another limit is not', async () => {
     const path = `/transactions?account_id=${account.account_id}`;
     const cursor = await cursorOf(`${path}&limit=2`);
     expect((await api.get(`${path}&limit=5&cursor=${cursor}`)).list()).toHaveLength(5);
@@ -143,13 +148,13 @@ describe('Lists: cursors are bound to their filters', () => {
     }
   });
 
-  it('a list of another account refuses it', async () => {
+  it('a list of another account is refused', async () => {
     const cursor = await cursorOf(`/accounts/${account.account_id}/entries?limit=2`);
     const [other] = (await api.get('/accounts?limit=1')).list<RestAccount>();
     expectError(await api.get(`/accounts/${other?.account_id}/entries?cursor=${cursor}`), 400, 'invalid_cursor');
   });
 
-  it('keyset: what is added meanwhile does not shift the pages', async () => {
+  it('items added meanwhile do not shift the pages', async () => {
     const path = `/transactions?account_id=${account.account_id}&limit=4`;
     const before = (await api.get(`/transactions?account_id=${account.account_id}`)).list<Item>();
     const first = await api.get(path);
@@ -170,7 +175,7 @@ describe('Lists: limits', () => {
   });
 
   it('a page ends at 1 MiB', async () => {
-    // 500 clients of which each takes more than 2 KiB: four bytes a character.
+    // 500 clients of more than 2 KiB each, with four bytes per character.
     await together(500, (i) => api.client({ first_name: `n${i}`, address: '\u{1F3E6}'.repeat(500) }));
     const answer = await api.get('/clients?limit=500');
     expect(Buffer.byteLength(answer.text)).toBeLessThanOrEqual(1024 * 1024 + 200);
@@ -179,7 +184,7 @@ describe('Lists: limits', () => {
   });
 });
 
-describe('An unknown query parameter is 400 everywhere', () => {
+describe('An unknown query parameter is 400 on every route', () => {
   it.each(['/', '/clients/ussd/search?ussd_phone=254700000001', '/admin/trial-balance', '/admin/system-accounts'])(
     'GET %s',
     async (path) => {
@@ -187,9 +192,9 @@ describe('An unknown query parameter is 400 everywhere', () => {
     },
   );
 
-  it('on writes, too', async () => {
+  it('also on writes', async () => {
     for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) {
-      // Beside what is wrong with the body: every violation is named.
+      // Together with errors in the body: every violation is named.
       const { errors } = expectError(await api.post(`${path}?dry_run=true`, {}), 400, 'validation_failed');
       expect(errors).toContainEqual(expect.objectContaining({ field: 'dry_run', code: 'unknown_parameter' }));
     }

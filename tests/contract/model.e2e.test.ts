@@ -4,9 +4,9 @@ import { type Answer, type Api, newKey, type RestAccount, type RestTransaction }
 import { useBank } from '../support/world.ts';
 
 /**
- * A model of the contract's rules, written apart from the ledger, beside the real bank: a thousand
- * operations, holds and batches among them, drawn from a fixed seed must have the same outcome in both, refusal codes included,
- * and leave the same balances.
+ * Compares the real bank with a model of the contract's rules that shares no code with the ledger:
+ * a thousand random operations with a fixed seed, including holds and batches, must have the same
+ * outcomes and refusal codes in both and leave the same balances.
  */
 const world = useBank({ gateways: 2, ledgers: 2 });
 
@@ -31,7 +31,7 @@ interface Leg extends Move {
   id: string;
 }
 
-/** A transaction or a transfer that can be asked for, alone or as an item of a batch. */
+/** A transaction or transfer, requested alone or as an item of a batch. */
 interface Posting {
   kind: 'transaction' | 'transfer';
   body: object;
@@ -47,7 +47,10 @@ interface Hold {
   left: bigint;
 }
 
-/** A booked operation: one leg per customer's account. Reversals and refused ones cannot be reversed. */
+/**
+ * A posted operation: one leg per customer account. Reversals and refused operations cannot be
+ * reversed.
+ */
 interface Operation {
   legs: Leg[];
   amount: bigint;
@@ -68,7 +71,10 @@ function random(seed: number): (below: number) => number {
 
 const decimal = (minor: bigint) => Number(`${minor / 100n}.${String(minor % 100n).padStart(2, '0')}`);
 
-/** What an operation of these moves is refused for: all about the first, who pays, before anything about the second. */
+/**
+ * The refusal of an operation with these moves: all rules for the paying account precede those for
+ * the other.
+ */
 function refusalOf(moves: Move[], amount: bigint): string | undefined {
   for (const { account, direction } of moves) {
     if (account.status !== 'Active') return 'inactive_account';
@@ -79,7 +85,7 @@ function refusalOf(moves: Move[], amount: bigint): string | undefined {
   return undefined;
 }
 
-/** What a deposit, a withdrawal or a hold is refused for. */
+/** The refusal of a deposit, a withdrawal, or a hold. */
 function refusalOn(move: Move, amount: bigint, currency: string | undefined): string | undefined {
   const { account } = move;
   if (account.isLoan) return 'invalid_account_type';
@@ -149,7 +155,9 @@ class Model {
     await this.remember(api, posting, { transaction_id, ...data });
   }
 
-  /** In mode independent all postings are of one account: only then are they decided in their order. */
+  /**
+   * In independent mode all postings are of one account, because only then their order is defined.
+   */
   async batch(api: Api, mode: 'independent' | 'atomic', postings: Posting[]): Promise<void> {
     const balances = this.accounts.map(({ balance }) => balance);
     const expected = postings.map(({ moves, amount, refusal }) => {
@@ -296,7 +304,7 @@ async function openAccounts(): Promise<Account[]> {
 }
 
 describe('The bank and a model of it agree', () => {
-  it.each([1, 2, 3])('on what becomes of random operations, seed %i', async (seed) => {
+  it.each([1, 2, 3])('on the outcomes of random operations, seed %i', async (seed) => {
     const below = random(seed);
     const model = new Model(await openAccounts());
     const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
-/** The contract: money. Amounts are sent as raw JSON text, since the rules hold on what the caller wrote. */
+/** The contract: money. Amounts are sent as raw JSON text, because the rules apply to that text. */
 const world = useBank();
 const { api } = world;
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
     accounts.set(currency, await api.account(client_id, { currency }));
 });
 
-/** A deposit with this text as its amount, currency named or left to the account. */
+/** A deposit with this text as its amount, with or without a currency. */
 function deposit(amountText: string, currency = 'USD', named = true) {
   const named_ = named ? `,"currency":"${currency}"` : '';
   return api.send('POST', '/transactions', {
@@ -23,7 +23,7 @@ function deposit(amountText: string, currency = 'USD', named = true) {
   });
 }
 
-describe('Money: the exact decimal value counts, not how it is written', () => {
+describe('Money: the decimal value counts, not how it is written', () => {
   it.each([
     ['10', 'USD', 10],
     ['10.00', 'USD', 10],
@@ -51,7 +51,7 @@ describe('Money: the exact decimal value counts, not how it is written', () => {
   });
 });
 
-describe('Money: ISO 4217 digits are enforced on the source text', () => {
+describe('Money: ISO 4217 digits are enforced on the JSON text', () => {
   it.each([
     ['10.005', 'USD'],
     ['1.5', 'JPY'],
@@ -73,7 +73,7 @@ describe('Money: ISO 4217 digits are enforced on the source text', () => {
   });
 
   it.each(['"10"', '"10.00"', 'true', '[10]', '{"value":10}', '""'])(
-    'no number: %s is invalid_amount',
+    'not a number: %s is invalid_amount',
     async (text) => {
       expectError(await deposit(text), 400, 'invalid_amount');
     },
@@ -100,7 +100,7 @@ describe('Money: ISO 4217 digits are enforced on the source text', () => {
     `0.${'0'.repeat(38)}1`,
     `1.${'0'.repeat(39)}`,
     `${'9'.repeat(5000)}`,
-  ])('refused without being expanded: %s', async (text) => {
+  ])('%s is refused without being expanded', async (text) => {
     const answer = await deposit(text);
     expect(answer.status).toBe(400);
     expect(['invalid_amount', 'invalid_amount_precision', 'amount_too_large']).toContain(answer.error.code);
@@ -112,7 +112,7 @@ describe('Money: largest amount and balance', () => {
     ['9999999999999.99', 'USD'],
     ['999999999999999', 'JPY'],
     ['999999999999.999', 'KWD'],
-  ])('10^15 - 1 minor units: %s %s, and one more is too large', async (text, currency) => {
+  ])('the maximum is 10^15 - 1 minor units: %s %s', async (text, currency) => {
     const account = await api.newAccount({ currency });
     const body = (amount: string) => ({
       raw: `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":${amount}}`,
@@ -131,7 +131,7 @@ describe('Money: largest amount and balance', () => {
     );
   });
 
-  it('the cap is not for Vault and Teller: they hold more, and show every digit', async () => {
+  it('Vault and Teller may exceed the maximum and show every digit', async () => {
     await Promise.all([1, 2, 3].map(() => api.newAccount({ currency: 'GBP', initial_deposit: 9_999_999_999_999.99 })));
     const text = (await api.get('/admin/system-accounts')).text;
     expect(text).toContain('29999999999999.97');
@@ -156,12 +156,12 @@ describe('Money: JSON', () => {
     expectError(await api.send('POST', '/transactions', body(rest)), 400, 'malformed_json');
   });
 
-  it('a pair of surrogates is fine', async () => {
+  it('a pair of surrogates is accepted', async () => {
     const answer = await api.send('POST', '/transactions', body('"amount":1,"description":"\\ud83d\\ude00"'));
     expect(answer.body).toMatchObject({ description: '\u{1F600}' });
   });
 
-  it('bytes that are not UTF-8: malformed_json', async () => {
+  it('bytes that are not UTF-8 are malformed_json', async () => {
     const raw = Buffer.concat([
       Buffer.from(body('"amount":1,"description":"').raw.slice(0, -1)),
       Buffer.from([0xff, 0xfe]),
@@ -170,7 +170,7 @@ describe('Money: JSON', () => {
     expectError(await api.send('POST', '/transactions', { raw }), 400, 'malformed_json');
   });
 
-  it('no floating-point arithmetic: 0.1 a hundred times is 10, and 0.3 is left of 0.1 + 0.2', async () => {
+  it('no floating-point arithmetic: a hundred times 0.1 is 10, and 0.1 + 0.2 is exactly 0.3', async () => {
     const account = await api.newAccount();
     await together(100, () => api.transact(account.account_id, 'Deposit', 0.1));
     expect((await api.get(`/accounts/${account.account_id}`)).text).toMatch(/"balance":10[,}]/);

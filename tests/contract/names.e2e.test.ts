@@ -11,7 +11,7 @@ import {
 } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** The contract: own names for things. */
+/** The contract: external_id and metadata. */
 const { api } = useBank();
 
 const metadata = { 'crm.id': 'A-17', branch: 'Nairobi 3 – "main"' };
@@ -21,8 +21,8 @@ const find = async <T>(path: string, external_id: string) =>
   (await api.get(`${path}?external_id=${encodeURIComponent(external_id)}`)).list<T>();
 const isNamed = /external_id|metadata/;
 
-describe('Own names for things', () => {
-  it('clients: shown and found by, unique, case-sensitive, not trimmed', async () => {
+describe('external_id and metadata', () => {
+  it('clients: shown and searchable; external_id is unique, case-sensitive, and not trimmed', async () => {
     const external_id = newName();
     const { client_id } = await api.client({ external_id, metadata });
     expect((await api.get(`/clients/${client_id}`)).data()).toMatchObject({ external_id, metadata });
@@ -38,7 +38,7 @@ describe('Own names for things', () => {
     await api.client({ external_id: external_id.trim() });
   });
 
-  it('accounts: likewise; a client and an account may have the same', async () => {
+  it('accounts: likewise; a client and an account can have the same external_id', async () => {
     const external_id = newName();
     const { client_id } = await api.client({ external_id });
     const { account_id } = await api.account(client_id, { external_id, metadata });
@@ -54,7 +54,7 @@ describe('Own names for things', () => {
     expect(await api.setStatus(account_id, 'Inactive')).toMatchObject({ external_id, metadata });
   });
 
-  it('transactions and transfers: a filter, not unique; both legs carry them, a reversal has its own', async () => {
+  it('transactions and transfers: filterable, not unique; both legs have them, a reversal has its own', async () => {
     const external_id = newName();
     const from = await api.newAccount({ initial_deposit: 100 });
     const to = await api.newAccount();
@@ -79,7 +79,7 @@ describe('Own names for things', () => {
     expect((await api.get(`/transactions/${leg}`)).data()).toMatchObject({ external_id, metadata });
   });
 
-  it('nothing is shown where nothing was given', async () => {
+  it('omitted if not given', async () => {
     const { client_id, ...client } = await api.client({ metadata: {}, external_id: null });
     const { account_id, ...account } = await api.account(client_id, { initial_deposit: 10 });
     const deposit = await api.transact(account_id, 'Deposit', 1);
@@ -88,7 +88,7 @@ describe('Own names for things', () => {
       expect(JSON.stringify(shown)).not.toMatch(isNamed);
   });
 
-  it('PATCH replaces metadata as a whole, null removes', async () => {
+  it('PATCH replaces metadata as a whole; null removes them', async () => {
     const external_id = newName();
     const { client_id } = await api.client({ metadata: { a: '1', b: '2' } });
     const patch = async (body: object) => (await api.patch(`/clients/${client_id}`, body)).data<RestClient>();
@@ -99,7 +99,7 @@ describe('Own names for things', () => {
     expect(await find('/clients', external_id)).toEqual([]);
   });
 
-  it('they are part of what an Idempotency-Key stands for, and its repeat shows them', async () => {
+  it('they are part of the idempotency fingerprint, and a replay shows them', async () => {
     const [key, { account_id }] = [newKey(), await api.newAccount()];
     const deposit = { account_id, transaction_type: 'Deposit', amount: 1, metadata: { a: '1', b: '2' } };
     const first = await api.once(key, '/transactions', deposit);
@@ -109,7 +109,7 @@ describe('Own names for things', () => {
       expectError(await api.once(key, '/transactions', { ...deposit, ...other }), 422, 'idempotency_key_reused');
   });
 
-  it('a refusal that is kept shows them too', async () => {
+  it('a stored refusal shows them', async () => {
     const [external_id, { account_id }] = [newName(), await api.newAccount()];
     const refused = expectError(
       await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 1, external_id, metadata }),
@@ -121,7 +121,7 @@ describe('Own names for things', () => {
     ]);
   });
 
-  describe('callers bound to one client', () => {
+  describe('bound credentials', () => {
     const boundTo = async (client_id: string): Promise<Api> =>
       api.withKey(
         (
@@ -139,7 +139,7 @@ describe('Own names for things', () => {
         ).api_key,
       );
 
-    it('may give metadata, not external_id, and find their own by it', async () => {
+    it('can set metadata but not external_id, and can search their own by it', async () => {
       const external_id = newName();
       const { client_id } = await api.client();
       const { account_id } = await api.account(client_id, { external_id, initial_deposit: 10 });

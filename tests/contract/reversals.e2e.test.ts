@@ -15,7 +15,7 @@ async function reversed(id: string): Promise<RestTransaction> {
   return answer.data<RestTransaction>();
 }
 
-/** Account number prefix, direction and side of each entry of the operation that booked a transaction. */
+/** Account number prefix, direction, and side of each entry of the operation of a transaction. */
 async function flowOf(transactionId: string): Promise<string[]> {
   const rows = await world.sql<{ flow: string }>(
     `select substr(a.account_number, 1, 3) || ' ' || e.direction || ' ' || e.side as flow from v_entries e join v_accounts a using (account_id)
@@ -44,7 +44,7 @@ describe('Reversal', () => {
     ['Deposit', 'credit', 'debit', 10],
     ['Withdrawal', 'debit', 'credit', 10],
   ] as const)(
-    'of a %s: entries turned, same type, other direction, linked',
+    'of a %s posts reversed entries with the same type and the opposite direction, linked',
     async (type, direction, other, balance) => {
       const { account_id } = await withCash(10);
       const original = await api.transact(account_id, type, 4, { reference: 'R-1' });
@@ -71,7 +71,7 @@ describe('Reversal', () => {
     },
   );
 
-  it.each(['debit', 'credit'])('of the %s leg of a transfer: both are turned', async (leg) => {
+  it.each(['debit', 'credit'])('of the %s leg of a transfer reverses both legs', async (leg) => {
     const [from, to] = [await withCash(10), await withCash(1)];
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 6);
     const legs = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
@@ -112,7 +112,7 @@ describe('Reversal', () => {
     expect(await flowOf(reversal.transaction_id)).toEqual(['SAV credit CR', 'SAV debit DR']);
   });
 
-  it('of a Loan Payment: the outstanding principal rises again', async () => {
+  it('of a Loan Payment raises the outstanding principal again', async () => {
     const [payer, loan] = [await withCash(50), await api.newAccount({ account_type: 'Loan', initial_deposit: 30 })];
     const { transfer_id } = await api.transfer(payer.account_id, loan.account_id, 30);
     const [leg] = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
@@ -132,7 +132,7 @@ describe('Reversal', () => {
     }
   });
 
-  it('of a disbursement that is paid back in part: a Loan does not fall below 0', async () => {
+  it('of a partly repaid disbursement is refused: a Loan does not fall below 0', async () => {
     const [payer, loan] = [await withCash(50), await api.newAccount({ account_type: 'Loan', initial_deposit: 30 })];
     const [disbursement] = await api.all<RestTransaction>(`/transactions?account_id=${loan.account_id}`);
     await api.transfer(payer.account_id, loan.account_id, 0.01);
@@ -142,7 +142,7 @@ describe('Reversal', () => {
     expect(await api.balance(loan.account_id)).toBe(29.99);
   });
 
-  it('at most once: already_reversed names the reversal', async () => {
+  it('happens at most once: already_reversed names the reversal', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const reversal = await reversed(transaction_id);
@@ -150,7 +150,7 @@ describe('Reversal', () => {
     expect(error.details).toEqual({ reversal_transaction_id: reversal.transaction_id });
   });
 
-  it('at most once, of 20 at the same time', async () => {
+  it('happens at most once with 20 concurrent requests', async () => {
     const { account_id } = await withCash(100);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const answers = await together(20, () => reverse(transaction_id));
@@ -162,7 +162,7 @@ describe('Reversal', () => {
     expect(await api.balance(account_id)).toBe(100);
   });
 
-  it('both legs of a transfer at the same time: one reversal', async () => {
+  it('of both legs of a transfer concurrently posts one reversal', async () => {
     const [from, to] = [await withCash(10), await withCash(10)];
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 6);
     const legs = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
@@ -171,7 +171,7 @@ describe('Reversal', () => {
     expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([10, 10]);
   });
 
-  it('a Failed transaction and a reversal are not_reversible', async () => {
+  it('of a Failed transaction or of a reversal is not_reversible', async () => {
     const { account_id } = await withCash(10);
     const failed = expectError(
       await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 11 }),
@@ -195,12 +195,12 @@ describe('Reversal', () => {
     expectError(await reverse(reversal.transaction_id), 400, 'not_reversible');
   });
 
-  it('unknown or malformed: 404 transaction_not_found', async () => {
+  it('of an unknown or malformed id is 404 transaction_not_found', async () => {
     for (const id of [unknownId('txn'), unknownId('trf'), 'x'])
       expectError(await reverse(id), 404, 'transaction_not_found');
   });
 
-  it('a reason is required', async () => {
+  it('requires a reason', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     for (const body of [{}, { reason: '' }, { reason: null }, { reason: 'r'.repeat(256) }])
@@ -212,7 +212,7 @@ describe('Reversal', () => {
     );
   });
 
-  it('status is checked, on both sides of a transfer', async () => {
+  it('checks the status, for both accounts of a transfer', async () => {
     const [from, to] = [await withCash(10), await withCash(10)];
     const { transaction_id } = await api.transact(from.account_id, 'Deposit', 1);
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 1);
@@ -226,7 +226,7 @@ describe('Reversal', () => {
     await reversed(transaction_id);
   });
 
-  it('funds are checked: a deposit that was spent, a transfer whose destination has spent it', async () => {
+  it('checks funds: a spent deposit, or a transfer whose destination has spent it', async () => {
     const [from, to] = [await withCash(10), await withCash(0)];
     const [opening] = await api.all<RestTransaction>(`/transactions?account_id=${from.account_id}`);
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 6);
@@ -244,14 +244,14 @@ describe('Reversal', () => {
     }
   });
 
-  it('limits are checked: the balance would exceed 10^15 - 1 minor units', async () => {
+  it('checks limits: the balance would exceed 10^15 - 1 minor units', async () => {
     const { account_id } = await withCash(100);
     const { transaction_id } = await api.transact(account_id, 'Withdrawal', 100);
     await api.transact(account_id, 'Deposit', 9_999_999_999_999.99);
     expectError(await reverse(transaction_id), 400, 'balance_limit_exceeded');
   });
 
-  it('repeated with the same Idempotency-Key it is replayed', async () => {
+  it('is replayed with the same Idempotency-Key', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const key = newKey();
@@ -263,7 +263,7 @@ describe('Reversal', () => {
     expectError(await api.once(key, path, { reason: 'y' }), 422, 'idempotency_key_reused');
   });
 
-  it('nothing booked is ever edited: the original and its entries stay as they were', async () => {
+  it('does not change the original transaction and its entries', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const before = await world.sql('select * from v_entries where account_id = $1 order by sequence', [account_id]);

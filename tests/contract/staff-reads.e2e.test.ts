@@ -20,7 +20,7 @@ import {
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** What staff read of the whole bank, and the statement of an account. */
+/** Reads of staff over the whole bank, and the statement of an account. */
 const world = useBank({ env: staffEnv });
 const { api } = world;
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 
 describe('GET /accounts/:account_id/statement', () => {
-  it('shows balances, totals and entries of a period, page by page', async () => {
+  it('shows balances, totals, and entries of a period, page by page', async () => {
     const path = `/accounts/${account.account_id}/statement`;
     const whole = (await api.get(path)).data<Statement>();
     expect(whole).toMatchObject({
@@ -68,7 +68,7 @@ describe('GET /accounts/:account_id/statement', () => {
     });
   });
 
-  it('of another client is 404', async () => {
+  it('of another client’s account is 404', async () => {
     const bound = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: client.client_id })).api_key);
     expect((await bound.get(`/accounts/${account.account_id}/statement`)).status).toBe(200);
     expectError(await bound.get(`/accounts/${other.account_id}/statement`), 404, 'account_not_found');
@@ -80,7 +80,7 @@ describe('GET /admin/search', () => {
   const search = async (q: string, caller = api) =>
     (await caller.get(`/admin/search?q=${encodeURIComponent(q)}`)).list<SearchHit>();
 
-  it('finds whatever somebody has in hand', async () => {
+  it('finds every kind of identifier', async () => {
     for (const q of ['grace hø', 'HØPPER', '+47 9900 0001', client.client_id])
       expect(await search(q), q).toMatchObject([{ kind: 'client', id: client.client_id, title: 'Grace Høpper' }]);
     for (const q of [account.account_number, account.account_id])
@@ -92,7 +92,7 @@ describe('GET /admin/search', () => {
     expect(await search('nothing is called so')).toEqual([]);
   });
 
-  it('shows a kind only with its scope, and is not for callers bound to one client', async () => {
+  it('shows each kind only with its scope, and is refused for bound credentials', async () => {
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     expect([await search('grace', reader), await search('INVOICE 77', reader)]).toEqual([[], []]);
     expect(await search(account.account_number, reader)).toHaveLength(1);
@@ -102,7 +102,7 @@ describe('GET /admin/search', () => {
     expectError(await bound.get('/admin/search?q=grace'), 403, 'insufficient_scope');
   });
 
-  it('leaves a record of the client that it showed a member of staff', async () => {
+  it('records the clients shown to a member of staff', async () => {
     const clerk = api.withToken(staffToken(world.bank, 'searcher'));
     const answer = await clerk.get('/admin/search?q=grace');
     await clerk.get(`/clients/${client.client_id}`);
@@ -124,7 +124,7 @@ describe('GET /admin/search', () => {
 });
 
 describe('GET /admin/transactions/:transaction_id/timeline', () => {
-  it('leads from the request to the events, both sides of Teller and Vault between', async () => {
+  it('leads from the request to the events, with both sides of Teller and Vault', async () => {
     const path = `/admin/transactions/${deposit.transaction_id}/timeline`;
     const told = await eventually(async () => {
       const timeline = (await api.get(path)).data<Timeline>();
@@ -151,12 +151,12 @@ describe('GET /admin/transactions/:transaction_id/timeline', () => {
 });
 
 describe('GET /admin/posting-statistics', () => {
-  it('adds up what was applied', async () => {
+  it('counts applied transactions', async () => {
     const { buckets, complete } = (
       await api.get('/admin/posting-statistics?currency=USD&unit=day')
     ).data<PostingStatistics>();
     expect(complete).toBe(true);
-    // The opening, the deposit and the transfer; perhaps on both sides of midnight.
+    // The opening, the deposit, and the transfer; perhaps on both sides of midnight.
     expect([
       buckets.reduce((sum, { operations }) => sum + operations, 0),
       buckets.reduce((sum, { amount }) => sum + Number(amount), 0),
@@ -171,7 +171,7 @@ describe('GET /admin/posting-statistics', () => {
 });
 
 describe('GET /admin/posting-totals', () => {
-  it('adds up by currency, in the period that is asked for', async () => {
+  it('returns totals by currency for the requested period', async () => {
     const { totals, complete } = (await api.get('/admin/posting-totals')).data<PostingTotals>();
     expect([complete, totals.map(({ currency, operations }) => `${currency} ${operations}`)]).toEqual([
       true,
@@ -187,7 +187,7 @@ describe('GET /admin/posting-totals', () => {
 describe('GET /admin/operations and POST /admin/verifications', () => {
   const operations = async () => (await api.get('/admin/operations')).data<Operations>();
 
-  it('tells of every part, and of a check of the books that was asked for', async () => {
+  it('reports on every service and on a requested verification', async () => {
     expect(await operations()).toMatchObject({
       services: [
         { service: 'ledger', answers: true },
@@ -223,7 +223,7 @@ describe('GET /admin/operations and POST /admin/verifications', () => {
     ]);
   });
 
-  it('finds an audit record that its owner has changed past the triggers', async () => {
+  it('finds an audit record that its owner changed by disabling the triggers', async () => {
     const [target] = await world.sql<{ audit_id: string; actor: string }>(
       "select audit_id, actor from accounts.audit where action = 'verify_audit' limit 1",
     );

@@ -21,7 +21,7 @@ import {
 import { caughtUp, publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: time-outs. A service is stopped as a busy or hanging one is: by SIGSTOP, or it is gone for a while. */
+/** The contract: time-outs. A service hangs (SIGSTOP) or is stopped for a while. */
 const idempotencySecret = 'a secret that this test knows too';
 const world = useBank({ gateways: 2, env: { IDEMPOTENCY_SECRET: idempotencySecret } });
 const { api } = world;
@@ -34,7 +34,7 @@ const outcomeOf = <T>(path: string) =>
     return isDone(answer) && answer.data<T>();
   }, 20_000);
 
-/** The service hangs while `use` runs. */
+/** Runs `use` while the service hangs. */
 async function whileHanging<T>(name: string, use: () => Promise<T>): Promise<T> {
   world.bank.process(name).kill('SIGSTOP');
   try {
@@ -44,7 +44,10 @@ async function whileHanging<T>(name: string, use: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Until both gateways have seen an answer of the service: their breakers are closed. */
+/**
+ * Resolves when both gateways have received a response of the service, so that their breakers are
+ * closed.
+ */
 async function untilAnswering(): Promise<void> {
   await eventually(async () => {
     const answers = await Promise.all([0, 1].map((gateway) => world.gateway(gateway).get('/accounts?limit=1')));
@@ -101,7 +104,7 @@ describe('Time-outs: the ledger does not answer', () => {
     await untilAnswering();
   });
 
-  it('no reply within 5 s: POST /transactions answers 202 with status Pending, Location and Retry-After', () => {
+  it('without a reply within 5 s, POST /transactions is 202 with status Pending, Location, and Retry-After', () => {
     const answer = made['deposit'] as Answer;
     expect(answer.status).toBe(202);
     const pending = answer.body as RestTransaction;
@@ -119,7 +122,7 @@ describe('Time-outs: the ledger does not answer', () => {
     expect(waitedMs).toBeLessThan(9000);
   });
 
-  it('POST /transfers answers 202 with a Pending Transfer in data', () => {
+  it('POST /transfers is 202 with a Pending Transfer in data', () => {
     const answer = made['transfer'] as Answer;
     expect(answer.status).toBe(202);
     expect(answer.data()).toMatchObject({
@@ -132,32 +135,32 @@ describe('Time-outs: the ledger does not answer', () => {
     expect(answer.header('location')).toContain(answer.data<RestTransfer>().transfer_id);
   });
 
-  it('POST /accounts answers 504 outcome_unknown, naming the resource id', async () => {
+  it('POST /accounts is 504 outcome_unknown with the resource id', async () => {
     const { details, message } = expectError(made['opening'] as Answer, 504, 'outcome_unknown');
     const id = details?.['account_id'] ?? '';
     expect(message).toContain(id);
     await eventually(async () => (await api.get(`/accounts/${id}`)).status === 200);
   });
 
-  it('after a 202 GET of that id never answers 404, on no gateway: Pending, or 503 while it cannot know', () => {
+  it('after a 202, GET of that id is never 404 on any gateway: Pending, or 503 if it cannot know', () => {
     for (const answer of [asked['own'], asked['foreign']] as Answer[]) {
       if (answer.status === 200) expect(answer.data()).toMatchObject({ status: 'Pending' });
       else expectError(answer, 503, 'service_unavailable');
     }
   });
 
-  it('any failure to fetch the balance by number is exactly 500 with its message', () => {
+  it('if the balance by number cannot be read, the response is exactly 500 with its message', () => {
     expectError(asked['balance'] as Answer, 500, 'internal_error', /an error occurred while fetching the balance/i);
   });
 
-  it('no answer from the ledger is 503 for the whole list of accounts, and for one; with Retry-After', () => {
+  it('without a reply of the ledger, the list of accounts and a single one are 503 with Retry-After', () => {
     for (const answer of [asked['list'], asked['one']] as Answer[]) {
       expectError(answer, 503, 'service_unavailable');
       expect(answer.header('retry-after')).not.toBeNull();
     }
   });
 
-  it('later GET gives the outcome: Pending → Completed, with the same created_at', async () => {
+  it('a later GET returns the outcome: Pending becomes Completed, with the same created_at', async () => {
     const pending = (made['deposit'] as Answer).body as RestTransaction;
     expect(await outcomeOf(`/transactions/${pending.transaction_id}`)).toEqual({
       ...pending,
@@ -172,7 +175,7 @@ describe('Time-outs: the ledger does not answer', () => {
     });
   });
 
-  it('Pending → Failed, where it was refused', async () => {
+  it('Pending becomes Failed if the transaction was refused', async () => {
     const { transaction_id } = (made['refused'] as Answer).body as RestTransaction;
     expect(await outcomeOf(`/transactions/${transaction_id}`)).toMatchObject({
       status: 'Failed',
@@ -180,7 +183,7 @@ describe('Time-outs: the ledger does not answer', () => {
     });
   });
 
-  it('account_not_found too is kept after a 202, as a Transfer with status Failed', async () => {
+  it('account_not_found is also stored after a 202, as a Transfer with status Failed', async () => {
     const answer = made['unknown'] as Answer;
     expect(answer.status).toBe(202);
     expect(await outcomeOf(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({
@@ -189,7 +192,7 @@ describe('Time-outs: the ledger does not answer', () => {
     });
   });
 
-  it('a repeat of a 202 gets the outcome once there is one', async () => {
+  it('a repeat of a 202 returns the outcome as soon as there is one', async () => {
     const pending = (made['deposit'] as Answer).body as RestTransaction;
     await outcomeOf(`/transactions/${pending.transaction_id}`);
     const answer = await world.gateway(1).once(key, '/transactions', {
@@ -204,7 +207,7 @@ describe('Time-outs: the ledger does not answer', () => {
     expect(answer.header('idempotent-replayed')).toBe('true');
   });
 
-  it('a key used for two accounts while nobody could tell: one is booked, and neither id answers 404', async () => {
+  it('a key used for two accounts meanwhile posts one operation, and neither id is 404', async () => {
     const ids = [made['first'], made['second']].map(
       (answer) => ((answer as Answer).body as RestTransaction).transaction_id,
     );
@@ -215,7 +218,7 @@ describe('Time-outs: the ledger does not answer', () => {
     expect(await api.all(`/transactions?idempotency_key=${crossed}&status=Completed`)).toHaveLength(1);
   });
 
-  it('each was booked once', async () => {
+  it('each operation was posted once', async () => {
     const sent = await api.all<RestTransaction>(
       `/transactions?account_id=${account.account_id}&order=asc&status=Completed`,
     );
@@ -228,14 +231,14 @@ describe('Time-outs: the ledger does not answer', () => {
   });
 });
 
-describe('Time-outs: after a 202 no gateway says 404', () => {
+describe('Time-outs: after a 202 no gateway responds 404', () => {
   const everywhere = (path: string) => Promise.all([0, 1].map((gateway) => world.gateway(gateway).get(path)));
   let account_id: string;
   beforeAll(async () => {
     ({ account_id } = await api.newAccount({ initial_deposit: 100 }));
   });
 
-  it('a random well-formed id is 404 at both', async () => {
+  it('a random well-formed id is 404 on both gateways', async () => {
     for (const [kind, path] of [
       ['transaction', 'transactions/txn'],
       ['transfer', 'transfers/trf'],
@@ -245,7 +248,7 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
     }
   });
 
-  it('the reply is lost: both show the outcome, whatever it is', async () => {
+  it('if the reply is lost, both gateways show the outcome', async () => {
     const to = unknownId('acc');
     const transfer_id = idOf('transfer', withBucket(unknownId('trf').slice(4), account_id));
     const now = Date.now();
@@ -284,7 +287,7 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
     ['redriven', { renew_deadline: true }, { status: 'Completed' }],
     ['dropped', {}, { status: 'Failed', failure_code: 'deadline_exceeded' }],
   ] as const)(
-    'dead-lettered afterwards: 503 at both until it is %s, then the outcome',
+    'if the command becomes a dead letter, both gateways respond 503 until it is %s, then with the outcome',
     async (state, body, outcome) => {
       await world.sql(`create function refuse_late() returns trigger language plpgsql as $$ begin
       if new.description = 'poison' then raise exception 'no' using errcode = 'check_violation'; end if; return new; end $$`);
@@ -320,7 +323,7 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
 });
 
 describe('Time-outs: accounts does not answer', () => {
-  it('POST /clients answers 504 outcome_unknown; a repeat with the same key gets the one outcome', async () => {
+  it('POST /clients is 504 outcome_unknown; a repeat with the same key returns the same outcome', async () => {
     const key = newKey();
     const answer = await whileHanging('accounts', () => api.once(key, '/clients', retail()));
     const error = expectError(answer, 504, 'outcome_unknown', /Idempotency-Key/);
@@ -332,7 +335,7 @@ describe('Time-outs: accounts does not answer', () => {
     expect(again.data()).toMatchObject({ client_id: error.details?.['client_id'] });
   });
 
-  it('postings do not need it', async () => {
+  it('postings do not depend on it', async () => {
     const account = await api.newAccount();
     await whileHanging('accounts', async () => {
       await api.transact(account.account_id, 'Deposit', 1);
@@ -348,7 +351,10 @@ describe('Deadline', () => {
   const accepted = Date.now() - 60_000;
   const at = (ms: number) => new Date(accepted + ms).toISOString();
 
-  /** Publishes a command as a gateway would have a minute ago, for this bank's own API key and an Idempotency-Key. */
+  /**
+   * Publishes a command as a gateway would have a minute ago, for this bank’s own API key and an
+   * Idempotency-Key.
+   */
   async function publishLate(
     name: 'create_transaction' | 'create_client',
     route: string,
@@ -378,7 +384,7 @@ describe('Deadline', () => {
     return id;
   }
 
-  it('a transaction picked up later is recorded Failed with deadline_exceeded, never executed; that is replayed as 409', async () => {
+  it('a transaction that is processed after its deadline is recorded as Failed with deadline_exceeded, and replayed as 409', async () => {
     const { account_id } = await api.newAccount();
     const key = newKey();
     const body = { account_id, transaction_type: 'Deposit', currency: 'USD' };
@@ -402,7 +408,7 @@ describe('Deadline', () => {
     expect(await api.balance(account_id)).toBe(0);
   });
 
-  it('a client asked for too long ago is not created; that is replayed as 409', async () => {
+  it('a client that was requested too long ago is not created, and replayed as 409', async () => {
     const key = newKey();
     const id = await publishLate('create_client', 'POST /clients', key, bodies.createClient.parse(retail()), (bits) => {
       const client_id = idOf('client', bits);
@@ -413,7 +419,7 @@ describe('Deadline', () => {
     expectError(await api.get(`/clients/${id}`), 404, 'client_not_found');
   });
 
-  it('a saga that has begun is finished, however late', async () => {
+  it('a saga that has begun is completed, however late', async () => {
     const { client_id } = await api.client();
     const key = newKey();
     const body = { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 9 };

@@ -28,7 +28,7 @@ describe('Transactions and transfers: POST /transactions', () => {
       expectError(await transact(account_id, type, 1), 400, 'invalid_transaction_type');
   });
 
-  it('currency is optional: the default is that of the account, another one is currency_mismatch', async () => {
+  it('currency defaults to that of the account; another one is currency_mismatch', async () => {
     const { account_id } = await api.newAccount({ currency: 'EUR', initial_deposit: 10 });
     expect(await api.transact(account_id, 'Deposit', 1)).toMatchObject({ currency: 'EUR' });
     expect(await api.transact(account_id, 'Deposit', 1, { currency: 'EUR' })).toMatchObject({ currency: 'EUR' });
@@ -41,7 +41,7 @@ describe('Transactions and transfers: POST /transactions', () => {
     expectError(await transact(account_id, 'Deposit', 1, { currency: 'eur' }), 400, 'unsupported_currency');
   });
 
-  it('description up to 255, reference up to 100, not unique; both optional', async () => {
+  it('description (up to 255 characters) and reference (up to 100, not unique) are optional', async () => {
     const { account_id } = await api.newAccount();
     const long = { description: 'd'.repeat(255), reference: 'r'.repeat(100) };
     expect(await api.transact(account_id, 'Deposit', 1, long)).toMatchObject(long);
@@ -52,7 +52,7 @@ describe('Transactions and transfers: POST /transactions', () => {
     expectError(await transact(account_id, 'Deposit', 1, { status: 'Completed' }), 400, 'unknown_field');
   });
 
-  it('an amount that has too many digits for the currency of the account shows in no list, and is kept under its id', async () => {
+  it('an amount with too many digits for the account’s currency is stored under its id and appears in no list', async () => {
     const { account_id } = await api.newAccount({ currency: 'JPY', initial_deposit: 10 });
     const { errors, details } = expectError(
       await transact(account_id, 'Deposit', 1.5),
@@ -70,7 +70,7 @@ describe('Transactions and transfers: POST /transactions', () => {
 });
 
 describe('Transactions and transfers: POST /transfers', () => {
-  it('same account 400; unknown account 404 naming which', async () => {
+  it('the same account is 400; an unknown account is 404 with its id', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     const { details } = expectError(await transfer(account_id, account_id, 1), 400, 'same_account');
     const kept = { transaction_id: details?.['transaction_id'], status: 'Failed', failure_code: 'same_account' };
@@ -81,7 +81,7 @@ describe('Transactions and transfers: POST /transfers', () => {
     expect(await transactionsOf(account_id, '&status=Failed')).toMatchObject([kept]);
   });
 
-  it('two currencies are currency_mismatch', async () => {
+  it('different currencies are currency_mismatch', async () => {
     const [usd, eur] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ currency: 'EUR' })];
     expectError(await transfer(usd.account_id, eur.account_id, 1), 400, 'currency_mismatch');
     expectError(
@@ -91,7 +91,7 @@ describe('Transactions and transfers: POST /transfers', () => {
     );
   });
 
-  it('Insufficient Funds names the source account and never its balance', async () => {
+  it('Insufficient Funds names the source account but not its balance', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 987.65 }), await api.newAccount()];
     const { message } = expectError(
       await transfer(from.account_id, to.account_id, 1000),
@@ -100,13 +100,13 @@ describe('Transactions and transfers: POST /transfers', () => {
       /^Insufficient Funds: .*source account/i,
     );
     expect(message).toContain(from.account_id);
-    // Ids may hold any digits.
+    // Ids can contain any digits.
     expect(message.replaceAll(from.account_id, '')).not.toMatch(/\d/);
     expectError(await transact(from.account_id, 'Withdrawal', 987.66), 400, 'insufficient_funds');
     expect(await api.transact(from.account_id, 'Withdrawal', 987.65)).toMatchObject({ status: 'Completed' });
   });
 
-  it('shows in GET /transactions as two Transactions, one per account', async () => {
+  it('appears in GET /transactions as two Transactions, one per account', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
     const { transfer_id, created_at } = await api.transfer(from.account_id, to.account_id, 4.5, {
       description: 'rent',
@@ -138,7 +138,7 @@ describe('Transactions and transfers: POST /transfers', () => {
     for (const leg of [debit, credit]) expect(await transactionOf(leg?.transaction_id ?? '')).toEqual(leg);
   });
 
-  it('GET /transfers filters: account_id, from, to; GET /transfers/:transfer_id', async () => {
+  it('GET /transfers filters by account_id, from, and to; GET /transfers/:transfer_id returns one', async () => {
     const [a, b, c] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount(), await api.newAccount()];
     const first = await api.transfer(a.account_id, b.account_id, 1);
     const second = await api.transfer(a.account_id, c.account_id, 1);
@@ -154,7 +154,7 @@ describe('Transactions and transfers: POST /transfers', () => {
 });
 
 describe('Transactions and transfers: refusals', () => {
-  it('a refusal on an existing account is kept as a Failed Transaction without entries', async () => {
+  it('a refusal on an existing account is stored as a Failed Transaction without entries', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const before = await api.entries(account_id);
     const error = expectError(
@@ -177,7 +177,7 @@ describe('Transactions and transfers: refusals', () => {
     expect(await api.entries(account_id)).toEqual(before);
   });
 
-  it('a refused transfer keeps one Failed Transaction, on the source', async () => {
+  it('a refused transfer stores one Failed Transaction, on the source account', async () => {
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const error = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
@@ -192,7 +192,7 @@ describe('Transactions and transfers: refusals', () => {
     expect(await transactionsOf(to.account_id)).toEqual([]);
   });
 
-  it('a refused transfer is a Transfer with status Failed, in GET /transfers as in GET of its id; ?status= filters', async () => {
+  it('a refused transfer is a Transfer with status Failed, in lists and by id; ?status= filters', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 1 }), await api.newAccount()];
     const { details } = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const done = await api.transfer(from.account_id, to.account_id, 1);
@@ -217,7 +217,7 @@ describe('Transactions and transfers: refusals', () => {
     expectError(await api.get('/transfers?status=failed'), 400, 'validation_failed');
   });
 
-  it('an outcome without an account is shown by GET of its id, and in no list', async () => {
+  it('an outcome without an account is returned by id and in no list', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const [unknown, reference] = [unknownId('acc'), newKey()];
     const { details } = expectError(await transact(unknown, 'Deposit', 6, { reference }), 404, 'account_not_found');
@@ -252,7 +252,7 @@ describe('Transactions and transfers: refusals', () => {
       expect((await api.get(`${path}?status=Failed&limit=500`)).text).not.toContain('account_not_found');
   });
 
-  it('validation errors keep nothing, and what is kept of an unknown account shows in no list', async () => {
+  it('validation errors are not stored, and outcomes for an unknown account appear in no list', async () => {
     const { account_id } = await api.newAccount();
     for (const body of [
       { transaction_type: 'Deposit', amount: 0 },
@@ -265,7 +265,7 @@ describe('Transactions and transfers: refusals', () => {
     expect(await transactionsOf(account_id)).toEqual([]);
   });
 
-  describe('when several apply, the first of this order is given: accounts exist; the source: type, status, currency, limits, funds; the destination', () => {
+  describe('the first reason in this order is returned: accounts exist; source: type, status, currency, limits, funds; destination', () => {
     const accounts: Record<string, RestAccount> = {};
     const id = (name: string) => accounts[name]?.account_id ?? name;
     beforeAll(async () => {
@@ -339,7 +339,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
     expect((await api.get(`/transactions?reference=${reference.slice(0, -1)}`)).list()).toEqual([]);
   });
 
-  it('from is inclusive, to exclusive; min_amount and max_amount are inclusive', async () => {
+  it('from is inclusive and to exclusive; min_amount and max_amount are inclusive', async () => {
     const { account_id } = await api.newAccount();
     const made: RestTransaction[] = [];
     for (const amount of [1, 2.5, 4]) {
@@ -369,7 +369,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
     'max_amount=-1',
     'status=completed',
     'transaction_type=transfer',
-  ])('refused: %s', async (filter) => {
+  ])('refuses %s', async (filter) => {
     const answer = await api.get(`/transactions?${filter}`);
     expect(answer.status).toBe(400);
     expect(answer.error.errors?.map(({ field }) => field)).toEqual([filter.split('=')[0]]);
@@ -377,7 +377,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
 });
 
 describe('Transactions and transfers: Loan', () => {
-  it('balance is the outstanding principal; a Loan Payment lowers it, both Transactions have that type', async () => {
+  it('the balance is the outstanding principal; a Loan Payment lowers it, and both Transactions have that type', async () => {
     const [payer, loan] = [
       await api.newAccount({ initial_deposit: 100 }),
       await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),
@@ -403,7 +403,7 @@ describe('Transactions and transfers: Loan', () => {
     );
   });
 
-  it('more than outstanding is amount_exceeds_outstanding; exactly that much pays it off', async () => {
+  it('more than the outstanding amount is amount_exceeds_outstanding; exactly that amount pays off the loan', async () => {
     const [payer, loan] = [
       await api.newAccount({ initial_deposit: 100 }),
       await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),

@@ -6,7 +6,7 @@ import { hang, startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Webhooks and GET /events of a whole bank, with two processes of webhooks. */
+/** Webhooks and GET /events of a complete bank with two webhooks processes. */
 const world = useBank({ webhooks: 2 });
 const { api } = world;
 let account: RestAccount;
@@ -35,7 +35,7 @@ async function webhook(url: string, event_types = ['transaction.*'], by: Api = a
   return answer.data<Made>();
 }
 
-/** Events behind a cursor, and where to go on. */
+/** Events after a cursor, and the next cursor. */
 async function events(
   query: string,
   by: Api = api,
@@ -52,14 +52,14 @@ async function latest(): Promise<string> {
 }
 
 describe('GET /events', () => {
-  it('has what is on the topics: a poller that follows its cursor sees every transaction once, in the order of its account', async () => {
+  it('has the events of the topics: a poller that follows the cursor sees every transaction once, in order per account', async () => {
     const after = await latest();
     const made: string[] = [];
     for (let i = 1; i <= 5; i++) made.push((await api.transact(account.account_id, 'Deposit', i)).transaction_id);
     const idOf = ({ data }: CloudEvent) => (data['transaction'] as { transaction_id: string }).transaction_id;
     const seen: CloudEvent[] = [];
     let cursor = after;
-    // The account's opening deposit may reach the list after its latest event was read: it is left out.
+    // The opening deposit may be listed after the latest event was read, so it is ignored.
     await eventually(async () => {
       const page = await events(`after=${cursor}&types=transaction.completed&limit=2`);
       cursor = page.cursor;
@@ -77,7 +77,7 @@ describe('GET /events', () => {
     expect(again.data.filter((event) => made.includes(idOf(event)))).toEqual(seen);
   });
 
-  it('a page that is full has a Link to the next one, the last one none; the cursor is always there', async () => {
+  it('a full page has a Link to the next one, the last page has none; there is always a cursor', async () => {
     const first = await events('limit=1');
     expect(first.next).toContain(`after=${first.cursor}`);
     expect(await events(`after=${await latest()}`)).toMatchObject({
@@ -87,7 +87,7 @@ describe('GET /events', () => {
     });
   });
 
-  it('unknown types are refused with the known ones, as are parameters and cursors that are none', async () => {
+  it('refuses unknown types (naming the known ones), parameters, and invalid cursors', async () => {
     const { errors } = expectError(
       await api.get('/events?types=transaction.done,account.opened'),
       400,
@@ -103,7 +103,7 @@ describe('GET /events', () => {
     expectError(await api.get('/events?limit=501'), 400, 'validation_failed');
   });
 
-  it('needs transactions:read; a bound key sees its own client alone', async () => {
+  it('requires transactions:read; a bound key sees only its own client', async () => {
     const other = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     expectError(await other.get('/events'), 403, 'insufficient_scope');
     const own = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: account.client_id })).api_key);
@@ -121,7 +121,7 @@ describe('GET /events', () => {
 });
 
 describe('a webhook', () => {
-  it('is made with a secret that is shown this once, and gets signed events', async () => {
+  it('is created with a secret that is shown once, and receives signed events', async () => {
     const at = await receiver();
     const key = newKey();
     const made = await api.once(key, '/webhooks', {
@@ -162,7 +162,7 @@ describe('a webhook', () => {
     expect(JSON.stringify(record)).not.toContain(secret);
   });
 
-  it('what it is made of is checked: types, with the known ones named, and the url', async () => {
+  it('its types and URL are validated; the error names the known types', async () => {
     const create = (body: object) =>
       api.post('/webhooks', { url: 'https://receiver.example/', event_types: ['*'], ...body });
     for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v1']]) {
@@ -186,7 +186,7 @@ describe('a webhook', () => {
     expectError(await create({ secret: 'mine' }), 400, 'unknown_field');
   });
 
-  it('is changed, paused, tested, rotated, replayed and deleted over REST', async () => {
+  it('can be changed, paused, tested, rotated, replayed, and deleted over REST', async () => {
     const at = await receiver();
     const { webhook_id, secret } = await webhook(at.url);
     const path = `/webhooks/${webhook_id}`;
@@ -227,7 +227,7 @@ describe('a webhook', () => {
     );
   });
 
-  it('needs webhooks:manage, which a bound key may have, for the events of its client', async () => {
+  it('requires webhooks:manage, which a bound key can have for the events of its client', async () => {
     expectError(
       await api.withKey((await api.key({ scopes: ['transactions:read'] })).api_key).get('/webhooks'),
       403,
@@ -240,7 +240,7 @@ describe('a webhook', () => {
     expect((await api.get(`/webhooks/${webhook_id}`)).data()).toMatchObject({ client_id: account.client_id });
     await api.transact(other.account_id, 'Deposit', 1);
     const { transfer_id } = await api.transfer(other.account_id, account.account_id, 3);
-    // What tests before this one did to the account may come here too, and nothing of the other account.
+    // Earlier tests may have caused further events of this account, but none of the other account.
     const told = () => at.received.filter(({ body }) => body.includes(transfer_id));
     await eventually(async () => told().length >= 2);
     const types = told().map(({ event }) => event.type.split('.')[1]);
@@ -252,7 +252,7 @@ describe('a webhook', () => {
     ]);
   });
 
-  it('loses nothing, and keeps the order of each account, while its processes are killed in the middle of deliveries', async () => {
+  it('loses no event and keeps the order of each account while its processes are killed during deliveries', async () => {
     const at = await receiver((response) => void setTimeout(() => response.writeHead(204).end(), 20));
     const hanging = await receiver(hang);
     const { webhook_id: ofHanging } = await webhook(hanging.url);
@@ -290,7 +290,7 @@ describe('a webhook', () => {
       90_000,
     );
     for (const { account_id } of accounts) expect(firsts(account_id)).toEqual(allOf(account_id));
-    // Those that the killed processes had are taken again by now.
+    // By now the deliveries of the killed processes have been taken over.
     await eventually(
       async () =>
         (await api.get(`/webhooks/${ofHanging}/deliveries?order=asc`))
