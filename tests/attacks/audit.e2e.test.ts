@@ -11,8 +11,8 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Nobody acts unseen: every write by a person of the staff, and every refused call of what only
- * staff may do, is in the audit.
+ * Every write by a member of staff, and every refused call of an endpoint for staff, is in the
+ * audit log.
  */
 const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
 const { api } = world;
@@ -40,7 +40,7 @@ beforeAll(async () => {
 
 type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
-/** What somebody else has asked for. */
+/** A request made by somebody else. */
 async function waitingApproval(): Promise<string> {
   const asked = await api
     .withToken(staffToken(world.bank, 'bob'))
@@ -48,12 +48,12 @@ async function waitingApproval(): Promise<string> {
   return asked.data<{ approval_id: string }>().approval_id;
 }
 const placeHold = (): Promise<Answer> => staff.post(`/accounts/${account.account_id}/holds`, { amount: 1 });
-/** Nobody listens there. */
+/** Nothing listens at this address. */
 const receiver = 'http://127.0.0.1:9/';
 const newWebhookId = async () =>
   (await api.post('/webhooks', { url: receiver, event_types: ['approval.decided'] })).data<{ webhook_id: string }>()
     .webhook_id;
-/** One good request for each endpoint that writes; a new endpoint does not compile without one. */
+/** One valid request for each endpoint that writes; a new endpoint does not compile without one. */
 const writes: Record<Write, () => Promise<Answer>> = {
   create_client: () => staff.post('/clients', retail()),
   update_client: () => staff.patch(`/clients/${client.client_id}`, { address: 'elsewhere' }),
@@ -111,7 +111,7 @@ const writes: Record<Write, () => Promise<Answer>> = {
   },
 };
 
-/** Of a batch there are those of its items besides. */
+/** A batch also has the records of its items. */
 function recordOf(answer: Answer, action: string): Promise<AuditRecord> {
   return eventually(async () =>
     (await api.get(`/admin/audit?request_id=${answer.header('x-request-id')}`))
@@ -120,7 +120,7 @@ function recordOf(answer: Answer, action: string): Promise<AuditRecord> {
   );
 }
 
-describe('the audit knows', () => {
+describe('the audit log records', () => {
   it.each(Object.entries(writes))('%s by a person', async (action, write) => {
     const answer = await write();
     expect([200, 201], answer.text).toContain(answer.status);

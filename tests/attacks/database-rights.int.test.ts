@@ -4,7 +4,7 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { startHarness } from '#services/accounts/test/harness.ts';
 import { type LedgerHarness, startLedger } from '#services/ledger/test/harness.ts';
 
-/** What who has got hold of a service's role, or of a connection, cannot do. */
+/** Rights that an attacker with a service's role, or with a connection, does not have. */
 let ledger: LedgerHarness;
 let accounts: Awaited<ReturnType<typeof startHarness>>;
 let role: Pool;
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const denied = { code: '42501' };
 
-it('no temporary table stands in the way of the check of entries', async () => {
+it('a temporary table cannot replace a table that the check of entries reads', async () => {
   const client = await ledger.owner.connect();
   try {
     await client.query('begin');
@@ -40,7 +40,7 @@ it('no temporary table stands in the way of the check of entries', async () => {
   }
 });
 
-it('every function looks names up in its own schema, whoever calls it', async () => {
+it('every function resolves names in its own schema, whoever calls it', async () => {
   for (const [owner, schema] of [
     [ledger.owner, 'ledger'],
     [accounts.owner, 'accounts'],
@@ -54,7 +54,7 @@ it('every function looks names up in its own schema, whoever calls it', async ()
   }
 });
 
-it('the roles of services make no temporary tables', async () => {
+it('the services’ roles cannot create temporary tables', async () => {
   for (const pool of [role, accounts.pool])
     await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
 });
@@ -75,7 +75,7 @@ it.each([
   'update verifications set requested_by = requested_by',
   'update commands set outcome = outcome',
   'truncate audit_outbox',
-])('the role of the ledger may not: %s', async (statement) => {
+])('the role of the ledger cannot run: %s', async (statement) => {
   await expect(role.query(statement)).rejects.toMatchObject(denied);
 });
 
@@ -93,11 +93,11 @@ it.each([
   'update dead_letters set topic = topic',
   'delete from dead_letters',
   'update waiting_replies set topic = topic',
-])('the role of accounts may not: %s', async (statement) => {
+])('the role of accounts cannot run: %s', async (statement) => {
   await expect(accounts.pool.query(statement)).rejects.toMatchObject(denied);
 });
 
-it('rights that are no longer meant go with the next migration', async () => {
+it('the next migration revokes rights that are no longer granted', async () => {
   const { rows } = await ledger.owner.query(
     "select column_name, privilege_type from information_schema.column_privileges where table_schema = 'ledger' and table_name = 'accounts' and privilege_type = 'UPDATE' and grantee like '%_ledger' order by 1",
   );

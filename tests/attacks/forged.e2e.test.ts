@@ -16,8 +16,11 @@ import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** An attacker who can write to the broker, and has read every message there: nothing that he writes is done. */
-// Keys are being rotated: gateways sign with a new one, and what is signed with the one before is accepted still.
+/**
+ * An attacker who can write to the broker and has read every message: no message of the attacker
+ * has an effect.
+ */
+// Keys are being rotated: gateways sign with a new key, and the previous one is still accepted.
 const world = useBank({
   env: { GATEWAY_MAC_KEYS: `a new MAC key of gateways for this test,${testMacSecrets.gateway}` },
 });
@@ -88,7 +91,7 @@ async function authentic(topic: TopicName, type: string): Promise<ReceivedMessag
 
 const attack = (...messages: OutgoingMessage[]) => publish(world.bank, messages, { asTheyAre: true });
 
-/** Publishes it as it is; gives why it was dead-lettered. */
+/** Publishes it unchanged and returns the reason of its dead letter. */
 async function codeOf(topic: TopicName, message: OutgoingMessage): Promise<string | undefined> {
   const mark = randomBytes(8).toString('hex');
   await attack({ ...message, headers: { ...message.headers, 'dlq-test': mark } });
@@ -99,7 +102,7 @@ async function codeOf(topic: TopicName, message: OutgoingMessage): Promise<strin
 }
 
 describe('Forged commands', () => {
-  it('a deposit in the name of an officer is not executed: a dead letter, counted', async () => {
+  it('a deposit in an officer’s name is not executed, but becomes a dead letter and is counted', async () => {
     const before = await api.balance(account.account_id);
     const message = deposit();
     await attack(message);
@@ -113,7 +116,7 @@ describe('Forged commands', () => {
     ).toBeGreaterThan(0);
   });
 
-  it('a key made by a forged command is none', async () => {
+  it('an API key created by a forged command does not exist', async () => {
     const key_id = idOf('key', randomBytes(16).toString('hex'));
     const data = {
       key_id,
@@ -131,7 +134,7 @@ describe('Forged commands', () => {
 });
 
 describe('Forged states of API keys', () => {
-  it('give a key no scope, and do not bring a revoked one back', async () => {
+  it('add no scope to a key and do not reactivate a revoked one', async () => {
     const { api_key, key_id } = await api.key({ scopes: ['accounts:read'] });
     const low = new Api(
       () => world.bank.base_urls[0] as string,
@@ -150,7 +153,7 @@ describe('Forged states of API keys', () => {
         version,
       };
       await attack({ ...again(known), value: JSON.stringify(state) });
-      // The gateway has taken what was written before this key.
+      // The gateway has processed earlier messages when it knows this key.
       await api.key({ scopes: ['accounts:read'] });
     };
     expect((await low.get('/admin/api-keys')).status).toBe(403);
@@ -163,7 +166,7 @@ describe('Forged states of API keys', () => {
   });
 });
 
-describe('Authentic messages, changed', () => {
+describe('Changed authentic messages', () => {
   const changes: Record<string, (message: ReceivedMessage) => Partial<OutgoingMessage>> = {
     'another amount': ({ value }) => ({
       value: JSON.stringify({ ...(JSON.parse(String(value)) as object), amount: '1000' }),
@@ -181,7 +184,7 @@ describe('Authentic messages, changed', () => {
     }),
   };
 
-  it('are dead letters with a reason of their own, and nobody is answered', async () => {
+  it('become dead letters with a reason of their own, and get no reply', async () => {
     const { client_id, account_id } = account;
     const { api_key } = await api.key({ scopes: ['transfers:write', 'accounts:read'], client_id });
     const bound = new Api(
@@ -204,7 +207,7 @@ describe('Authentic messages, changed', () => {
     ).toEqual([]);
   });
 
-  it('what one service signs, another one may not have asked for', async () => {
+  it('a message signed by one service is not accepted as another service’s', async () => {
     const { account_id } = account;
     const byGateway = forged('change_ledger_account_status', freshId('transition'), {
       transition_id: freshId('transition'),
@@ -215,7 +218,7 @@ describe('Authentic messages, changed', () => {
     const byLedger = deposit();
     testKeys.sign('ledger', byLedger);
     for (const message of [byGateway, byLedger]) expect(await codeOf('ledger.commands', message)).toBe('not_authentic');
-    // Approved commands, and no others, are sent by accounts.
+    // accounts sends only approved commands.
     for (const signer of ['ledger', 'accounts'] as const) {
       const key = forged('revoke_api_key', randomBytes(16).toString('hex'), {
         key_id: idOf('key', randomBytes(16).toString('hex')),
@@ -226,7 +229,7 @@ describe('Authentic messages, changed', () => {
     expect((await api.get(`/accounts/${account_id}`)).data<RestAccount>().status).toBe('Active');
   });
 
-  it('a question that no gateway asked is not answered', async () => {
+  it('a query that no gateway sent gets no reply', async () => {
     const query = forged(
       'list_transactions',
       'qry_forged',
@@ -245,7 +248,7 @@ describe('Authentic messages, changed', () => {
 });
 
 describe('Forged steps of sagas', () => {
-  it('a reply that the ledger did not give, and one to another step, end no saga', async () => {
+  it('a forged reply of the ledger and a reply to another step do not end a saga', async () => {
     const reply = {
       ce_specversion: '1.0',
       ce_type: replyType,
@@ -270,7 +273,7 @@ describe('Forged steps of sagas', () => {
 });
 
 describe('Dead letters', () => {
-  it('a forged one that is redriven, with a new deadline too, is dead-lettered again', async () => {
+  it('a redriven forgery becomes a dead letter again, also with a new deadline', async () => {
     const message = deposit();
     await attack(message);
     const find = (state: string) =>
@@ -288,7 +291,7 @@ describe('Dead letters', () => {
     expect(await api.balance(account.account_id)).toBe(before);
   });
 
-  it('one of a gateway whose deadline has passed is executed when it is redriven with a new one, by the word of accounts', async () => {
+  it('an expired command of a gateway is executed when accounts redrives it with a new deadline', async () => {
     const message = deposit({
       'reply-topic': 'nowhere',
       'reply-partition': '0',

@@ -11,10 +11,10 @@ import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { fuzz, installSchemathesis } from './schemathesis.ts';
 
 /**
- * `npm run test:attacks`: everything that attacks the bank from outside, against real ones. The tables of hostile input and the
- * attacks, which `npm test` runs too, then Schemathesis (`--cases N`, 20,000 by default; left out
- * with its reason where there is no Python, which is a failure with CI_STRICT=1). Exit code 0 only
- * if everything held.
+ * `npm run test:attacks`: attacks on a real bank from outside: the tables of hostile input and the
+ * attacks, which `npm test` runs too, then Schemathesis (`--cases N`, 20,000 by default; skipped if
+ * there is no Python, which is a failure with CI_STRICT=1). The exit code is 0 only if everything
+ * passed.
  */
 const { values: options } = parseArgs({
   options: {
@@ -58,11 +58,11 @@ async function runTables(dir: string): Promise<Verdict> {
     numPassedTests: number;
     numFailedTests: number;
   };
-  // A file that does not load fails without a test of its own.
+  // A file that does not load fails without a failed test.
   return { passed: numPassedTests, failed: code === 0 ? numFailedTests : Math.max(1, numFailedTests) };
 }
 
-/** One row per operation of the document, and one for all answers: none is 5xx. */
+/** One row per operation of the document, and one for all responses: none is 5xx. */
 async function runSchemathesis(dir: string): Promise<Verdict> {
   let program: string;
   try {

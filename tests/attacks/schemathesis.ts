@@ -8,13 +8,13 @@ import { runToEnd } from '../../tools/local/child.ts';
 import type { Bank } from '../support/bank.ts';
 
 /**
- * Schemathesis against a running bank: requests made from the OpenAPI document that the gateway
- * serves, good and bad ones.
+ * Runs Schemathesis against a bank: valid and invalid requests generated from the OpenAPI document
+ * that the gateway serves.
  */
 
 const requirements = join(import.meta.dirname, 'requirements.txt');
 const minute = 60_000;
-/** Of one round and operation, at most; what a round finds is known when it ends. */
+/** Maximum per round and operation; the findings of a round are known when it ends. */
 const maxPerOperation = 60;
 
 const reportSchema = z.object({
@@ -27,17 +27,17 @@ const reportSchema = z.object({
 
 export interface Fuzzed {
   cases: number;
-  /** Answers by status, over all rounds. */
+  /** Responses by status, over all rounds. */
   statuses: Record<string, number>;
   operations: number;
-  /** Operations with a finding; in `output` is what was found and how to see it again. */
+  /** Operations with findings; `output` describes them and how to reproduce them. */
   failed: string[];
   output: string;
 }
 
 /**
- * The program `st`, installed into `cache` on first use. Throws, saying why, where there is no
- * Python 3.10 or newer with venv, or where it cannot be installed.
+ * Returns the program `st`, installed into `cache` on first use. Throws with the reason if there is
+ * no Python 3.10 or newer with venv, or the installation fails.
  */
 export async function installSchemathesis(cache: string): Promise<string> {
   const venv = join(
@@ -60,7 +60,10 @@ export async function installSchemathesis(cache: string): Promise<string> {
   return program;
 }
 
-/** Rounds with one seed after the other, until `cases` have been sent; ends after the first round with findings. */
+/**
+ * Runs rounds with consecutive seeds until `cases` requests have been sent; ends after the first
+ * round with findings.
+ */
 export async function fuzz(
   program: string,
   bank: Bank,
@@ -94,7 +97,7 @@ export async function fuzz(
   return total;
 }
 
-/** By token: an API key would be revoked by one of the requests. */
+/** With a token, because one of the requests would revoke an API key. */
 async function fuzzOnce(program: string, bank: Bank, dir: string, seed: number, perOperation: number, phases: string) {
   const [report, statuses] = [join(dir, `report-${seed}.json`), join(dir, `statuses-${seed}.json`)];
   const { stdout, stderr } = await runToEnd(

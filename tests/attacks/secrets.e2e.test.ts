@@ -12,9 +12,9 @@ import { caughtUp, publish, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Marker secrets and personal data, sent along good ways and bad ones to a bank that logs all it
- * can: none may be found in a log, a header, an event, a dead letter's reason, a metric or an error
- * body. And texts that would forge a line or a header.
+ * Sends marker secrets and personal data in valid and invalid requests to a bank with the most
+ * verbose logs. None may appear in a log, a header, an event, the reason of a dead letter, a
+ * metric, or an error body. Also tests texts that would forge a log line or a header.
  */
 const world = useBank({ env: { LOG_LEVEL: 'trace' } });
 const { api } = world;
@@ -26,7 +26,7 @@ const digits = () =>
     .padStart(15, '7')
     .slice(-15);
 const [phone, ussd, badPhone] = [digits(), digits(), digits()];
-/** Free text of a posting: events carry it (contract: Transactions and transfers), nothing else does. */
+/** The free text of a posting, which only events contain. */
 const freeText = { description: mark('description'), reference: mark('reference') };
 const secrets = new Set<string>([phone, ussd, badPhone]);
 const personal = (kind: string) => {
@@ -159,9 +159,9 @@ async function goodRequests(): Promise<void> {
     expect((await caller.get(`/clients/${client.client_id}`)).status).toBe(200);
 }
 
-/** What the services themselves cannot work with: their reasons and log lines must not tell it. */
+/** Input on which the services themselves fail: reasons and log lines must not contain it. */
 async function poison(): Promise<void> {
-  // A rule of the database whose violation is reported with the whole row.
+  // A database rule whose violation is reported with the whole row.
   await world.sql(`alter table accounts.clients add constraint odd check (first_name <> '${personal('row')}')`);
   refusals.push(await api.post('/clients', { ...retail(), first_name: mark('row'), last_name: personal('rowlast') }));
   const data = {
@@ -245,7 +245,7 @@ beforeAll(async () => {
   logs = Object.fromEntries(world.bank.processes.map(({ name, log }) => [name, readFileSync(log, 'utf8')]));
 }, 180_000);
 
-/** A secret as it stands, in hex, and in base64 wherever it may begin. */
+/** A secret as plain text, in hex, and in base64 at every alignment. */
 function forms(secret: string): string[] {
   const shifted = [0, 1, 2].map((shift) =>
     Buffer.from(' '.repeat(shift) + secret)
@@ -260,7 +260,7 @@ const everything = () => [...secrets, ...Object.values(freeText)];
 const headersOf = ({ headers, key }: ReceivedMessage) => `${JSON.stringify(headers)} ${key}`;
 
 describe('marker secrets and personal data', () => {
-  it('are in no log, at level trace', () => {
+  it('appear in no log, even at level trace', () => {
     expect(secrets.size).toBeGreaterThan(45);
     for (const [name, text] of Object.entries(logs)) {
       expect(text).toContain('"level":"trace"');
@@ -268,12 +268,12 @@ describe('marker secrets and personal data', () => {
     }
   });
 
-  it('are in no header or key of any message, a dead letter’s reason included', () => {
+  it('appear in no header or key of a message, including the reason of a dead letter', () => {
     for (const [name, list] of messages)
       expect([name, list.flatMap((message) => found(headersOf(message), everything()))]).toEqual([name, []]);
   });
 
-  it('are in no event; only the free text of a posting is', () => {
+  it('appear in no event, except the free text of a posting', () => {
     const isEvent = (name: TopicName) => !/\.(commands|queries|dlq)$|^replies$/.test(name);
     const events = [...messages].filter(([name]) => isEvent(name));
     expect(events.flatMap(([, list]) => list).length).toBeGreaterThan(10);
@@ -284,11 +284,11 @@ describe('marker secrets and personal data', () => {
     ).toHaveLength(2);
   });
 
-  it('are in no metric', () => {
+  it('appear in no metric', () => {
     for (const text of metrics) expect(found(text, everything())).toEqual([]);
   });
 
-  it('are in no error body', () => {
+  it('appear in no error body', () => {
     expect(refusals.length).toBeGreaterThan(20);
     for (const { status, text } of refusals) {
       expect(status).toBeGreaterThanOrEqual(400);
@@ -299,7 +299,7 @@ describe('marker secrets and personal data', () => {
 });
 
 describe('injection', () => {
-  it('every line of every log is one JSON record of its service, and none is forged', () => {
+  it('every log line is one JSON record of its service, and none is forged', () => {
     for (const [name, text] of Object.entries(logs)) {
       const records = text
         .trimEnd()
@@ -319,7 +319,7 @@ describe('injection', () => {
   });
 
   it.each(['a\u001b[31mred', 'a\u001b]0;title\u0007', 'a\u009b31m', 'a\tb', `a${'\u00e9'}`])(
-    'X-Request-Id %j is replaced, not written',
+    'X-Request-Id %j is replaced and not logged',
     async (id) => {
       const { answers } = await exchange(
         api.baseUrl,
@@ -331,7 +331,7 @@ describe('injection', () => {
     },
   );
 
-  it('a header is never split by what it repeats', async () => {
+  it('returned values never split a header', async () => {
     const answer = await api.get('/', { 'x-request-id': injected });
     expect(answer.header('x-request-id')).toBe(injected);
     expect(answer.header('set-cookie')).toBeNull();
@@ -339,7 +339,7 @@ describe('injection', () => {
     expect([page.status, page.header('x-evil')]).toEqual([400, null]);
   });
 
-  it.each(formulas)('%s is stored and shown as it is', async (text) => {
+  it.each(formulas)('%s is stored and returned unchanged', async (text) => {
     const client = await api.client({ first_name: text, last_name: text, address: text });
     expect((await api.get(`/clients/${client.client_id}`)).data()).toMatchObject({
       first_name: text,

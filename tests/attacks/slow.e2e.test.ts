@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, type RestAccount, retail } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** Attacks by slowness: callers that drip their headers or bodies are cut within 15 s, and nobody else notices them. */
+/**
+ * Slow requests: connections that send headers or bodies a byte at a time are closed within 15 s,
+ * and other callers are not affected.
+ */
 const world = useBank();
 const { api } = world;
 let account: RestAccount;
@@ -21,7 +24,7 @@ interface Drip {
   cut: Promise<number>;
 }
 
-/** Sends `head` at once, then a character every half second for as long as anybody listens. */
+/** Sends `head` at once, then a character every half second until the connection is closed. */
 function drip(head: string, drop: string): Drip {
   const { hostname, port } = new URL(api.baseUrl);
   const startedAt = performance.now();
@@ -38,7 +41,7 @@ function drip(head: string, drop: string): Drip {
     }),
   };
   socket.on('data', (chunk: Buffer) => (one.received += chunk.toString()));
-  // A write may cross the close.
+  // A write may happen after the close.
   socket.on('error', () => undefined);
   return one;
 }
@@ -69,7 +72,7 @@ async function p99(caller: Api, requests = 60): Promise<number> {
   return times.sort((a, b) => a - b)[Math.floor(requests * 0.99)] ?? Number.NaN;
 }
 
-/** Below this it is the machine's noise: other processes share its cores. */
+/** Below this, differences are noise: other processes use the same cores. */
 const floorMs = 250;
 
 const big = 64_000;
@@ -94,8 +97,8 @@ const dear: Record<string, () => string> = {
 };
 
 /**
- * The answer, which must come within the reply wait and a second; a gateway that the machine
- * starves may ask for patience first.
+ * Returns the response, which must arrive within a second after the reply timeout; a gateway that
+ * gets no CPU time may respond 503 first.
  */
 async function bounded(call: () => Promise<Answer>): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
@@ -107,8 +110,8 @@ async function bounded(call: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-describe('requests that are dear to read', () => {
-  it.each(Object.entries(dear))('%s: refused within the bound of every answer', async (_, body) => {
+describe('requests that are expensive to read', () => {
+  it.each(Object.entries(dear))('%s are refused as fast as other errors', async (_, body) => {
     for (const path of ['/clients', '/transactions', '/admin/api-keys']) {
       expect([400, 413]).toContain((await bounded(() => api.send('POST', path, { raw: body() }))).status);
     }
@@ -127,8 +130,8 @@ describe('requests that are dear to read', () => {
   });
 });
 
-describe('200 connections that drip', () => {
-  it('do not make another caller wait: its p99 stays below twice of what it was', async () => {
+describe('200 slow connections', () => {
+  it('do not delay another caller: its p99 is less than twice what it was', async () => {
     await p99(api, 50);
     const before = await p99(api);
     drips = Object.values(kinds).flatMap((make) => Array.from({ length: 20 }, make));
@@ -136,7 +139,7 @@ describe('200 connections that drip', () => {
     expect(meanwhile).toBeLessThan(Math.max(2 * before, floorMs));
   }, 180_000);
 
-  it('are all cut within 15 s, with one answer at most to each request, and none of them a success', async () => {
+  it('are all closed within 15 s with at most one response each, none of them a success', async () => {
     expect(drips).toHaveLength(200);
     const cuts = await Promise.all(drips.map(({ cut }) => cut));
     expect(Math.max(...cuts)).toBeLessThan(15_000);
@@ -150,7 +153,7 @@ describe('200 connections that drip', () => {
     }
   });
 
-  it('leave nothing behind: the next callers are served', async () => {
+  it('leave nothing behind: the next requests succeed', async () => {
     const deposits = await Promise.all(
       Array.from({ length: 50 }, () => api.transact(account.account_id, 'Deposit', 1)),
     );

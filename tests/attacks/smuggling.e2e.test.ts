@@ -4,9 +4,10 @@ import { checkErrorBody, exchange, expectNothingDone, type RawAnswer } from '../
 import { useBank } from '../support/world.ts';
 
 /**
- * Attacks on the framing of HTTP/1.1 beyond tests/bad-input/http: each sends one request whose rest
- * could be taken for another one. Never may one request have two answers, nor a body be read as a
- * request; where its end is in doubt the connection is closed (RFC 9112, 6.1, 6.3, 7.1).
+ * Attacks on HTTP/1.1 framing in addition to tests/bad-input/http: each sends one request whose
+ * rest could be interpreted as another. A request must never get two responses, and a body must
+ * never be read as a request; if the end of a body is ambiguous, the connection is closed (RFC
+ * 9112, 6.1, 6.3, 7.1).
  */
 const world = useBank();
 let account: RestAccount;
@@ -15,20 +16,22 @@ beforeAll(async () => {
   account = await world.api.newAccount({ initial_deposit: 100 });
   known = `Host: ${new URL(world.api.baseUrl).host}\r\nx-api-key: ${world.bank.api_key}\r\n`;
 });
-/** What must never be carried out. */
+/** The request that must never be executed. */
 const hidden = () => {
   const body = JSON.stringify({ account_id: account.account_id, transaction_type: 'Withdrawal', amount: 1 });
   return `POST /transactions HTTP/1.1\r\n${known}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 const send = (bytes: string, quietMs = 300) => exchange(world.api.baseUrl, bytes, { quietMs });
-/** The end of what is pipelined: the server closes behind it, so that nobody has to guess whether more would come. */
+/**
+ * Ends the pipeline: the server closes the connection after it, so no further responses can follow.
+ */
 const last = (target = '/alsonowhere') => `GET ${target} HTTP/1.1\r\nConnection: close\r\n${known}\r\n`;
 const statuses = (answers: RawAnswer[]) => answers.map(({ status }) => status);
 const post = (headers: string, rest: string, who = known, path = '/nowhere') =>
   `POST ${path} HTTP/1.1\r\n${who}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const nobody = 'Host: x\r\n';
 
-describe('a body that goes wrong behind a refusal gets no answer of its own', () => {
+describe('an invalid body after a refused request gets no response of its own', () => {
   expectNothingDone(world);
   const broken: [string, string, string][] = [
     ['a chunk size that is none', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'],
@@ -77,17 +80,17 @@ describe('a body that goes wrong behind a refusal gets no answer of its own', ()
     ['a bare LF', 'Content-Length: 0\nTransfer-Encoding: chunked\r\n'],
     ['a bare CR', 'Content-Length: 0\rTransfer-Encoding: chunked\r\n'],
     ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
-  ])('where its framing is in doubt, nothing behind it is read: %s', async (_, headers) => {
+  ])('after ambiguous framing nothing more is read: %s', async (_, headers) => {
     for (const who of [known, nobody]) {
       const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who));
       expect([answers.length, closed]).toEqual([1, true]);
-      // Who is unknown, or asks for an unknown path, may be told so before the body is looked at.
+      // Unauthenticated requests and unknown paths may be answered before the body is read.
       expect([400, who === known ? 404 : 401]).toContain(answers[0]?.status);
     }
   });
 });
 
-describe('framing that is unusual and clear', () => {
+describe('unusual but unambiguous framing', () => {
   expectNothingDone(world);
 
   it.each([
@@ -102,31 +105,31 @@ describe('framing that is unusual and clear', () => {
       '2\r\n{}\r\n0\r\nX-A: b\r\nHost: evil.example\r\n\r\n',
     ],
     ['a request as its body', '', ''],
-  ])('%s: two requests, two answers', async (_, headers, body) => {
+  ])('%s: two requests get two responses', async (_, headers, body) => {
     const first = body === '' ? post(`Content-Length: ${hidden().length}\r\n`, hidden()) : post(headers, body);
     const { answers } = await send(first + last(), 3_000);
     expect(statuses(answers)).toEqual([404, 404]);
   });
 
-  it('a credential in a trailer counts for nothing', async () => {
+  it('credentials in a trailer are ignored', async () => {
     const { answers } = await send(
       post('Transfer-Encoding: chunked\r\n', `2\r\n{}\r\n0\r\nx-api-key: ${world.bank.api_key}\r\n\r\n`, nobody),
     );
     expect(statuses(answers)).toEqual([401]);
   });
 
-  it('what is pipelined behind a refusal has a caller of its own', async () => {
+  it('a request pipelined after a refused one is authenticated separately', async () => {
     const anonymous = post('Content-Length: 2\r\n', '{}', nobody, '/transactions');
     expect(statuses((await send(anonymous + anonymous + last('/'), 3_000)).answers)).toEqual([401, 401, 200]);
   });
 });
 
-describe('the target and the host', () => {
+describe('target and Host', () => {
   expectNothingDone(world);
   const get = (target: string, headers = known) => `GET ${target} HTTP/1.1\r\n${headers}\r\n`;
 
   it.each(['http://127.0.0.1:1/', 'https://evil.example/', 'http://evil.example', 'HTTP://x@evil.example:80/'])(
-    'in absolute form it is ours all the same, and is never fetched: %s',
+    'an absolute target is served locally and never fetched: %s',
     async (target) => {
       const { answers } = await send(get(target));
       expect([statuses(answers), JSON.parse(answers[0]?.body ?? '{}')]).toEqual([
@@ -137,7 +140,7 @@ describe('the target and the host', () => {
     },
   );
 
-  it('no answer repeats a Host that is not ours', async () => {
+  it('no response contains a foreign Host', async () => {
     const evil = known.replace(
       /^Host: .*\r\n/,
       'Host: evil.example\r\nX-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: gopher\r\nForwarded: host=evil.example\r\n',
@@ -150,7 +153,7 @@ describe('the target and the host', () => {
   });
 
   it.each(['h2c', 'HTTP/2.0', 'websocket'])(
-    'an upgrade to %s is not taken, nor what follows read as anything else',
+    'an upgrade to %s is ignored, and the following bytes are not interpreted differently',
     async (protocol) => {
       const { answers } = await send(
         get(
@@ -158,17 +161,17 @@ describe('the target and the host', () => {
           `${known}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n`,
         ) + get('/nowhere'),
       );
-      // Node reads no further behind one; what it does read is a request like others.
+      // Node reads nothing after one of these; what it reads before is an ordinary request.
       expect(['200', '200,404']).toContain(String(statuses(answers)));
     },
   );
 
-  it('the preface of HTTP/2 is no request', async () => {
+  it('the HTTP/2 preface is not a request', async () => {
     const { answers, closed } = await send(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\u0000'.repeat(9)}${hidden()}`);
     expect([statuses(answers), closed]).toEqual([[400], true]);
   });
 
-  it('thousands of headers are refused, whatever stands behind those that Node reads', async () => {
+  it('thousands of headers are refused, including those beyond Node’s limit', async () => {
     for (const count of [1_001, 2_500, 8_000]) {
       const { answers } = await send(get('/', `${known}${'a: b\r\n'.repeat(count)}x-api-key: wrong\r\n`));
       expect([401, 431]).toContain(answers[0]?.status);

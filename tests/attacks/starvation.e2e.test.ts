@@ -7,10 +7,10 @@ import type { RestAccount } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /**
- * Attacks by taking what everybody needs: the room for bodies, connections, and the ledger's
- * readers. Others, on connections and from an address of their own, notice nothing. `npm run
- * test:attacks` runs them in full size (STARVE_FULL=1). Otherwise the gateway has a tenth of its
- * connections, and instead of two million rows that make lists slow a lock on their table does.
+ * Attacks that exhaust shared resources: memory for bodies, connections, and the ledger's readers.
+ * Callers with other connections and another address must not be affected. `npm run test:attacks`
+ * runs them in full size (STARVE_FULL=1); otherwise the gateway has a tenth of its connections, and
+ * lists are slow because of a lock instead of two million rows.
  */
 const isFull = process.env['STARVE_FULL'] === '1';
 const world = useBank(isFull ? {} : { env: { MAX_CONNECTIONS: '1000' } });
@@ -31,8 +31,8 @@ afterEach(async () => {
 });
 
 /**
- * Connections from the attacker's address, each of which sends `text` and no more. One that is
- * closed is opened again. Gives the statuses that they get.
+ * Opens connections from the attacker's address, each of which sends only `text`; closed ones are
+ * opened again. Returns the statuses of their responses.
  */
 async function open(count: number, text: string): Promise<Set<string>> {
   const { hostname, port } = new URL(api.baseUrl);
@@ -58,7 +58,7 @@ async function open(count: number, text: string): Promise<Set<string>> {
 
 type Call = { method?: string; path: string; key?: string; body?: string; localAddress?: string };
 
-/** The status, on a connection of its own; 0 for none. */
+/** The status, on a separate connection; 0 if there is none. */
 function call({
   method = 'GET',
   path,
@@ -84,7 +84,7 @@ function call({
   });
 }
 
-/** Others' reads and writes, one after the other; which were not answered with success. */
+/** Reads and writes of other callers, one after the other; returns those that did not succeed. */
 async function othersNotice(count: number): Promise<string[]> {
   const deposit = JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
   const refused: string[] = [];
@@ -99,7 +99,7 @@ async function othersNotice(count: number): Promise<string[]> {
   return refused;
 }
 
-it('560 slow bodies of one bound key: others notice nothing', async () => {
+it('560 slow bodies of one bound key do not affect other callers', async () => {
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
   await open(
@@ -109,7 +109,7 @@ it('560 slow bodies of one bound key: others notice nothing', async () => {
   expect(await othersNotice(100)).toEqual([]);
 });
 
-it('560 bodies of one bound key that lack their last byte: it alone is refused, beyond its sixteenth', async () => {
+it('560 incomplete bodies of one bound key: only that key is refused, beyond its sixteenth request', async () => {
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
   const statuses = await open(
@@ -120,16 +120,16 @@ it('560 bodies of one bound key that lack their last byte: it alone is refused, 
   expect(statuses.has('429')).toBe(true);
 });
 
-it('more half-sent requests of one address than the gateway takes connections: others notice nothing', {
+it('more incomplete requests of one address than the gateway has connections do not affect others', {
   timeout: 180_000,
 }, async () => {
   await open(isFull ? 10_100 : 1_010, 'GET / HTTP/1.1\r\nHost: x\r\n');
   expect(await othersNotice(60)).toEqual([]);
-  // Its own requests are answered too: what is unfinished goes first.
+  // Its complete requests succeed too: incomplete ones are closed first.
   expect(await call({ path: '/', localAddress: attacker })).toBe(200);
 });
 
-it('ten lists that no index confines: others notice nothing, and the third at a time is 429', {
+it('ten list queries without an index do not affect others, and a third concurrent one is 429', {
   timeout: 600_000,
 }, async () => {
   const greedy = await api.key({ scopes: ['transactions:read'] });
@@ -157,11 +157,11 @@ it('ten lists that no index confines: others notice nothing, and the third at a 
   }
   const statuses = await lists;
   expect(new Set(statuses)).toEqual(new Set([200, 429]));
-  // Where a list takes milliseconds, the first ones may have ended when the last ones come.
+  // If a list takes only milliseconds, the first ones may have ended before the last ones arrive.
   if (!isFull) expect(statuses.filter((status) => status === 200)).toHaveLength(2);
 });
 
-/** So many transactions, on which the lists have to look for theirs. */
+/** Enough transactions that unindexed lists take long. */
 async function fill(client: PoolClient, count: number): Promise<void> {
   await client.query('set statement_timeout = 0');
   const text = `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, failure_code, actor, request_id, created_at)

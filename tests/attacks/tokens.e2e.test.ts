@@ -21,9 +21,9 @@ import { exchange, expectNothingDone, expectRefused } from '../support/hostile.t
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Attacks on the real identity provider's tokens: some signed with its true key, which only a thief
- * has, the others as anybody can make them. A wire tap counts what asks it for keys, a trap every
- * connection that a URL of a token would bring about.
+ * Attacks on the tokens of the real identity provider: some are signed with its true key, as a
+ * thief of that key could do, the others as anyone could. A wire tap counts requests for its keys;
+ * a trap counts connections to URLs in tokens.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-attacks-'));
 const issuer = `http://127.0.0.1:${await freePort()}`;
@@ -112,7 +112,7 @@ const pem = publicKey.export({ type: 'spki', format: 'pem' });
 const jwk = { ...stranger.publicKey.export({ format: 'jwk' }), kid };
 const zeros = Buffer.alloc(64);
 
-/** Attacks by name; each must be 401 with the one body. */
+/** Attacks by name; each must be 401 with the same body. */
 const attacks: Record<string, string> = {
   'alg none': by(bytes(Buffer.alloc(0)), { alg: 'none' }),
   'alg None, signed': token({}, { alg: 'None' }),
@@ -171,7 +171,7 @@ describe('forged tokens', () => {
   expectNothingDone(world);
   const answers = new Set<string>();
 
-  it('the true key’s own token is good, so the rest is refused for what is wrong with it', async () => {
+  it('a token signed with the true key is accepted, so the others are refused for their own defects', async () => {
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: MAIN_CLIENT,
@@ -189,14 +189,14 @@ describe('forged tokens', () => {
     answers.add(JSON.stringify([{ ...answer.error, request_id: '' }, answer.header('www-authenticate')]));
   });
 
-  it('all have the same body and challenge, also that of a wrong API key; nobody followed a URL', async () => {
+  it('all have the same body and challenge as a wrong API key; no URL was visited', async () => {
     const wrongKey = await api.withKey('cbk_live_x').get('/clients');
     answers.add(JSON.stringify([{ ...wrongKey.error, request_id: '' }, wrongKey.header('www-authenticate')]));
     expect([...answers]).toHaveLength(1);
     expect(trapped).toBe(0);
   });
 
-  it('two credentials are refused whatever each of them is worth', async () => {
+  it('two credentials are refused even if both are valid', async () => {
     const bodies = new Set<string>();
     for (const [jwt, apiKey] of [
       [token(), world.bank.api_key],
@@ -218,10 +218,10 @@ describe('forged tokens', () => {
   });
 });
 
-describe('the issuer is not hammered', () => {
+describe('requests to the issuer are limited', () => {
   beforeAll(() => eventually(async () => (await api.withToken(token()).get('/clients')).status === 200));
 
-  it('300 unknown kids, 40 at a time, bring it a fetch every five seconds at most', async () => {
+  it('300 unknown kids, 40 at a time, cause at most one fetch every five seconds', async () => {
     const before = fetched.length;
     const startedAt = performance.now();
     for (let round = 0; round < 8; round++) {
@@ -234,7 +234,7 @@ describe('the issuer is not hammered', () => {
     expect(fetched.length - before).toBeLessThanOrEqual(1 + Math.floor((performance.now() - startedAt) / 5000));
   });
 
-  it('never are two fetches less than the bound apart', () => {
+  it('two fetches are never closer than the limit', () => {
     const gaps = fetched.slice(1).map((at, i) => at - (fetched[i] ?? 0));
     expect(Math.min(...gaps, 5000)).toBeGreaterThan(4900);
   });

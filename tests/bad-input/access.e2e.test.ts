@@ -6,8 +6,8 @@ import { everyEndpoint, exchange, expectNothingDone, expectRefused } from '../su
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Hostile input: forged API keys; and that nobody learns or does anything before they have said who
- * they are and may do it.
+ * Hostile input: forged API keys, and requests that must get no information and have no effect
+ * before authentication and authorization.
  */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await eventually(async () => (await api.withKey(expired.api_key).get('/')).status === 401);
 });
 
-/** `text` with the checksum that belongs to it. */
+/** `text` with a matching checksum. */
 const summed = (text: string) => text.slice(0, -6) + apiKeyChecksum(text.slice(0, -6));
 const swapCase = (text: string) =>
   text.replace(/[a-z]/gi, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
@@ -97,7 +97,7 @@ describe('forged API keys', () => {
     expect(answer.header('www-authenticate')).toBe('Bearer realm="core-banking", error="invalid_token"');
   });
 
-  it('elsewhere than in its header a key counts for nothing', async () => {
+  it('an API key outside its header is ignored', async () => {
     for (const path of [
       `/clients?x-api-key=${key.api_key}`,
       `/clients?api_key=${key.api_key}`,
@@ -114,7 +114,7 @@ describe('forged API keys', () => {
     expect(answers.map(({ status }) => status)).toEqual([401]);
   });
 
-  it('and the key itself is good', async () => {
+  it('the unchanged key is accepted', async () => {
     expect((await api.withKey(key.api_key).get('/clients')).status).toBe(200);
     expect((await api.withKey(`  ${key.api_key} `).get('/clients')).status).toBe(200);
   });
@@ -135,7 +135,7 @@ describe.each(everyEndpoint.map(({ method, path, scope }) => [method, path, scop
     expectNothingDone(world);
     const bodies = method === 'GET' ? [] : malformed;
 
-    it('without credentials 401, whatever else is wrong', async () => {
+    it('is 401 without credentials, whatever else is wrong', async () => {
       const nobody = api.with({});
       for (const request of [`${path}?nonsense=1`, `${path}/%zz`, `${path}/nowhere`, `${path}#x`.replace('#', '%23')])
         expectRefused(await nobody.send(method, request), 401, 'missing_credentials');
@@ -146,7 +146,7 @@ describe.each(everyEndpoint.map(({ method, path, scope }) => [method, path, scop
       expectRefused(await api.withKey('x').send(method, `${path}?nonsense=1`), 401, 'invalid_credentials');
     });
 
-    it('without the scope 403, whatever else is wrong; with it something else', async () => {
+    it('is 403 without the scope, whatever else is wrong; with the scope it is another error', async () => {
       const caller = lacking.get(scope);
       if (!caller)
         return void expect([
@@ -165,7 +165,7 @@ describe.each(everyEndpoint.map(({ method, path, scope }) => [method, path, scop
       }
     });
 
-    it('every other method is 405 for whoever is known, with Allow', async () => {
+    it('any other method is 405 with Allow for authenticated callers', async () => {
       const own = everyEndpoint.filter((one) => one.path === path).map((one): string => one.method);
       for (const other of ['PUT', 'DELETE', 'OPTIONS'].filter((one) => !own.includes(one))) {
         const answer = await api.send(other, path);

@@ -13,7 +13,10 @@ import {
 import { expectNothingDone, expectRefused, expectViolations } from '../support/hostile.ts';
 import { useBank } from '../support/world.ts';
 
-/** Hostile input: fields of the wrong type, out of their limits, and texts that mean something elsewhere. */
+/**
+ * Hostile input: fields of the wrong type or outside their limits, and texts with a meaning in
+ * other languages.
+ */
 const world = useBank();
 const { api } = world;
 
@@ -33,9 +36,9 @@ beforeAll(async () => {
 });
 
 interface Kind {
-  /** The code of a value of another JSON type. */
+  /** The code for a value of another JSON type. */
   mistyped: string;
-  /** Texts that are refused with `refused`. */
+  /** Texts that `refused` is the code for. */
   texts: string[];
   refused: string;
   isOptional?: true;
@@ -61,7 +64,7 @@ const text = (max: number): Kind => ({
     '\u{1F600}'.repeat(max + 1),
   ],
 });
-/** Of several lines. */
+/** Texts of several lines. */
 const lines = (max: number, least = 0): Kind => ({
   ...text(max),
   texts: [...text(max).texts.filter((one) => !one.includes('\n')), 'a\rb', ...(least > 0 ? ['', '\n'] : [])],
@@ -252,7 +255,7 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
   expectNothingDone(world);
   const send = (changes: Record<string, unknown>) => api.send(method, path(), { body: { ...body(), ...changes } });
 
-  it.each(Object.entries(fields))('%s: values of another type', async (field, kind) => {
+  it.each(Object.entries(fields))('%s refuses values of another type', async (field, kind) => {
     const values: unknown[] = [
       true,
       false,
@@ -269,7 +272,7 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
       expectViolations(await send({ [field]: value }), [[field, value === null ? 'validation_failed' : kind.mistyped]]);
   });
 
-  it.each(Object.entries(fields))('%s: texts that are refused', async (field, kind) => {
+  it.each(Object.entries(fields))('%s refuses invalid texts', async (field, kind) => {
     for (const value of kind.texts) {
       const answer = await send({ [field]: value });
       if (kind.refused === 'not_found') expect(expectRefused(answer, 404).code).toMatch(/^(account|client)_not_found$/);
@@ -277,7 +280,7 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
     }
   });
 
-  it('every field wrong at once: every violation is named', async () => {
+  it('names every violation if every field is wrong', async () => {
     const wrong = Object.entries(fields).filter(([field]) => field !== 'client_type');
     const changes = Object.fromEntries(wrong.map(([field]) => [field, [field]]));
     expectViolations(await send({ ...changes, nonsense: 1 }), [
@@ -287,7 +290,7 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
   });
 });
 
-describe('scopes of a key', () => {
+describe('scopes of an API key', () => {
   expectNothingDone(world);
 
   it.each<[string, unknown, string[]]>([
@@ -310,7 +313,7 @@ describe('scopes of a key', () => {
   });
 });
 
-describe('rules over several fields are told together with the rest', () => {
+describe('violations of rules over several fields are reported with the others', () => {
   expectNothingDone(world);
 
   it.each<[string, string, Record<string, unknown>, [string, string][]]>([
@@ -348,7 +351,7 @@ describe('rules over several fields are told together with the rest', () => {
 });
 
 describe('ids of another kind, in other letters, or almost right are unknown', () => {
-  it('404 that says which, and nothing is done', async () => {
+  it('404 names the kind, and nothing changes', async () => {
     const good = account.account_id;
     const wrong = [
       good.toUpperCase(),

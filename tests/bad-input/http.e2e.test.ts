@@ -4,8 +4,8 @@ import { checkErrorBody, everyEndpoint, exchange, expectNothingDone, footprint }
 import { useBank } from '../support/world.ts';
 
 /**
- * Hostile input: HTTP itself, written to sockets byte by byte. Whatever comes back answers the
- * request that was sent, and no other.
+ * Hostile input: HTTP itself, written to sockets byte by byte. Each response must belong to the
+ * request that was sent.
  */
 const world = useBank();
 let account: RestAccount;
@@ -17,14 +17,17 @@ beforeAll(async () => {
   authority = `Host: ${new URL(base).host}\r\nx-api-key: ${world.bank.api_key}\r\n`;
 });
 const deposit = () => JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
-/** A request that would show itself by a second answer. */
+/** A request that would be noticed by a second response. */
 const hidden = () => `GET /accounts/${account.account_id} HTTP/1.1\r\n${authority}\r\n`;
 const post = (headers: string, rest: string, path = '/transactions') =>
   `POST ${path} HTTP/1.1\r\n${authority}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const chunked = (...parts: string[]) =>
   [...parts, ''].map((part) => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`).join('');
 
-/** One answer, and no more for `quietMs`: an error with the one body. Gives back its status. */
+/**
+ * Expects one response, an error with the common body, and nothing more for `quietMs`. Returns its
+ * status.
+ */
 async function refused(bytes: string, quietMs = 20): Promise<number> {
   const { answers, closed } = await exchange(base, bytes, { quietMs });
   expect(answers.map(({ status }) => status)).toHaveLength(1);
@@ -35,7 +38,7 @@ async function refused(bytes: string, quietMs = 20): Promise<number> {
   return answer.status;
 }
 
-describe('framing: where a body ends must never be in doubt', () => {
+describe('framing: ambiguous ends of bodies are refused', () => {
   expectNothingDone(world);
   const n = () => deposit().length;
   const cases: Record<string, () => string> = {
@@ -103,7 +106,7 @@ describe('framing: where a body ends must never be in doubt', () => {
   it.each([
     ['by its Content-Length', () => post(`Content-Length: ${n() + 1}\r\n`, deposit())],
     ['by its chunks', () => post('Transfer-Encoding: chunked\r\n', chunked(deposit()).slice(0, -4))],
-  ] as const)('a body that ends too early %s', async (_, bytes) => {
+  ] as const)('a body that ends too early, %s', async (_, bytes) => {
     const { answers } = await exchange(base, bytes(), { halfClose: true });
     expect(answers.map(({ status, body }) => [status, checkErrorBody(status, body).code])).toEqual([
       [400, 'validation_failed'],
@@ -111,8 +114,8 @@ describe('framing: where a body ends must never be in doubt', () => {
   });
 });
 
-describe('a request, and bytes behind it', () => {
-  it('bytes behind a body do not turn its answer into another one', async () => {
+describe('a request followed by other bytes', () => {
+  it('bytes after a body do not change its response', async () => {
     const before = await footprint(world);
     const { answers, closed } = await exchange(
       base,
@@ -159,7 +162,7 @@ describe('a request, and bytes behind it', () => {
       [415, 200],
     ],
     ['a good one and garbage', () => `${hidden()}garbage\r\n\r\n`, [200]],
-  ])('each is answered in its turn: %s', async (_, bytes, statuses) => {
+  ])('both requests are answered in order: %s', async (_, bytes, statuses) => {
     const { answers } = await exchange(base, bytes());
     expect(answers.map(({ status }) => status)).toEqual(statuses);
   });
@@ -210,12 +213,12 @@ describe('request lines', () => {
     },
   );
 
-  it('CONNECT is no tunnel', async () => {
+  it('CONNECT opens no tunnel', async () => {
     const { answers, closed } = await exchange(base, line('CONNECT example.com:443 HTTP/1.1'), { quietMs: 20 });
     expect([answers.map(({ status }) => status), closed]).toEqual([[400], true]);
   });
 
-  it('OPTIONS *, an upgrade, and HTTP/1.0 without Host are requests like others', async () => {
+  it('OPTIONS *, upgrades, and HTTP/1.0 without Host are ordinary requests', async () => {
     expect(await refused(line('OPTIONS * HTTP/1.1'))).toBe(404);
     expect(await refused(line('OPTIONS * HTTP/1.1', 'Host: x\r\n'))).toBe(401);
     for (const upgrade of ['websocket', 'h2c', 'TLS/1.0'])
@@ -321,7 +324,8 @@ describe('headers', () => {
         post(`Idempotency-Key: ${key}\r\nContent-Length: ${body.length}\r\n`, body, path),
         { quietMs: 20 },
       );
-      // The body fits one of the paths only: what is wrong with it elsewhere is named beside the key.
+      // The body is valid for only one of the paths; elsewhere its violations are named together
+      // with the key.
       const ofKey = checkErrorBody(400, answers[0]?.body ?? '').errors?.filter(
         ({ field }) => field === 'Idempotency-Key',
       );

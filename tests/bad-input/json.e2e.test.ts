@@ -3,15 +3,15 @@ import { corporate, retail } from '../support/client.ts';
 import { expectNothingDone, expectRefused, expectViolations, postRaw } from '../support/hostile.ts';
 import { useBank } from '../support/world.ts';
 
-/** Hostile input: bodies that are no JSON, or not the JSON that they seem. */
+/** Hostile input: bodies that are not JSON, or not the JSON that they seem to be. */
 const world = useBank();
 const { api } = world;
 const post = (raw: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}) =>
   postRaw(api, '/clients', raw, headers);
-/** A good body with one more member. */
+/** A valid body with one more member. */
 const with_ = (member: string) => `${JSON.stringify(retail()).slice(0, -1)},${member}}`;
 
-describe('bodies that are no JSON: 400 malformed_json', () => {
+describe('bodies that are not JSON: 400 malformed_json', () => {
   expectNothingDone(world);
 
   it.each([
@@ -90,7 +90,7 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
     expectRefused(await post(raw), 400, 'malformed_json');
   });
 
-  it('a byte order mark', async () => {
+  it('a byte order mark is refused', async () => {
     expectRefused(await post(`\ufeff${JSON.stringify(retail())}`), 400, 'malformed_json');
   });
 
@@ -104,7 +104,7 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
     ['an encoded surrogate (CESU-8)', [0xed, 0xa0, 0x80]],
     ['beyond U+10FFFF', [0xf4, 0x90, 0x80, 0x80]],
     ['a five-byte sequence', [0xf8, 0x88, 0x80, 0x80, 0x80]],
-  ])('bytes that are no UTF-8: %s', async (_, bytes) => {
+  ])('bytes that are not UTF-8: %s', async (_, bytes) => {
     const [before, after] = with_('"address":"@"').split('@') as [string, string];
     expectRefused(
       await post(Buffer.concat([Buffer.from(before), Buffer.from(bytes), Buffer.from(after)])),
@@ -128,7 +128,7 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
     ['two empty names', '"":1,"":1'],
     ['of an unknown field', '"x":null,"x":null'],
     ['equal objects', '"x":{"a":{}},"x":{"a":{}}'],
-  ])('a key that comes twice: %s', async (_, member) => {
+  ])('a duplicate key: %s', async (_, member) => {
     expectRefused(await post(with_(member)), 400, 'malformed_json');
   });
 
@@ -143,7 +143,7 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
     '"a\\u0000":1',
     '"address":["\\ud800"]',
     '"address":{"\\udc00":1}',
-  ])('lone surrogates and NUL, in keys too: %s', async (member) => {
+  ])('lone surrogates and NUL, also in keys: %s', async (member) => {
     expectRefused(await post(with_(member)), 400, 'malformed_json');
   });
 
@@ -156,7 +156,7 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
     '"x":[{"__proto__":[]}]',
     '"constructor":{"prototype":{"x":1}}',
     '"address":{"constructor":{"prototype":1}}',
-  ])('a key that poisons prototypes: %s', async (member) => {
+  ])('a key that could change a prototype: %s', async (member) => {
     expectRefused(await post(with_(member)), 400, 'malformed_json');
   });
 
@@ -170,16 +170,16 @@ describe('bodies that are no JSON: 400 malformed_json', () => {
   });
 });
 
-describe('JSON that is no body: 400', () => {
+describe('JSON that is not an object: 400', () => {
   expectNothingDone(world);
   const writes = ['/clients', '/accounts', '/transactions', '/transfers', '/admin/api-keys'];
 
   it.each(['[]', '[{}]', '"{}"', 'true', 'false', 'null', '0', '-1.5e3', '12345678901234567890'])(
-    '%s is no object',
+    '%s is not an object',
     async (raw) => {
       for (const path of writes) {
         const { errors } = expectRefused(await postRaw(api, path, raw), 400, 'validation_failed');
-        // A body whose fields depend on client_type may ask for that one.
+        // A body whose fields depend on client_type may be refused for the missing client_type.
         expect(errors?.map(({ field }) => field)).toEqual([
           path === '/clients' && errors?.[0]?.field === 'client_type' ? 'client_type' : '',
         ]);
@@ -187,7 +187,7 @@ describe('JSON that is no body: 400', () => {
     },
   );
 
-  it('no body at all', async () => {
+  it('a missing body', async () => {
     for (const path of writes) expectRefused(await api.send('POST', path), 400, 'validation_failed');
     for (const path of writes) expectRefused(await postRaw(api, path, ''), 400, 'validation_failed');
   });
@@ -218,11 +218,11 @@ describe('JSON that is no body: 400', () => {
     '\\u202e',
     'a\\nb',
     "'; drop table clients;--",
-  ])('an unknown field is refused by name: %s', async (name) => {
+  ])('refuses an unknown field by name: %s', async (name) => {
     expectViolations(await post(with_(`"${name}":1`)), [[JSON.parse(`"${name}"`) as string, 'unknown_field']]);
   });
 
-  it('unknown fields in thousands, and one with a very long name', async () => {
+  it('refuses thousands of unknown fields, and one with a very long name', async () => {
     const { errors } = expectRefused(
       await post(with_(Array.from({ length: 5000 }, (_, i) => `"f${i}":0`).join(','))),
       400,
@@ -242,10 +242,10 @@ describe('JSON that is no body: 400', () => {
   );
 });
 
-describe('size and type of the body', () => {
+describe('size and content type of the body', () => {
   const padded = (bytes: number) => JSON.stringify(corporate()).padEnd(bytes, ' ');
 
-  it('64 KiB are taken, one byte more is 413', async () => {
+  it('accepts 64 KiB; one byte more is 413', async () => {
     expect((await post(padded(65_536))).status).toBe(201);
     expectRefused(await post(padded(65_537)), 413, 'body_too_large');
     expectRefused(await post(padded(10_000_000)), 413, 'body_too_large');
@@ -257,11 +257,11 @@ describe('size and type of the body', () => {
     'application/json;charset=utf-8',
     'application/json ; charset="UTF-8"',
     'application/json; a=b',
-  ])('Content-Type %s', async (type) => {
+  ])('accepts Content-Type %s', async (type) => {
     expect((await post(JSON.stringify(corporate()), { 'content-type': type })).status).toBe(201);
   });
 
-  describe('refused with 415', () => {
+  describe('refused with 415:', () => {
     expectNothingDone(world);
 
     it.each([

@@ -3,7 +3,10 @@ import type { RestKey } from '../support/client.ts';
 import { expectNothingDone, expectRefused, expectViolations, named, postRaw } from '../support/hostile.ts';
 import { useBank } from '../support/world.ts';
 
-/** Hostile input: numbers as raw text, wherever a body takes one. The exact value of what was written counts. */
+/**
+ * Hostile input: numbers as raw text, in every field that is a number. The exact decimal value of
+ * the text counts.
+ */
 const world = useBank();
 const { api } = world;
 
@@ -84,7 +87,7 @@ describe.each(Object.entries(places))('%s: refused', (kind, place) => {
     '\u22121',
     '1\u00a0',
     '',
-  ])('%j is no JSON', async (n) => {
+  ])('%j is not JSON', async (n) => {
     expectRefused(await send(place(n)), 400, 'malformed_json');
   });
 
@@ -100,7 +103,7 @@ describe.each(Object.entries(places))('%s: refused', (kind, place) => {
     '{"text":"5"}',
     '{"value":"5"}',
     '{"isLosslessNumber":true,"value":"5"}',
-  ])('%s is no number', async (n) => {
+  ])('%s is not a number', async (n) => {
     const { field, ...request } = place(n);
     expectViolations(await send({ field, ...request }), [[field, 'invalid_amount']]);
   });
@@ -126,7 +129,7 @@ describe.each(Object.entries(places))('%s: refused', (kind, place) => {
       digits(60_000),
       `1e${digits(60_000)}`,
     ]),
-  )('%s is invalid_amount, and not expanded', async (_, n) => {
+  )('%s is invalid_amount and is not expanded', async (_, n) => {
     const { field, ...request } = place(n);
     expectViolations(await send({ field, ...request }), [[field, 'invalid_amount']]);
   });
@@ -152,7 +155,7 @@ describe.each(Object.entries(places))('%s: refused', (kind, place) => {
     expectRefused(answer, 400, 'invalid_amount_precision');
   });
 
-  it.each(Object.entries(currencies))('%s: 10^15 minor units and more are too large', async (currency, places_) => {
+  it.each(Object.entries(currencies))('in %s 10^15 minor units and more are too large', async (currency, places_) => {
     const over = `1${'0'.repeat(15 - places_)}`;
     for (const n of [
       over,
@@ -169,14 +172,14 @@ describe.each(Object.entries(places))('%s: refused', (kind, place) => {
     }
   });
 
-  it('zero, however it is written', async () => {
+  it('zero, in any notation', async () => {
     for (const n of ['0', '-0', '0.0', '-0.00', '0e0', '-0e30', '0.000e-30']) {
       if (kind !== 'an initial deposit') expectViolations(await send(place(n)), [['amount', 'invalid_amount']]);
     }
   });
 });
 
-describe('taken, as the value that was written', () => {
+describe('accepted, with the value of the text', () => {
   it.each<[string, string, string]>([
     ['0.1e1', '1', 'USD'],
     ['1E2', '100', 'USD'],
@@ -202,7 +205,7 @@ describe('taken, as the value that was written', () => {
     expect(answer.text).toContain(`"balance":${shown},`);
   });
 
-  it.each(['0', '-0', '0.00', '-0e5', '0e-30'])('an initial deposit of %s is none', async (n) => {
+  it.each(['0', '-0', '0.00', '-0e5', '0e-30'])('an initial deposit of %s posts nothing', async (n) => {
     const answer = await send((places['an initial deposit'] as Place)(n));
     expect(answer.text).toContain('"balance":0,');
     expect(
@@ -213,7 +216,7 @@ describe('taken, as the value that was written', () => {
   });
 });
 
-describe('numbers elsewhere', () => {
+describe('other numbers', () => {
   expectNothingDone(world);
 
   it.each(['-1', '0.5', '1e-1', '2592001', '1e30', '1e400', '"60"', 'true', '[60]', digits(41)])(
@@ -225,7 +228,7 @@ describe('numbers elsewhere', () => {
     },
   );
 
-  it('a number where a text belongs keeps its name only', async () => {
+  it('a number instead of a text is reported by field name only', async () => {
     expectViolations(
       await postRaw(
         api,

@@ -36,7 +36,7 @@ const reads = everyEndpoint.filter(({ method }) => method === 'GET').map(({ path
 describe('query parameters', () => {
   expectNothingDone(world);
 
-  it.each(reads)('GET %s: an unknown parameter is refused by name', async (path) => {
+  it.each(reads)('GET %s refuses an unknown parameter by name', async (path) => {
     const needed = path.endsWith('/ussd/search')
       ? 'ussd_phone=%2B254700000001&'
       : path.endsWith('/search')
@@ -67,7 +67,7 @@ describe('query parameters', () => {
     }
   });
 
-  it.each(lists)('GET %s: limit, order and cursor', async (list) => {
+  it.each(lists)('GET %s validates limit, order, and cursor', async (list) => {
     const path = fill(list);
     const wrong = {
       limit: [
@@ -124,14 +124,14 @@ describe('query parameters', () => {
   });
 
   it.each(['limit=1&limit=2', 'limit=1&limit=1', 'limit=1&%6c%69%6d%69%74=1', 'limit=&limit'])(
-    'given more than once: %s',
+    'repeated parameters are refused: %s',
     async (query) => {
       for (const path of lists)
         expectViolations(await api.get(`${fill(path)}?${query}`), [['limit', 'validation_failed']]);
     },
   );
 
-  it('a cursor belongs to its list, its filters and its order; one bit changed is another one', async () => {
+  it('a cursor is bound to its list, filters, and order, and to each of its bits', async () => {
     const { next = '' } = await api.get('/transactions?limit=1');
     const cursor = new URL(next, 'http://x').searchParams.get('cursor') ?? '';
     expect((await api.get(`/transactions?limit=1&cursor=${cursor}`)).status).toBe(200);
@@ -259,7 +259,7 @@ describe('query parameters', () => {
       ]);
   });
 
-  it('edges that are good', async () => {
+  it('accepts values at the limits', async () => {
     for (const query of [
       '',
       '&',
@@ -301,7 +301,7 @@ describe('query parameters', () => {
       '\u0001',
       'x'.repeat(10_000),
     ].map((text, index) => [index, text] as const),
-  )('a filter that is no id finds nothing (%i)', async (_, text) => {
+  )('a filter that is not an id finds nothing (%i)', async (_, text) => {
     const value = encodeURIComponent(text);
     for (const query of [
       '/accounts?client_id=',
@@ -316,7 +316,7 @@ describe('query parameters', () => {
       expect((await api.get(`/transactions?reference=${value}`)).text).toBe('{"status":"success","data":[]}');
   });
 
-  it('a reference full of marks is found by itself, not by a pattern', async () => {
+  it('a reference of special characters is matched literally, not as a pattern', async () => {
     expect(
       (await api.get(`/transactions?reference=${encodeURIComponent(transaction.reference ?? '')}`)).list(),
     ).toEqual([transaction]);
@@ -325,7 +325,7 @@ describe('query parameters', () => {
   });
 });
 
-describe('ids in paths: what is not exactly an id is unknown', () => {
+describe('ids in paths: everything that is not exactly an id is unknown', () => {
   expectNothingDone(world);
   const odd = [
     '%00',
@@ -395,7 +395,7 @@ describe('ids in paths: what is not exactly an id is unknown', () => {
     }
   });
 
-  it('ids in other letters, with something added, or of another kind', async () => {
+  it('ids in other letters, with additions, or of another kind', async () => {
     const changed = (id: string) => [
       id.toUpperCase(),
       id.slice(0, 4).toUpperCase() + id.slice(4),
@@ -477,7 +477,7 @@ describe('paths', () => {
       '/\u{1F4B0}',
       `/${'a/'.repeat(5000)}`,
     ].map((path) => [path.slice(0, 40), path] as const),
-  )('%s is no route', async (_, path) => {
+  )('%s is not a route', async (_, path) => {
     const answer = await api.get(path);
     expect(answer.status, answer.text).toBe(404);
     expect(['route_not_found', 'client_not_found', 'account_not_found']).toContain(expectRefused(answer, 404).code);
@@ -498,7 +498,7 @@ describe('paths', () => {
       'swagger-ui.css%00',
       'x'.repeat(5000),
     ].map((path) => [path.slice(0, 40), path] as const),
-  )('/docs/static/%s holds no file', async (_, path) => {
+  )('/docs/static/%s is not a file', async (_, path) => {
     const answer = await api.with({}).get(`/docs/static/${path}`);
     expect([400, 401, 403, 404], answer.text).toContain(answer.status);
     expectRefused(answer, answer.status);

@@ -13,8 +13,8 @@ import { readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Hostile input that is none: texts of any script, and texts that mean something to SQL, shells,
- * templates or pages. Kept and shown unchanged.
+ * Harmless input that looks hostile: texts in any script, and texts with a meaning in SQL, shells,
+ * templates, or HTML. They are stored and returned unchanged.
  */
 const world = useBank();
 const { api } = world;
@@ -60,7 +60,7 @@ const texts: Record<string, string> = {
   'blanks inside': 'a  \u00a0\u3000 b',
 };
 
-/** Deposits by id, with their description. */
+/** Deposits by id, with their descriptions. */
 const booked = new Map<string, string>();
 
 describe.each(Object.entries(texts))('%s', (_, text) => {
@@ -109,7 +109,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
   });
 });
 
-it('the events of the deposits carry them unchanged', async () => {
+it('the events of the deposits contain them unchanged', async () => {
   const events = await eventually(async () => {
     const found = (await readTopic(world.bank, 'transactions'))
       .filter(({ headers }) => headers['ce_type']?.includes('.completed.'))
@@ -151,7 +151,7 @@ describe('texts in headers', () => {
   );
 });
 
-describe('limits count characters, not bytes and not code units', () => {
+describe('limits count characters, not bytes or code units', () => {
   it.each([
     ['ASCII', 'x'],
     ['two bytes', '\u00e9'],
@@ -179,7 +179,7 @@ describe('limits count characters, not bytes and not code units', () => {
   });
 });
 
-describe('how a text is written in JSON makes no difference', () => {
+describe('JSON escapes do not change a text', () => {
   it.each<[string, string]>([
     ['\\u0041\\u00e9', 'A\u00e9'],
     ['\\ud83d\\ude00', '\u{1F600}'],

@@ -6,8 +6,8 @@ import { everyEndpoint, exchange, expectNothingDone, expectRefused } from '../su
 import { useBank } from '../support/world.ts';
 
 /**
- * Hostile input: forged tokens. An issuer of our own signs what no real one would, and a trap tells
- * whether anybody follows a URL of a token.
+ * Hostile input: forged tokens, signed by the test's own issuer. A trap counts connections to URLs
+ * in tokens.
  */
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -20,7 +20,8 @@ const visits: string[] = [];
 const server = createServer((request, response) => {
   const isIssuer = request.url === '/jwks';
   if (!isIssuer) visits.push(request.url ?? '');
-  // `rsa`, `ec` and `ed` do not say for which algorithm they are; `shared` is a key that must never be one.
+  // `rsa`, `ec`, and `ed` do not state their algorithm; `shared` is a symmetric key, which must
+  // never be accepted.
   const keys = [
     { ...jwk(rsa.publicKey), kid: 'rsa' },
     { ...jwk(ec.publicKey), kid: 'ec' },
@@ -86,7 +87,7 @@ const without = (name: string) =>
     Object.fromEntries(Object.entries(good).filter(([key]) => key !== name)),
     by.RS256(),
   );
-/** Signed by somebody else, with a header that says where to find the key. */
+/** Signed with another key, with a header that says where to find it. */
 const strange = (header: object) =>
   token({ alg: 'RS256', kid: 'stranger', ...header }, good, by.RS256(stranger.privateKey));
 const [head = '', payload = '', signature = ''] = rs().split('.');
@@ -288,12 +289,12 @@ describe('forged tokens', () => {
     challenges.add(answer.header('www-authenticate') ?? '');
   });
 
-  it('all get the same challenge; no URL of a token was visited', () => {
+  it('all get the same challenge, and no URL of a token was visited', () => {
     expect([...challenges]).toEqual([expect.stringMatching(/^Bearer /)]);
     expect(visits).toEqual([]);
   });
 
-  it('a token of 80 KB does not fit into the headers', async () => {
+  it('a token of 80 KB exceeds the header limit', async () => {
     const { answers } = await exchange(
       api.baseUrl,
       `GET /clients HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${'A'.repeat(81_920)}\r\n\r\n`,
@@ -341,7 +342,7 @@ describe('forged tokens', () => {
   });
 });
 
-describe('good tokens, so that the forgeries are refused for what is wrong with them', () => {
+describe('valid tokens are accepted, so the forgeries are refused for their own defects', () => {
   let ok: (jwt: string, scheme?: string) => Promise<number>;
   beforeAll(() => {
     ok = async (jwt, scheme = 'Bearer ') => (await api.with({ authorization: scheme + jwt }).get('/clients')).status;
@@ -358,12 +359,12 @@ describe('good tokens, so that the forgeries are refused for what is wrong with 
     expect(await ok(jwt)).toBe(200);
   });
 
-  it('within 30 s of skew', async () => {
+  it('with a clock skew of up to 30 s', async () => {
     const seconds = Math.floor(Date.now() / 1000);
     expect(await ok(rs({ exp: seconds - 5, nbf: seconds + 20 }))).toBe(200);
   });
 
-  it.each(['bearer ', 'BEARER ', 'Bearer  ', 'Bearer      '])('the scheme as %j', async (scheme) => {
+  it.each(['bearer ', 'BEARER ', 'Bearer  ', 'Bearer      '])('with the scheme written as %j', async (scheme) => {
     expect(await ok(rs(), scheme)).toBe(200);
   });
 
