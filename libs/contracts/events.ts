@@ -87,24 +87,6 @@ const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   currency: currencyCode,
 });
 
-const transactionCompletedSchema = z.object({
-  transaction: postedTransaction,
-  /** The sequence of this account's entry. Gap-free per account. */
-  sequence: count,
-  balance_after: money,
-  operation_id: idField('operation'),
-  /** All entries of the operation, including those of Teller and Vault. */
-  entries: z.array(eventEntry).min(2),
-  ...ownership,
-  ...asked,
-});
-
-/** As requested by the caller; the account was not found. */
-const unknownAccountSchema = z.object({
-  transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
-  ...asked,
-});
-
 const transferIds = {
   transfer_id: idField('transfer'),
   from_account_id: idField('account'),
@@ -147,190 +129,184 @@ const eventAccount = accountMasterSchema.extend({
   updated_at: moment,
 });
 
-function event<S extends z.ZodType>(topic: TopicName, data: S) {
-  return { topic, data };
+/** An event type: its topic, and the fields of its data. */
+function event<S extends z.ZodRawShape>(topic: TopicName, fields: S) {
+  return { topic, data: z.object(fields) };
 }
 
 export const events = {
-  'corebanking.transaction.completed.v1': event('transactions', transactionCompletedSchema),
-  'corebanking.transaction.failed.v1': event(
-    'transactions',
-    z.object({ transaction: refusedTransaction, ...failureAccount, ...ownership, ...asked }),
-  ),
-  'corebanking.transaction.account_not_found.v1': event('transactions', unknownAccountSchema),
-  'corebanking.transfer.completed.v1': event(
-    'transfers',
-    z.object({ transfer: completedTransfer, operation_id: idField('operation'), ...asked }),
-  ),
-  'corebanking.transfer.failed.v1': event(
-    'transfers',
-    z.object({
-      transfer: completedTransfer.extend({
-        currency: currencyCode.nullable(),
-        status: z.literal('Failed'),
-        failure_code: openList(failureCodes),
-      }),
-      ...failureAccount,
-      ...asked,
+  'corebanking.transaction.completed.v1': event('transactions', {
+    transaction: postedTransaction,
+    /** The sequence of this account's entry. Gap-free per account. */
+    sequence: count,
+    balance_after: money,
+    operation_id: idField('operation'),
+    /** All entries of the operation, including those of Teller and Vault. */
+    entries: z.array(eventEntry).min(2),
+    ...ownership,
+    ...asked,
+  }),
+  'corebanking.transaction.failed.v1': event('transactions', {
+    transaction: refusedTransaction,
+    ...failureAccount,
+    ...ownership,
+    ...asked,
+  }),
+  /** As requested by the caller; the account was not found. */
+  'corebanking.transaction.account_not_found.v1': event('transactions', {
+    transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+    ...asked,
+  }),
+  'corebanking.transfer.completed.v1': event('transfers', {
+    transfer: completedTransfer,
+    operation_id: idField('operation'),
+    ...asked,
+  }),
+  'corebanking.transfer.failed.v1': event('transfers', {
+    transfer: completedTransfer.extend({
+      currency: currencyCode.nullable(),
+      status: z.literal('Failed'),
+      failure_code: openList(failureCodes),
     }),
-  ),
+    ...failureAccount,
+    ...asked,
+  }),
   /** The transfer that reverses another one. The key is the reversed transfer. */
-  'corebanking.transfer.reversed.v1': event(
-    'transfers',
-    z.object({
-      transfer: completedTransfer.extend({ reverses_transfer_id: idField('transfer') }),
-      operation_id: idField('operation'),
-      ...asked,
-    }),
-  ),
-  'corebanking.hold.placed.v1': event('holds', z.object(holdChange(['Active']))),
+  'corebanking.transfer.reversed.v1': event('transfers', {
+    transfer: completedTransfer.extend({ reverses_transfer_id: idField('transfer') }),
+    operation_id: idField('operation'),
+    ...asked,
+  }),
+  'corebanking.hold.placed.v1': event('holds', holdChange(['Active'])),
   /** `amount`: the captured amount. */
-  'corebanking.hold.captured.v1': event(
-    'holds',
-    z.object({
-      ...holdChange(['Active', 'Captured']),
-      amount: positiveMoney,
-      transaction_id: idField('transaction'),
-      transfer_id: idField('transfer').optional(),
-    }),
-  ),
-  'corebanking.hold.released.v1': event('holds', z.object(holdChange(['Released']))),
-  'corebanking.hold.expired.v1': event('holds', z.object(holdChange(['Expired']))),
-  'corebanking.account.opened.v1': event('accounts', z.object({ account: eventAccount, ...asked })),
-  'corebanking.account.status_changed.v1': event(
-    'accounts',
-    z.object({
-      account_id: idField('account'),
-      client_id: idField('client'),
-      transition_id: idField('transition'),
-      from_status: accountStatus,
-      to_status: accountStatus,
-      reason: freezeReason.nullable(),
-      status_version: count,
-      actor: z.string(),
-      changed_at: moment,
-      account_number: ownership.account_number,
-      request_channel: asked.request_channel,
-    }),
-  ),
+  'corebanking.hold.captured.v1': event('holds', {
+    ...holdChange(['Active', 'Captured']),
+    amount: positiveMoney,
+    transaction_id: idField('transaction'),
+    transfer_id: idField('transfer').optional(),
+  }),
+  'corebanking.hold.released.v1': event('holds', holdChange(['Released'])),
+  'corebanking.hold.expired.v1': event('holds', holdChange(['Expired'])),
+  'corebanking.account.opened.v1': event('accounts', { account: eventAccount, ...asked }),
+  'corebanking.account.status_changed.v1': event('accounts', {
+    account_id: idField('account'),
+    client_id: idField('client'),
+    transition_id: idField('transition'),
+    from_status: accountStatus,
+    to_status: accountStatus,
+    reason: freezeReason.nullable(),
+    status_version: count,
+    actor: z.string(),
+    changed_at: moment,
+    account_number: ownership.account_number,
+    request_channel: asked.request_channel,
+  }),
   /** Ids, type, external_id, metadata, and the names of changed fields; no personal data. */
-  'corebanking.client.created.v1': event(
-    'clients',
-    z.object({ ...client, created_at: moment, ...shownNames, ...asked }),
-  ),
-  'corebanking.client.updated.v1': event(
-    'clients',
-    z.object({ ...client, changed_fields: z.array(z.string()), updated_at: moment, ...shownNames, ...asked }),
-  ),
+  'corebanking.client.created.v1': event('clients', { ...client, created_at: moment, ...shownNames, ...asked }),
+  'corebanking.client.updated.v1': event('clients', {
+    ...client,
+    changed_fields: z.array(z.string()),
+    updated_at: moment,
+    ...shownNames,
+    ...asked,
+  }),
   /** Consumers that store data of the client must erase it too. */
-  'corebanking.client.erased.v1': event('clients', z.object({ ...client, erased_at: moment, ...asked })),
+  'corebanking.client.erased.v1': event('clients', { ...client, erased_at: moment, ...asked }),
   /** Contains ids and enumeration values only. Approvers read the request through the API. */
-  'corebanking.approval.requested.v1': event(
-    'approvals',
-    z.object({
-      approval_id: idField('approval'),
-      action: approvalAction,
-      operation: z.string(),
-      requested_by: z.string(),
-      requested_at: moment,
-      expires_at: moment,
-    }),
-  ),
+  'corebanking.approval.requested.v1': event('approvals', {
+    approval_id: idField('approval'),
+    action: approvalAction,
+    operation: z.string(),
+    requested_by: z.string(),
+    requested_at: moment,
+    expires_at: moment,
+  }),
   /** Approved, Rejected, or Expired without a decision. */
-  'corebanking.approval.decided.v1': event(
-    'approvals',
-    z.object({
-      approval_id: idField('approval'),
-      action: approvalAction,
-      operation: z.string(),
-      requested_by: z.string(),
-      status: approvalStatus.exclude(['Waiting']),
-      decided_by: z.string().nullable(),
-      decided_at: moment,
-    }),
-  ),
+  'corebanking.approval.decided.v1': event('approvals', {
+    approval_id: idField('approval'),
+    action: approvalAction,
+    operation: z.string(),
+    requested_by: z.string(),
+    status: approvalStatus.exclude(['Waiting']),
+    decided_by: z.string().nullable(),
+    decided_at: moment,
+  }),
   /**
    * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was
    * delivered for five days. `revoked`: the key that created it was revoked with its descendants.
    */
-  'corebanking.webhook.disabled.v1': event(
-    'webhooks',
-    z.object({
-      webhook_id: idField('webhook'),
-      client_id: idField('client').nullable(),
-      reason: z.enum(['gone', 'failing', 'revoked']),
-      failing_since: moment.nullable(),
-      disabled_at: moment,
-    }),
-  ),
+  'corebanking.webhook.disabled.v1': event('webhooks', {
+    webhook_id: idField('webhook'),
+    client_id: idField('client').nullable(),
+    reason: z.enum(['gone', 'failing', 'revoked']),
+    failing_since: moment.nullable(),
+    disabled_at: moment,
+  }),
   /**
    * The latest state of an account, published when it is opened and after every posting, status change, and
    * hold change. The topic is compacted.
    */
-  'corebanking.balance.v1': event(
-    'balances',
-    z.object({
-      account_id: idField('account'),
-      client_id: ownership.client_id,
-      account_number: accountNumber,
-      account_type: accountType,
-      currency: currencyCode,
-      status: accountStatus,
-      status_version: count,
-      balance: money,
-      /** The balance minus the held amount. Messages from before 0.2.0 lack it, and hold_version. */
-      available_balance: since('0.2.0', money),
-      sequence: z.number().int().min(0),
-      hold_version: since('0.2.0', z.number().int().min(0)),
-      updated_at: moment,
-    }),
-  ),
+  'corebanking.balance.v1': event('balances', {
+    account_id: idField('account'),
+    client_id: ownership.client_id,
+    account_number: accountNumber,
+    account_type: accountType,
+    currency: currencyCode,
+    status: accountStatus,
+    status_version: count,
+    balance: money,
+    /** The balance minus the held amount. Messages from before 0.2.0 lack it, and hold_version. */
+    available_balance: since('0.2.0', money),
+    sequence: z.number().int().min(0),
+    hold_version: since('0.2.0', z.number().int().min(0)),
+    updated_at: moment,
+  }),
   /** The master data of an account after its opening and every change; the topic is compacted. */
-  'corebanking.account.v1': event('account-masters', z.object({ account: eventAccount, status_version: count })),
+  'corebanking.account.v1': event('account-masters', { account: eventAccount, status_version: count }),
   /** The master data of a client after every change, without personal data; the topic is compacted. */
-  'corebanking.client.v1': event(
-    'client-masters',
-    z.object({ ...client, created_at: moment, updated_at: moment, erased_at: moment.nullable(), ...shownNames }),
-  ),
+  'corebanking.client.v1': event('client-masters', {
+    ...client,
+    created_at: moment,
+    updated_at: moment,
+    erased_at: moment.nullable(),
+    ...shownNames,
+  }),
   /** Every audit record, keyed by its actor. */
-  'corebanking.audit.recorded.v1': event(
-    'audit',
-    auditRecordSchema.extend({ audit_id: idField('audit'), created_at: moment }),
-  ),
+  'corebanking.audit.recorded.v1': event('audit', {
+    ...auditRecordSchema.shape,
+    audit_id: idField('audit'),
+    created_at: moment,
+  }),
   /** The last link of each chain of audit records (decision 30). */
-  'corebanking.audit.head.v1': event(
-    'audit',
-    z.object({
-      heads: z.array(
-        z.object({
-          chain: z.number().int().min(0),
-          sequence: count,
-          audit_id: idField('audit'),
-          hash: z.string().regex(/^[0-9a-f]{64}$/),
-        }),
-      ),
-    }),
-  ),
+  'corebanking.audit.head.v1': event('audit', {
+    heads: z.array(
+      z.object({
+        chain: z.number().int().min(0),
+        sequence: count,
+        audit_id: idField('audit'),
+        hash: z.string().regex(/^[0-9a-f]{64}$/),
+      }),
+    ),
+  }),
   /** The key is the actor. Gateways publish a summary each minute; a crash loses the current minute. */
-  'corebanking.security.activity.v1': event(
-    'security',
-    securityActivitySchema.extend({ since: moment, until: moment, count }),
-  ),
+  'corebanking.security.activity.v1': event('security', {
+    ...securityActivitySchema.shape,
+    since: moment,
+    until: moment,
+    count,
+  }),
   /** What gateways need to verify a key. The topic is compacted. */
-  'corebanking.api_key.v1': event(
-    'api-keys',
-    z.object({
-      key_id: z.string(),
-      family_id: z.string(),
-      secret_hash: z.string(),
-      scopes: z.array(z.string()),
-      environment: keyEnvironment,
-      client_id: z.string().nullable(),
-      expires_at: z.string(),
-      revoked_at: z.string().nullable(),
-      version: z.number().int(),
-    }),
-  ),
+  'corebanking.api_key.v1': event('api-keys', {
+    key_id: z.string(),
+    family_id: z.string(),
+    secret_hash: z.string(),
+    scopes: z.array(z.string()),
+    environment: keyEnvironment,
+    client_id: z.string().nullable(),
+    expires_at: z.string(),
+    revoked_at: z.string().nullable(),
+    version: z.number().int(),
+  }),
 };
 
 /** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and the ids used in logs and traces. */

@@ -100,9 +100,18 @@ function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, dat
   return { kind: 'command' as const, topic, data, result };
 }
 
-function query<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
-  return { kind: 'query' as const, topic, data, result };
+/** The commands and queries of a service whose data are objects with these fields, on its own two topics. */
+function messagesOf(service: 'accounts' | 'ledger' | 'webhooks') {
+  const queries: TopicName = `${service}.queries`;
+  return {
+    command: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) =>
+      command(`${service}.commands`, z.object(data), result),
+    query: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) => {
+      return { kind: 'query' as const, topic: queries, data: z.object(data), result };
+    },
+  };
 }
+const [accounts, ledger, webhooks] = [messagesOf('accounts'), messagesOf('ledger'), messagesOf('webhooks')];
 
 const secretHash = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -162,17 +171,15 @@ const batchMessageSchema = z.object({
 
 export const messages = {
   // accounts: commands
-  create_client: command('accounts.commands', z.object({ client_id: id, client: bodies.createClient }), clientSchema),
-  update_client: command(
-    'accounts.commands',
-    z.object({ client_id: id, changes: bodies.updateClient, if_match: z.array(z.string()).optional() }),
+  create_client: accounts.command({ client_id: id, client: bodies.createClient }, clientSchema),
+  update_client: accounts.command(
+    { client_id: id, changes: bodies.updateClient, if_match: z.array(z.string()).optional() },
     clientSchema,
   ),
   /** Starts the erasure saga: see services/accounts/erasure. */
-  erase_client: command('accounts.commands', z.object({ client_id: id }), erasureSchema),
-  open_account: command(
-    'accounts.commands',
-    z.object({
+  erase_client: accounts.command({ client_id: id }, erasureSchema),
+  open_account: accounts.command(
+    {
       account_id: id,
       client_id: id,
       account_type: accountType,
@@ -182,27 +189,22 @@ export const messages = {
       account_number: z.string().max(24).nullish(),
       migrated: z.boolean().optional(),
       ...givenNames,
-    }),
+    },
     accountSchema,
   ),
-  change_account_status: command(
-    'accounts.commands',
-    z.object({
+  change_account_status: accounts.command(
+    {
       transition_id: id,
       account_id: id,
       status: accountStatus,
       reason: freezeReason.nullable(),
       note: text,
       keep_frozen: keepFrozen,
-    }),
+    },
     accountSchema,
   ),
-  add_client_note: command('accounts.commands', z.object({ note_id: id, client_id: id, note: z.string() }), noteSchema),
-  add_account_note: command(
-    'accounts.commands',
-    z.object({ note_id: id, account_id: id, note: z.string() }),
-    noteSchema,
-  ),
+  add_client_note: accounts.command({ note_id: id, client_id: id, note: z.string() }, noteSchema),
+  add_account_note: accounts.command({ note_id: id, account_id: id, note: z.string() }, noteSchema),
   create_api_key: command('accounts.commands', keyData, apiKeySchema),
   rotate_api_key: command(
     'accounts.commands',
@@ -212,40 +214,27 @@ export const messages = {
     apiKeySchema,
   ),
   /** Revokes all keys of its family and, with `descendants`, the keys that they created. */
-  revoke_api_key: command(
-    'accounts.commands',
-    z.object({ key_id: id, descendants: z.boolean().optional() }),
-    apiKeySchema,
-  ),
+  revoke_api_key: accounts.command({ key_id: id, descendants: z.boolean().optional() }, apiKeySchema),
   /** No reply. Reports that a key was used, at most once a minute per key and gateway. */
-  record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
+  record_api_key_use: accounts.command({ key_id: id, used_at: time }, z.null()),
 
   /**
    * No reply. Records what the gateway refused and what the ledger posted for staff. Duplicates are recognized
    * by audit_id.
    */
   record_audit: command('accounts.commands', auditRecordSchema, z.null()),
-  redrive_dead_letter: command(
-    'accounts.commands',
-    z.object({ dead_letter_id: id, renew_deadline: z.boolean() }),
-    deadLetterSchema,
-  ),
-  drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
+  redrive_dead_letter: accounts.command({ dead_letter_id: id, renew_deadline: z.boolean() }, deadLetterSchema),
+  drop_dead_letter: accounts.command({ dead_letter_id: id, reason: text }, deadLetterSchema),
   /** Sent instead of a command that a second person must approve. */
   request_approval: command('accounts.commands', approvalRequestSchema, approvalSchema),
   approve_request: command('accounts.commands', verdict, approvalSchema),
   reject_request: command('accounts.commands', verdict, approvalSchema),
   /** Sets the secret of a key created by an approval. Its requester is shown the secret once. */
-  claim_approved_key: command(
-    'accounts.commands',
-    z.object({ approval_id: id, key_id: id, secret_hash: secretHash }),
-    apiKeySchema,
-  ),
+  claim_approved_key: accounts.command({ approval_id: id, key_id: id, secret_hash: secretHash }, apiKeySchema),
 
   // accounts: queries
-  list_clients: query(
-    'accounts.queries',
-    z.object({
+  list_clients: accounts.query(
+    {
       client_type: z.string().optional(),
       client_ids: z.string().optional(),
       ussd_phone: z.string().optional(),
@@ -254,14 +243,13 @@ export const messages = {
       q: z.string().optional(),
       ...named,
       ...page,
-    }),
+    },
     pageOf(clientSchema),
   ),
-  get_client: query('accounts.queries', z.object({ client_id: id }), clientSchema),
-  search_client_by_ussd: query('accounts.queries', z.object({ ussd_phone: z.string() }), clientSchema),
-  list_accounts: query(
-    'accounts.queries',
-    z.object({
+  get_client: accounts.query({ client_id: id }, clientSchema),
+  search_client_by_ussd: accounts.query({ ussd_phone: z.string() }, clientSchema),
+  list_accounts: accounts.query(
+    {
       client_id: z.string().optional(),
       account_ids: z.string().optional(),
       account_type: z.string().optional(),
@@ -269,25 +257,16 @@ export const messages = {
       currency: z.string().optional(),
       ...named,
       ...page,
-    }),
+    },
     pageOf(accountMasterSchema),
   ),
-  get_account: query('accounts.queries', z.object({ account_id: id }), accountMasterSchema),
-  list_status_transitions: query(
-    'accounts.queries',
-    z.object({ account_id: id, ...page }),
-    pageOf(statusTransitionSchema),
-  ),
-  list_notes: query(
-    'accounts.queries',
-    z.object({ client_id: id.optional(), account_id: id.optional(), ...page }),
-    pageOf(noteSchema),
-  ),
-  list_api_keys: query('accounts.queries', z.object({ ...page }), pageOf(apiKeySchema)),
-  get_api_key: query('accounts.queries', z.object({ key_id: id }), apiKeySchema),
-  list_audit: query(
-    'accounts.queries',
-    z.object({
+  get_account: accounts.query({ account_id: id }, accountMasterSchema),
+  list_status_transitions: accounts.query({ account_id: id, ...page }, pageOf(statusTransitionSchema)),
+  list_notes: accounts.query({ client_id: id.optional(), account_id: id.optional(), ...page }, pageOf(noteSchema)),
+  list_api_keys: accounts.query({ ...page }, pageOf(apiKeySchema)),
+  get_api_key: accounts.query({ key_id: id }, apiKeySchema),
+  list_audit: accounts.query(
+    {
       actor: z.string().optional(),
       action: z.string().optional(),
       resource_id: z.string().optional(),
@@ -297,17 +276,12 @@ export const messages = {
       from: time.optional(),
       to: time.optional(),
       ...page,
-    }),
+    },
     pageOf(auditRecordSchema),
   ),
-  search_records: query(
-    'accounts.queries',
-    z.object({ q: z.string(), kinds: z.array(searchKind) }),
-    z.array(searchHitSchema),
-  ),
-  get_accounts_operations: query(
-    'accounts.queries',
-    z.object({}),
+  search_records: accounts.query({ q: z.string(), kinds: z.array(searchKind) }, z.array(searchHitSchema)),
+  get_accounts_operations: accounts.query(
+    {},
     z.object({
       outbox: outboxStateSchema,
       dead_letters_open: z.number().int(),
@@ -316,33 +290,30 @@ export const messages = {
   ),
   /** On the queries topic, so that nothing waits behind it. The reply is sent when the check has started. */
   verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
-  list_dead_letters: query(
-    'accounts.queries',
-    z.object({
+  list_dead_letters: accounts.query(
+    {
       topic: z.string().optional(),
       state: z.string().optional(),
       from: time.optional(),
       to: time.optional(),
       ...page,
-    }),
+    },
     pageOf(deadLetterSchema),
   ),
-  get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
+  get_dead_letter: accounts.query({ dead_letter_id: id }, deadLetterContentSchema),
   /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
-  list_approvals: query(
-    'accounts.queries',
-    z.object({
+  list_approvals: accounts.query(
+    {
       status: approvalStatus.optional(),
       action: approvalAction.optional(),
       requested_by: approvalAsker.optional(),
       scopes: z.array(z.string()),
       ...page,
-    }),
+    },
     pageOf(approvalSchema),
   ),
-  get_approval: query(
-    'accounts.queries',
-    z.object({ approval_id: id, scopes: z.array(z.string()) }),
+  get_approval: accounts.query(
+    { approval_id: id, scopes: z.array(z.string()) },
     z.object({
       approval: approvalSchema,
       /** It has made a key whose secret nobody has been shown. */ has_unread_key: z.boolean(),
@@ -357,18 +328,16 @@ export const messages = {
    * derived from its index and bucket (`itemBits` in ids.ts).
    */
   create_batch: command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
-  reverse_transaction: command(
-    'ledger.commands',
-    z.object({ transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames }),
+  reverse_transaction: ledger.command(
+    { transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames },
     transactionSchema,
   ),
   /**
    * `expires_at`: null for the default. Only the ledger, which recognizes repeats, decides whether it is in the
    * future.
    */
-  place_hold: command(
-    'ledger.commands',
-    z.object({
+  place_hold: ledger.command(
+    {
       hold_id: id,
       account_id: accountId,
       amount,
@@ -377,16 +346,15 @@ export const messages = {
       reference: text,
       expires_at: z.iso.datetime({ precision: 3 }).nullable(),
       ...givenNames,
-    }),
+    },
     holdSchema,
   ),
   /**
    * `amount`: null for the remaining amount. `transaction_id`: the withdrawal, or the transaction of the
    * transfer on the hold's account.
    */
-  capture_hold: command(
-    'ledger.commands',
-    z.object({
+  capture_hold: ledger.command(
+    {
       transaction_id: id,
       hold_id: holdId,
       amount: amount.nullable(),
@@ -394,14 +362,13 @@ export const messages = {
       final: z.boolean(),
       description: text,
       ...givenNames,
-    }),
+    },
     capturedHoldSchema,
   ),
-  release_hold: command('ledger.commands', z.object({ hold_id: holdId }), holdSchema),
+  release_hold: ledger.command({ hold_id: holdId }, holdSchema),
   /** A step of the opening saga. The reply goes to `accounts.commands`. */
-  open_ledger_account: command(
-    'ledger.commands',
-    z.object({
+  open_ledger_account: ledger.command(
+    {
       account_id: id,
       client_id: id,
       account_number: z.string(),
@@ -410,13 +377,12 @@ export const messages = {
       status: accountStatus,
       initial_deposit: amountOrZero,
       migrated: z.boolean().optional(),
-    }),
+    },
     z.object({ account_id: id, status: accountStatus, status_version: z.number().int(), balance: money }),
   ),
   /** A step of the status saga. The ledger decides the previous and new status, no-ops, and the order. */
-  change_ledger_account_status: command(
-    'ledger.commands',
-    z.object({ transition_id: id, account_id: accountId, status: accountStatus, keep_frozen: keepFrozen }),
+  change_ledger_account_status: ledger.command(
+    { transition_id: id, account_id: accountId, status: accountStatus, keep_frozen: keepFrozen },
     z.object({
       account_id: id,
       from_status: accountStatus,
@@ -435,20 +401,11 @@ export const messages = {
    * The database's clock, which determines posting times. It has no reply_by, because the clock of the sender
    * may be wrong.
    */
-  get_time: query('ledger.queries', z.object({}), z.object({ time })),
-  get_ledger_accounts: query(
-    'ledger.queries',
-    z.object({ account_ids: z.array(id).max(500) }),
-    z.array(ledgerAccountSchema),
-  ),
-  get_balance_by_number: query(
-    'ledger.queries',
-    z.object({ account_number: z.string().max(64) }),
-    accountBalanceSchema,
-  ),
-  list_transactions: query(
-    'ledger.queries',
-    z.object({
+  get_time: ledger.query({}, z.object({ time })),
+  get_ledger_accounts: ledger.query({ account_ids: z.array(id).max(500) }, z.array(ledgerAccountSchema)),
+  get_balance_by_number: ledger.query({ account_number: z.string().max(64) }, accountBalanceSchema),
+  list_transactions: ledger.query(
+    {
       account_id: z.string().optional(),
       transaction_type: transactionType.optional(),
       status: z.string().optional(),
@@ -463,45 +420,38 @@ export const messages = {
       idempotency_key: z.string().optional(),
       ...named,
       ...page,
-    }),
+    },
     searchedPageOf(transactionSchema),
   ),
   /**
    * This query and the next two may also be sent to `ledger.commands` or `ledger.batches`, in the id's bucket.
    * They are then answered after the commands before them.
    */
-  get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
-  list_transfers: query(
-    'ledger.queries',
-    z.object({
+  get_transaction: ledger.query({ transaction_id: id }, transactionSchema),
+  list_transfers: ledger.query(
+    {
       account_id: z.string().optional(),
       status: z.string().optional(),
       from: time.optional(),
       to: time.optional(),
       ...named,
       ...page,
-    }),
+    },
     searchedPageOf(transferSchema),
   ),
-  get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
-  get_hold: query('ledger.queries', z.object({ hold_id: id }), holdSchema),
-  list_holds: query(
-    'ledger.queries',
-    z.object({ account_id: id, status: holdStatus.optional(), ...named, ...page }),
-    pageOf(holdSchema),
-  ),
-  get_batch: query('ledger.queries', z.object({ batch_id: id }), batchSchema),
-  list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entryLineSchema)),
-  get_account_balance: query('ledger.queries', z.object({ account_id: id, at: time.optional() }), balanceAtSchema),
-  get_statement: query(
-    'ledger.queries',
-    z.object({ account_id: id, from: time.optional(), to: time.optional(), limit: page.limit, after: page.after }),
+  get_transfer: ledger.query({ transfer_id: id }, transferSchema),
+  get_hold: ledger.query({ hold_id: id }, holdSchema),
+  list_holds: ledger.query({ account_id: id, status: holdStatus.optional(), ...named, ...page }, pageOf(holdSchema)),
+  get_batch: ledger.query({ batch_id: id }, batchSchema),
+  list_entries: ledger.query({ account_id: id, ...page }, pageOf(entryLineSchema)),
+  get_account_balance: ledger.query({ account_id: id, at: time.optional() }, balanceAtSchema),
+  get_statement: ledger.query(
+    { account_id: id, from: time.optional(), to: time.optional(), limit: page.limit, after: page.after },
     z.object({ item: statementSchema, next: position.optional() }),
   ),
-  get_timeline: query('ledger.queries', z.object({ transaction_id: id }), timelineSchema),
-  get_ledger_operations: query(
-    'ledger.queries',
-    z.object({}),
+  get_timeline: ledger.query({ transaction_id: id }, timelineSchema),
+  get_ledger_operations: ledger.query(
+    {},
     z.object({ outbox: outboxStateSchema, last_verification: bookCheckSchema.nullable() }),
   ),
   /**
@@ -516,65 +466,55 @@ export const messages = {
   ),
   /** Also on the queries topic. */
   verify_books: command('ledger.queries', z.object({ verification_id: id }), bookCheckSchema),
-  get_posting_statistics: query(
-    'ledger.queries',
-    z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }),
+  get_posting_statistics: ledger.query(
+    { currency, unit: statisticsUnit, from: time.optional(), to: time.optional() },
     postingStatisticsSchema,
   ),
-  get_posting_totals: query(
-    'ledger.queries',
-    z.object({ from: time.optional(), to: time.optional() }),
-    postingTotalsSchema,
-  ),
-  search_postings: query('ledger.queries', z.object({ q: z.string() }), z.array(searchHitSchema)),
-  get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),
-  get_system_accounts: query('ledger.queries', z.object({}), z.array(systemAccountSchema)),
+  get_posting_totals: ledger.query({ from: time.optional(), to: time.optional() }, postingTotalsSchema),
+  search_postings: ledger.query({ q: z.string() }, z.array(searchHitSchema)),
+  get_trial_balance: ledger.query({}, z.array(trialBalanceSchema)),
+  get_system_accounts: ledger.query({}, z.array(systemAccountSchema)),
 
   // webhooks: commands. `sealed_secret` is stored in the table of webhooks as it is (webhook-secret.ts).
-  create_webhook: command(
-    'webhooks.commands',
-    z.object({
+  create_webhook: webhooks.command(
+    {
       webhook_id: id,
       url: z.string(),
       event_types: z.array(z.string()),
       description: text,
       sealed_secret: z.string(),
-    }),
+    },
     webhookSchema,
   ),
-  update_webhook: command('webhooks.commands', z.object({ webhook_id: id, changes: webhookChanges }), webhookSchema),
-  delete_webhook: command('webhooks.commands', z.object({ webhook_id: id }), webhookSchema),
-  rotate_webhook_secret: command(
-    'webhooks.commands',
-    z.object({ webhook_id: id, sealed_secret: z.string(), overlap_seconds: z.number().int() }),
+  update_webhook: webhooks.command({ webhook_id: id, changes: webhookChanges }, webhookSchema),
+  delete_webhook: webhooks.command({ webhook_id: id }, webhookSchema),
+  rotate_webhook_secret: webhooks.command(
+    { webhook_id: id, sealed_secret: z.string(), overlap_seconds: z.number().int() },
     webhookSchema,
   ),
-  test_webhook: command('webhooks.commands', z.object({ webhook_id: id }), deliverySchema),
-  redeliver: command('webhooks.commands', z.object({ webhook_id: id, delivery_id: id }), deliverySchema),
-  replay_webhook: command('webhooks.commands', z.object({ webhook_id: id, from: time, to: time }), webhookSchema),
+  test_webhook: webhooks.command({ webhook_id: id }, deliverySchema),
+  redeliver: webhooks.command({ webhook_id: id, delivery_id: id }, deliverySchema),
+  replay_webhook: webhooks.command({ webhook_id: id, from: time, to: time }, webhookSchema),
   /** Of these callers, or for this client: their keys were revoked, with what they had made. */
-  disable_webhooks: command(
-    'webhooks.commands',
-    z.object({ made_by: z.array(z.string()), client_id: id.nullable() }),
+  disable_webhooks: webhooks.command(
+    { made_by: z.array(z.string()), client_id: id.nullable() },
     z.object({ disabled: z.array(z.string()) }),
   ),
 
   // webhooks: queries
-  list_webhooks: query('webhooks.queries', z.object({ ...page }), pageOf(webhookSchema)),
-  get_webhook: query('webhooks.queries', z.object({ webhook_id: id }), webhookSchema),
-  list_deliveries: query(
-    'webhooks.queries',
-    z.object({ webhook_id: id, status: deliveryStatus.optional(), ...page }),
+  list_webhooks: webhooks.query({ ...page }, pageOf(webhookSchema)),
+  get_webhook: webhooks.query({ webhook_id: id }, webhookSchema),
+  list_deliveries: webhooks.query(
+    { webhook_id: id, status: deliveryStatus.optional(), ...page },
     pageOf(deliverySchema),
   ),
-  list_events: query(
-    'webhooks.queries',
-    z.object({
+  list_events: webhooks.query(
+    {
       after: z.string().optional(),
       types: z.array(z.string()).optional(),
       account_id: z.string().optional(),
       limit: page.limit,
-    }),
+    },
     z.object({ items: z.array(cloudEventSchema), cursor: z.string(), more: z.boolean() }),
   ),
 };

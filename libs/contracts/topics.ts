@@ -74,40 +74,8 @@ function events(writer: TopicUser, settings: TopicSettings, ...others: TopicUser
   return between([writer], ['consumers', ...others], settings);
 }
 
-/** The dead letter topics: `<topic>.dlq`. */
-export const deadLetterTopics = [
-  'ledger.commands.dlq',
-  'ledger.batches.dlq',
-  'ledger.audit.dlq',
-  'accounts.commands.dlq',
-  'ledger.queries.dlq',
-  'accounts.queries.dlq',
-  'webhooks.commands.dlq',
-  'webhooks.queries.dlq',
-] as const;
-
-/** The topics for consumers. All other topics are internal. */
-export const eventTopics = [
-  'transactions',
-  'transfers',
-  'balances',
-  'account-masters',
-  'client-masters',
-  'holds',
-  'accounts',
-  'clients',
-  'approvals',
-  'webhooks',
-  'audit',
-  'security',
-] as const;
-export type EventTopic = (typeof eventTopics)[number];
-
-export function isEventTopic(topic: string): topic is EventTopic {
-  return eventTopics.some((name) => name === topic);
-}
-
-export const topics = {
+/** The topics between services, and those of the gateways alone. */
+const internalTopics = {
   /** accounts writes saga steps and redriven commands. */
   'ledger.commands': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, small)),
   /**
@@ -139,26 +107,34 @@ export const topics = {
     ['gateway'],
     log(replyPartitions, 10 * 60 * 1000, large),
   ),
-  transactions: events('ledger', kept(12), 'webhooks'),
-  transfers: events('ledger', kept(12), 'webhooks'),
-  holds: events('ledger', kept(12), 'webhooks'),
-  accounts: events('accounts', kept(12), 'webhooks'),
-  clients: events('accounts', kept(12), 'webhooks'),
-  approvals: events('accounts', kept(1), 'webhooks'),
-  webhooks: events('webhooks', kept(1), 'webhooks'),
-  balances: events('ledger', compacted(12)),
-  /** Master data of each account and client, without personal data. */
-  'account-masters': events('accounts', compacted(12)),
-  'client-masters': events('accounts', compacted(12)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
    * Dashboard sessions that ended by signing out. Gateways read the topic from the beginning; no session
    * outlives its retention.
    */
   sessions: between(['gateway'], ['gateway'], log(1, day, small)),
+};
+
+/** The topics for consumers. */
+const publishedTopics = {
+  transactions: events('ledger', kept(12), 'webhooks'),
+  transfers: events('ledger', kept(12), 'webhooks'),
+  balances: events('ledger', compacted(12)),
+  /** Master data of each account and client, without personal data. */
+  'account-masters': events('accounts', compacted(12)),
+  'client-masters': events('accounts', compacted(12)),
+  holds: events('ledger', kept(12), 'webhooks'),
+  accounts: events('accounts', kept(12), 'webhooks'),
+  clients: events('accounts', kept(12), 'webhooks'),
+  approvals: events('accounts', kept(1), 'webhooks'),
+  webhooks: events('webhooks', kept(1), 'webhooks'),
   audit: events('accounts', kept(1)),
   /** Security events for a SIEM, summarized by the gateways. */
   security: events('gateway', kept(1)),
+};
+
+/** Messages of `<topic>` that cannot be processed. */
+const deadLetters = {
   'ledger.commands.dlq': deadLetter('ledger'),
   'ledger.batches.dlq': deadLetter('ledger'),
   'ledger.audit.dlq': deadLetter('accounts'),
@@ -167,9 +143,18 @@ export const topics = {
   'accounts.queries.dlq': deadLetter('accounts'),
   'webhooks.commands.dlq': deadLetter('webhooks'),
   'webhooks.queries.dlq': deadLetter('webhooks'),
-} satisfies Record<string, TopicDefinition>;
+};
 
+export const topics = { ...internalTopics, ...publishedTopics, ...deadLetters };
+export const eventTopics = Object.keys(publishedTopics) as EventTopic[];
+export const deadLetterTopics = Object.keys(deadLetters) as (keyof typeof deadLetters)[];
+
+export type EventTopic = keyof typeof publishedTopics;
 export type TopicName = keyof typeof topics;
+
+export function isEventTopic(topic: string): topic is EventTopic {
+  return Object.hasOwn(publishedTopics, topic);
+}
 
 /** The topics that webhooks stores for deliveries and GET /events. */
 export const feedTopics: readonly TopicName[] = eventTopics.filter((name) =>

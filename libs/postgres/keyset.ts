@@ -123,6 +123,49 @@ export function listed(page: Page<unknown> | undefined): ReplyBody {
   return page ? { ok: true, data: page } : invalidCursor;
 }
 
+/** A list of the rows of a table. */
+export interface TableList<Row, Item> extends Omit<List<Row, Item>, 'select'> {
+  from: string;
+  columns: string;
+  /** Conditions without parameters. */
+  fixed?: string;
+  /** Column = value, for each defined value. */
+  filters: Record<string, unknown>;
+  /** Conditions with `?` for their values; those without a value are omitted. */
+  more?: [condition: string, value: string | undefined][];
+  /** A range of the first order column, from (inclusive) to (exclusive). */
+  range?: { column: string; from: string | undefined; to: string | undefined };
+}
+
+/** Reads one page of a table, and returns the reply to its list query. */
+export async function listTable<Row extends object, Item>(
+  pool: Pool,
+  list: TableList<Row, Item>,
+  request: PageRequest,
+): Promise<ReplyBody> {
+  const { from, columns, fixed = 'true', filters, more = [], range } = list;
+  const where = new Where(fixed).equal(filters);
+  for (const [condition, value] of more) if (value !== undefined) where.add(condition, value);
+  if (range) where.between(range.column, range.from, range.to);
+  const select: List<Row, Item>['select'] = (conditions, order, limit) =>
+    `select ${columns} from ${from} where ${conditions} order by ${order} limit ${limit}`;
+  return listed(await readPage(pool, where, { ...list, select }, request));
+}
+
+/** Orders a list by (created_at, id). */
+export function byCreation<Row extends { created_at: string }>(id: keyof Row & string) {
+  return byTime<Row>('created_at', id);
+}
+
+/** Orders a list by a time and an id. */
+export function byTime<Row extends object>(time: keyof Row & string, id: keyof Row & string) {
+  return {
+    order: [time as string, id as string],
+    values: ({ at, id: value }: Position) => (isTime(at) && value.length <= 64 ? [at, value] : undefined),
+    position: (row: Row): Position => ({ at: String(row[time]), id: String(row[id]) }),
+  };
+}
+
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Reports whether the text is a position's time. */

@@ -4,7 +4,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { listed } from '#libs/postgres/keyset.ts';
+import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import { readLastAuditCheck } from '../audit/audit-checks.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
@@ -15,7 +15,6 @@ import {
   findDeadLetter,
 } from '../dead-letters/dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
-import { byTime, readPage } from './page.ts';
 import type { Read } from './queries.ts';
 
 const readActions = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [`'${name}'`] : []));
@@ -33,7 +32,7 @@ export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>)
     ...byTime<AuditRecord>('created_at', 'audit_id'),
     item: (row: AuditRecord) => row,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 export async function listDeadLetters({ pool }: Read, data: MessageData<'list_dead_letters'>): Promise<ReplyBody> {
@@ -46,7 +45,7 @@ export async function listDeadLetters({ pool }: Read, data: MessageData<'list_de
     ...byTime<DeadLetterRow>('dead_at', 'dead_letter_id'),
     item: deadLetterOf,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 /**

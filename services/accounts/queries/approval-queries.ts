@@ -2,12 +2,11 @@ import type { ApprovalStatus } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { listed, readPage, Where } from '#libs/postgres/keyset.ts';
+import { byTime, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import { unreadKeyOf } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
 import type { ApprovalRow } from '../approvals/store.ts';
 import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
-import { byTime } from './page.ts';
 import type { Read } from './queries.ts';
 
 /** An approval is shown to its requester and to everyone who may decide it. */

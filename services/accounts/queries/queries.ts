@@ -3,7 +3,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
-import { listed } from '#libs/postgres/keyset.ts';
+import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
@@ -19,7 +19,6 @@ import { accountNotFound } from '../sagas/status.ts';
 import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { getApproval, listApprovals } from './approval-queries.ts';
 import { clientFilters } from './client-filters.ts';
-import { byCreation, type PageSource, readPage } from './page.ts';
 import { searchRecords } from './search.ts';
 
 /** Reads. For a caller bound to a client, only that client's data exists. */
@@ -69,7 +68,7 @@ export type BatchedQueryName = keyof typeof batchedQueryHandlers;
 async function listClients({ pool, context }: Read, data: MessageData<'list_clients'>): Promise<ReplyBody> {
   const { client_type, client_ids, ussd_phone, external_id, email, registration_number, q } = data;
   const filters = { client_id: context.bound_client_id, client_type, ussd_phone_number: ussd_phone, external_id };
-  const more: PageSource<ClientRow, Client>['more'] = [
+  const more: TableList<ClientRow, Client>['more'] = [
     [clientFilters.email, email],
     [clientFilters.registration_number, registration_number],
     [clientFilters.q, q],
@@ -83,7 +82,7 @@ async function listClients({ pool, context }: Read, data: MessageData<'list_clie
     ...byCreation<ClientRow>('client_id'),
     item: clientOf,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 async function getClients(pool: Pool, queries: BatchedQuery<MessageData<'get_client'>>[]): Promise<ReplyBody[]> {
@@ -127,7 +126,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
     columns: accountColumns,
     fixed: "state = 'open'",
     filters,
-    more: [["account_id = any(string_to_array(?, ','))", account_ids]] satisfies PageSource<
+    more: [["account_id = any(string_to_array(?, ','))", account_ids]] satisfies TableList<
       AccountRow,
       AccountMaster
     >['more'],
@@ -135,7 +134,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
     item: accountOf,
     extraBytes: 32,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
@@ -168,7 +167,7 @@ async function listTransitions(
     item: ({ status_version: _version, reason, note, actor, ...row }: TransitionRow): StatusTransition =>
       context.bound_client_id === undefined ? { ...row, reason, note, actor } : row,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 async function listNotes({ pool, context }: Read, data: MessageData<'list_notes'>): Promise<ReplyBody> {
@@ -183,7 +182,7 @@ async function listNotes({ pool, context }: Read, data: MessageData<'list_notes'
     ...byCreation<Note>('note_id'),
     item: (row: Note) => row,
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>): Promise<ReplyBody> {
@@ -194,7 +193,7 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
     ...byCreation<KeyRow>('key_id'),
     item: (row: KeyRow) => keyOf(row, now),
   };
-  return listed(await readPage(pool, source, data));
+  return listTable(pool, source, data);
 }
 
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {

@@ -1,7 +1,7 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
-import { isTime, type List, listed, readPage, Where } from '#libs/postgres/keyset.ts';
+import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { deliveryColumns, ordinalOf } from '../webhooks/deliveries.ts';
 import { findWebhook, webhookColumns, webhookNotFound } from '../webhooks/find-webhook.ts';
@@ -28,18 +28,16 @@ export const queryHandlers = {
 
 export type QueryName = keyof typeof queryHandlers;
 
-const webhookList: List<Webhook, Webhook> = {
-  order: ['created_at', 'webhook_id'],
-  values: ({ at, id }) => (isTime(at) && id.length <= 64 ? [at, id] : undefined),
-  position: ({ created_at: at, webhook_id: id }) => ({ at, id }),
-  item: (webhook) => webhook,
-  select: (where, order, limit) =>
-    `select ${webhookColumns} from webhooks where ${where} order by ${order} limit ${limit}`,
-};
-
-async function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
-  const where = new Where("status <> 'Deleted'").equal({ client_id: context.bound_client_id });
-  return listed(await readPage(pool, where, webhookList, page));
+function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
+  const list: TableList<Webhook, Webhook> = {
+    from: 'webhooks',
+    columns: webhookColumns,
+    fixed: "status <> 'Deleted'",
+    filters: { client_id: context.bound_client_id },
+    ...byCreation<Webhook>('webhook_id'),
+    item: (webhook) => webhook,
+  };
+  return listTable(pool, list, page);
 }
 
 async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
@@ -47,22 +45,22 @@ async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'
   return data ? { ok: true, data } : { ok: false, refusal: webhookNotFound(webhook_id) };
 }
 
-const deliveryList: List<Delivery, Delivery> = {
-  order: ['ordinal'],
-  values({ id }) {
-    const ordinal = ordinalOf(id);
-    return ordinal === undefined ? undefined : [ordinal];
-  },
-  position: ({ created_at: at, delivery_id: id }) => ({ at, id }),
-  item: (delivery) => delivery,
-  select: (where, order, limit) =>
-    `select ${deliveryColumns} from deliveries d where ${where} order by ${order} limit ${limit}`,
-};
-
 async function listDeliveries(
   { pool, context }: Read,
   { webhook_id, status, ...page }: MessageData<'list_deliveries'>,
 ): Promise<ReplyBody> {
   if (!(await findWebhook(pool, context, webhook_id))) return { ok: false, refusal: webhookNotFound(webhook_id) };
-  return listed(await readPage(pool, new Where().equal({ webhook_id, status }), deliveryList, page));
+  const list: TableList<Delivery, Delivery> = {
+    from: 'deliveries d',
+    columns: deliveryColumns,
+    filters: { webhook_id, status },
+    order: ['ordinal'],
+    values({ id }) {
+      const ordinal = ordinalOf(id);
+      return ordinal === undefined ? undefined : [ordinal];
+    },
+    position: ({ created_at: at, delivery_id: id }) => ({ at, id }),
+    item: (delivery) => delivery,
+  };
+  return listTable(pool, list, page);
 }
