@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Who may import whom (docs/architecture.md): the structure, kept by a test. */
+/** Which folder may import which (docs/architecture.md). */
 const root = join(import.meta.dirname, '..');
 
 const isTest = (file: string) => /\.test\.ts$|\/test\//.test(file);
@@ -38,7 +38,7 @@ function wrong(folder: string, allowed: (name: string) => boolean): string[] {
 }
 
 describe('layout', () => {
-  it('contracts import nothing of ours, and zod alone', () => {
+  it('contracts imports only zod', () => {
     expect(
       wrong(
         'libs/contracts',
@@ -47,7 +47,7 @@ describe('layout', () => {
     ).toEqual([]);
   });
 
-  it('kafka and postgres import contracts only, of ours; service imports libs', () => {
+  it('kafka and postgres import only contracts; service imports other libs', () => {
     for (const folder of ['libs/kafka', 'libs/postgres']) {
       expect(
         wrong(folder, (name) => !own(name) || name.startsWith(`${folder}/`) || name.startsWith('libs/contracts/')),
@@ -56,7 +56,7 @@ describe('layout', () => {
     expect(wrong('libs/service', (name) => !own(name) || name.startsWith('libs/'))).toEqual([]);
   });
 
-  it('in kafka, request-reply stands on consume and publish, and neither on it', () => {
+  it('in kafka, request-reply imports consume and publish, which do not import it', () => {
     const may: Record<string, string[]> = {
       publish: ['publish/'],
       consume: ['consume/', 'publish/'],
@@ -85,11 +85,11 @@ describe('layout', () => {
     }
   });
 
-  it('the TypeScript client is a package for others: it imports nothing but itself', () => {
+  it('the TypeScript client imports only itself, because it is a package for others', () => {
     expect(wrong('clients/typescript', (name) => name.startsWith('clients/typescript/'))).toEqual([]);
   });
 
-  it('the consumer package imports contracts and compressions, and nothing else of ours; the examples import it', () => {
+  it('the consumer package imports only contracts and compression codecs, and the examples import it', () => {
     expect(
       wrong(
         'clients/consumer',
@@ -101,30 +101,30 @@ describe('layout', () => {
     ).toEqual([]);
   });
 
-  it('one folder imports kafkajs, one pg; tests go through them too', () => {
+  it('only one folder imports kafkajs and one pg, also among tests', () => {
     const everything = ['libs', 'services', 'tools', 'deploy', 'tests', 'bench', 'cli'].flatMap(sources);
     const importers = (pattern: RegExp, except: string) =>
       everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
-    // The bench's bare contender is kafkajs as published, without what libs/kafka replaces in it.
+    // The benchmark's bare contender uses kafkajs as published, without libs/kafka.
     expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual(['bench/contenders/bare.ts']);
     expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
   });
 
-  it('in postgres, the outbox stands on the rest', () => {
+  it('in postgres, the outbox imports the rest, which does not import it', () => {
     const rest = sources('libs/postgres').filter((file) => !isTest(file) && !file.startsWith('libs/postgres/outbox/'));
     expect(rest.flatMap((file) => importsOf(file).filter((name) => name.startsWith('libs/postgres/outbox/')))).toEqual(
       [],
     );
   });
 
-  it('pure files import contracts and pure files only', () => {
+  it('pure files import only contracts and pure files', () => {
     const isPure = (name: string) =>
       name.startsWith('libs/contracts/') || name.startsWith('services/ledger/domain/') || name === 'node:crypto';
     expect(wrong('services/ledger/domain', isPure)).toEqual([]);
     expect(importsOf('services/accounts/sagas/account-number.ts').filter((name) => !isPure(name))).toEqual([]);
   });
 
-  /** What each folder imports of its service lies in it, or in what is named after it. */
+  /** Imports of a folder within its service are in the folder itself or in those after its name. */
   function keepsTo(service: string, may: Record<string, string[]>): void {
     const found = Object.entries(may).flatMap(([folder, others]) => {
       const allowed = [`${folder}/`, ...others].map((name) => `services/${service}/${name}`);
@@ -136,7 +136,7 @@ describe('layout', () => {
     expect(found).toEqual([]);
   }
 
-  it('the folders of the ledger: writing and reading stand on the domain, not on each other', () => {
+  it('ledger: the folders for writing and reading import the domain, not each other', () => {
     keepsTo('ledger', {
       domain: [],
       audit: ['domain/'],
@@ -147,7 +147,7 @@ describe('layout', () => {
     });
   });
 
-  it('the folders of accounts: commands and queries stand on what they are about, not on each other', () => {
+  it('accounts: commands and queries import their subjects, not each other', () => {
     keepsTo('accounts', {
       audit: [],
       clients: ['outcome.ts'],
@@ -173,7 +173,7 @@ describe('layout', () => {
     });
   });
 
-  it('the folders of webhooks: what comes in, what goes out, and what callers ask stand on what is stored', () => {
+  it('webhooks: the folders for receiving, sending, and queries import the store', () => {
     keepsTo('webhooks', {
       events: [],
       deliveries: ['events/', 'audit.ts'],
@@ -182,7 +182,7 @@ describe('layout', () => {
     });
   });
 
-  it('the folders of the gateway: arrows point one way', () => {
+  it('gateway: imports point in one direction', () => {
     const gateway = 'services/gateway';
     const outside = (folder: string, others: string[]) =>
       wrong(`${gateway}/${folder}`, (name) => !others.some((other) => name.startsWith(`${gateway}/${other}/`)));

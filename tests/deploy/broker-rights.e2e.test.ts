@@ -32,8 +32,8 @@ import { Api, type RestTransaction } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 
 /**
- * A bank at a broker that enforces deploy/kafka/acls.sh: each service does its work with a user of
- * its own, and no user more.
+ * A bank with a broker that enforces deploy/kafka/acls.sh: each service works with its own user,
+ * and no user has more rights than it needs.
  */
 const secret = () => randomBytes(24).toString('hex');
 const names = ['gateway', 'ledger', 'accounts', 'webhooks', 'topics', 'consumer'] as const;
@@ -69,7 +69,7 @@ async function startBroker(): Promise<string> {
       users: passwords,
       settings: {
         'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-        // The broker itself, on the listeners that no client reaches.
+        // The broker itself, on the listeners that are closed to clients.
         'super.users': 'User:admin;User:ANONYMOUS',
         'listener.security.protocol.map': 'CLIENT:SASL_PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
         'sasl.enabled.mechanisms': 'SCRAM-SHA-512',
@@ -82,7 +82,7 @@ async function startBroker(): Promise<string> {
   return `127.0.0.1:${client}`;
 }
 
-/** What the lines of acls.sh ask for. */
+/** The ACLs in acls.sh. */
 async function grantRights(kafka: KafkaClient): Promise<void> {
   const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafka.kafkajs;
   const constant = (text: string) => text.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
@@ -164,7 +164,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Writes a message without the publisher, which would wait and try again. */
+/** Writes a message without the publisher, which would retry. */
 async function write(
   kafka: KafkaClient,
   topic: TopicName,
@@ -179,8 +179,8 @@ async function write(
   }
 }
 
-describe('Each service does its work', () => {
-  test('an account, a deposit, a transfer, a freeze, a key made and revoked, and how far consumers are behind', async () => {
+describe('Each service can', () => {
+  test('open an account, deposit, transfer, freeze, create and revoke a key, and report consumer lag', async () => {
     const from = await api.newAccount({ initial_deposit: 100 });
     const to = await api.newAccount();
     await api.transact(from.account_id, 'Deposit', 20);
@@ -193,7 +193,7 @@ describe('Each service does its work', () => {
     expect(operations.data<{ consumer_lag: unknown[] | null }>().consumer_lag?.length).toBeGreaterThan(0);
   });
 
-  test('a dead letter is listed and redriven', async () => {
+  test('list and redrive a dead letter', async () => {
     const { account_id } = await api.newAccount();
     const transaction_id = idOf('transaction', withBucket(randomBytes(16).toString('hex'), account_id));
     const headers = toHeaders({
@@ -234,9 +234,9 @@ describe('Each service does its work', () => {
   });
 });
 
-describe('And nothing else', () => {
+describe('No user can do more', () => {
   test.each(['gateway', 'ledger', 'accounts', 'webhooks', 'consumer'] as const)(
-    '%s writes no topic that is not its own',
+    '%s cannot write to topics of other services',
     async (name) => {
       const kafka = kafkaAs(`core-banking-${name}`);
       const others = (Object.keys(topics) as TopicName[]).filter(
@@ -256,20 +256,20 @@ describe('And nothing else', () => {
     },
   );
 
-  test('a consumer reads events, and neither commands nor keys; it joins and sees no group of a service', async () => {
+  test('a consumer can read events but not commands or keys, and cannot use the groups of services', async () => {
     const kafka = kafkaAs('core-banking-consumer');
     const read = (topic: TopicName) => readMessage(kafka, { topic, partition: 0, offset: 0n }, 3_000);
     expect(await read('audit')).toMatchObject({ topic: 'audit' });
     for (const topic of ['ledger.commands', 'api-keys', 'replies'] as const)
       await expect(read(topic), topic).rejects.toThrow(/authoriz/i);
-    // kafkajs goes on asking for a coordinator that it is not told.
+    // kafkajs keeps looking for a coordinator that it is not allowed to see.
     const offsetsOf = (groupId: string) =>
       kafka.withAdmin((admin) => admin.fetchOffsets({ groupId, topics: ['audit'] }), 5_000);
     expect(await offsetsOf('core-banking-consumer-1')).toMatchObject([{ topic: 'audit' }]);
     await expect(offsetsOf('ledger')).rejects.toThrow();
   });
 
-  test('nobody reads the topics of another one', async () => {
+  test('no user can read the topics of others', async () => {
     const read = (name: string, topic: TopicName) =>
       readMessage(kafkaAs(`core-banking-${name}`), { topic, partition: 0, offset: 0n }, 3_000);
     for (const [name, topic] of [

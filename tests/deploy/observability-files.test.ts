@@ -7,12 +7,15 @@ import { readScrape } from '../support/metrics.ts';
 import { alerts, dashboards, rules } from '../support/rules.ts';
 
 /**
- * Alerts and dashboards speak of metrics and labels that exist;
- * tests/deploy/observability.e2e.test.ts compares those with a running bank.
+ * Alerts and dashboards use existing metrics and labels; tests/deploy/observability.e2e.test.ts
+ * compares those with a running bank.
  */
 const root = join(import.meta.dirname, '..', '..');
 
-/** Labels by metric: ours, Node's own, and what rules record. `instance` and `job` are Prometheus' own. */
+/**
+ * Labels by metric: ours, Node's, and those of recording rules. Prometheus adds `instance` and
+ * `job`.
+ */
 async function known(): Promise<Map<string, Set<string>>> {
   const common = ['service', 'instance', 'job'];
   const labels = new Map<string, Set<string>>();
@@ -29,7 +32,7 @@ async function known(): Promise<Map<string, Set<string>>> {
 
 const metrics = await known();
 
-/** What is wrong with the names in an expression. */
+/** Returns the unknown names in an expression. */
 function wrongNames(expression: string): string[] {
   const wrong: string[] = [];
   const names = [...expression.matchAll(/\b(?:corebanking[_:]|nodejs_|process_)[\w:]*/g)].map(([name]) => name);
@@ -50,7 +53,7 @@ function wrongNames(expression: string): string[] {
   return wrong;
 }
 
-test('the check of names finds wrong ones', () => {
+test('the check of names finds unknown names', () => {
   expect(wrongNames('sum by (colour) (rate(corebanking_commands_total{shape="x"}[5m])) / corebanking_nothing')).toEqual(
     [
       'no metric corebanking_nothing',
@@ -61,12 +64,12 @@ test('the check of names finds wrong ones', () => {
 });
 
 describe('rules', () => {
-  test.each(rules.map(({ name, expr }) => [name, expr]))('%s names what exists', (_name, expr) => {
+  test.each(rules.map(({ name, expr }) => [name, expr]))('%s uses existing metrics and labels', (_name, expr) => {
     expect(wrongNames(expr)).toEqual([]);
   });
 
   test.each(alerts.map((alert) => [alert.name, alert]))(
-    '%s has a severity, a summary and a runbook of its own',
+    '%s has a severity, a summary, and its own runbook',
     (name, { severity, summary, runbook }) => {
       expect(['page', 'ticket']).toContain(severity);
       expect(summary).toMatch(/\w/);
@@ -77,7 +80,7 @@ describe('rules', () => {
     },
   );
 
-  test('no runbook is left over', () => {
+  test('every runbook belongs to an alert', () => {
     expect(readdirSync(join(root, 'docs/runbooks')).toSorted()).toEqual(
       [...alerts.map(({ name }) => `${name}.md`), 'README.md', 'missing-payment.md'].toSorted(),
     );
@@ -85,7 +88,7 @@ describe('rules', () => {
 });
 
 describe('dashboards', () => {
-  test('there are four, each with an id of its own', () => {
+  test('there are four, each with its own id', () => {
     expect(dashboards.map(([file]) => file)).toEqual([
       'books.json',
       'golden-signals.json',
@@ -103,7 +106,7 @@ describe('dashboards', () => {
   });
 });
 
-test('every file that Prometheus, Grafana and the collector are given is there', () => {
+test('every file for Prometheus, Grafana, and the collector exists', () => {
   for (const file of [
     'prometheus.yml',
     'otel-collector.yaml',

@@ -11,7 +11,7 @@ import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** What SREs see of a running bank: its metrics say what was done, and what is wrong. */
+/** Metrics, logs, and traces of a running bank show its activity and its faults. */
 const collector = await startCollector();
 afterAll(() => collector.stop());
 const world = useBank({ webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
@@ -25,7 +25,7 @@ const outcomes = async (service: 'ledger' | 'accounts', name: string) => {
 };
 
 describe('Metrics', () => {
-  it('count exactly what was done', async () => {
+  it('count exactly what was executed', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     for (let i = 0; i < 3; i++) await api.transact(account_id, 'Deposit', 5);
     const withdrawal = { account_id, transaction_type: 'Withdrawal', amount: 1000 };
@@ -91,7 +91,7 @@ describe('Metrics', () => {
     }
   });
 
-  it('tell of a wait for locks, and of dead letters', async () => {
+  it('show lock waits and dead letters', async () => {
     const { account_id } = await api.newAccount();
     const locked = (await look('ledger')).value('corebanking_ledger_lock_wait_seconds_sum') ?? 0;
     const client = await world.pool.connect();
@@ -132,11 +132,11 @@ describe('Metrics', () => {
     expect((await look('accounts')).value('corebanking_dead_letters_total', { topic: 'accounts.commands' })).toBe(1);
   });
 
-  it('tell of an outbox that nobody publishes, and of books that do not balance', async () => {
+  it('show an outbox that is not published, and books that do not balance', async () => {
     const { account_id } = await api.newAccount();
     const rows = async () => (await look('ledger')).value('corebanking_outbox_rows');
-    // Not by the metric, which is a look of up to a second ago: what is published, but not marked
-    // yet, would be counted below.
+    // Reads the table and not the metric, which is up to a second old and would still count rows
+    // that are published but not yet marked.
     await eventually(
       async () => (await world.sql('select from outbox_batches where published_at is null')).length === 0,
     );
@@ -144,7 +144,7 @@ describe('Metrics', () => {
     await eventually(async () => (await look('ledger')).value('corebanking_outbox_relay_active') === 0);
     const published = (await look('ledger')).value('corebanking_outbox_published_total') ?? 0;
     await api.transact(account_id, 'Deposit', 1);
-    // The transaction, and the account's balance.
+    // The transaction and the account's balance.
     await eventually(async () => (await rows()) === 2);
     expect((await look('ledger')).value('corebanking_outbox_oldest_age_seconds')).toBeGreaterThan(0);
     await world.sql('update outbox_lease set expires_at = clock_timestamp()');
@@ -155,7 +155,7 @@ describe('Metrics', () => {
     await world.sql(
       "update accounts set balance_minor = balance_minor + 7 where account_type = 'Vault' and currency = 'USD'",
     );
-    // A new process has looked at nothing yet.
+    // A new process has not yet read the outbox.
     await world.bank.process('ledger').restart();
     await eventually(
       async () => (await look('ledger')).value('corebanking_books_difference_minor', { currency: 'USD' }) === 7,
@@ -167,13 +167,13 @@ describe('Metrics', () => {
     );
   });
 
-  it('tell of a service that is gone: its lag, who waits, the breaker, late replies', async () => {
+  it('show an unavailable service: its lag, waiting requests, the breaker, late replies', async () => {
     const { account_id } = await api.newAccount();
     await caughtUp(world.bank, 'ledger');
     const late = (await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0;
     const ledger = world.bank.process('ledger');
     await ledger.stop();
-    // Longer than the three seconds of vain waits that open the breaker.
+    // Longer than the three seconds of timed-out waits that open the breaker.
     const waiting = Array.from({ length: 5 }, async (_, i) => {
       await new Promise((resolve) => setTimeout(resolve, 1000 * i));
       return (
@@ -194,7 +194,7 @@ describe('Metrics', () => {
     );
     expect((await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'accounts' })).toBe(0);
     await ledger.restart();
-    // The gateway's own looks at the bank's clock come late too.
+    // The gateway's own queries for the database's time are late too.
     await eventually(
       async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 5,
     );
@@ -213,7 +213,7 @@ describe('Logs', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter((line) => line['msg'] === msg);
 
-  it('are JSON, each line with its time, level, service and instance', () => {
+  it('are JSON; each line has time, level, service, and instance', () => {
     for (const name of ['gateway', 'ledger', 'accounts', 'webhooks']) {
       for (const line of lines(name)) {
         expect(JSON.parse(line)).toMatchObject({
@@ -227,7 +227,7 @@ describe('Logs', () => {
     }
   });
 
-  it('name the request and its command where a line is about one', () => {
+  it('contain the ids of the request and its command, if the line is about one', () => {
     const command = { request_id: expect.stringMatching(/./), command_id: expect.stringMatching(/^\w+_[0-9a-f]{32}$/) };
     expect(logged('gateway', 'no reply').filter(({ message }) => message === 'create_transaction')).toEqual(
       Array(5).fill(expect.objectContaining({ ...command, stage: 'no_reply' })),
@@ -247,7 +247,7 @@ describe('Logs', () => {
     ]);
   });
 
-  it('hold no credentials and nothing personal', () => {
+  it('contain no credentials or personal data', () => {
     const all = ['gateway', 'ledger', 'accounts', 'webhooks'].flatMap(lines).join('\n');
     for (const secret of [
       world.bank.api_key,
@@ -263,7 +263,7 @@ describe('Traces', () => {
   const newTrace = () => randomBytes(16).toString('hex');
   const traceparent = (trace: string, flags = '01') => `00-${trace}-${'c'.repeat(16)}-${flags}`;
   const shown = ({ service, name }: SentSpan) => `${service.replace('core-banking-', '')}: ${name}`;
-  /** Each span with those above it. */
+  /** Each span with its ancestors. */
   const tree = (spans: SentSpan[]) => {
     const byId = new Map(spans.map((span) => [span.spanId, span]));
     const path = (span: SentSpan): string => {
@@ -273,7 +273,7 @@ describe('Traces', () => {
     return spans.map(path).toSorted();
   };
 
-  it('one spans a posting from HTTP over command, batch and SQL to reply and event', async () => {
+  it('a trace covers a posting from HTTP through command, batch, and SQL to reply and event', async () => {
     const { account_id } = await api.newAccount();
     const trace = newTrace();
     const posted = await api.post(
@@ -306,7 +306,7 @@ describe('Traces', () => {
     expect(event?.headers['traceparent']?.split('-')[1]).toBe(trace);
   });
 
-  it('one spans a saga over both services and back', async () => {
+  it('a trace covers a saga through both services and back', async () => {
     const { client_id } = await api.client();
     const trace = newTrace();
     expect(
@@ -333,13 +333,13 @@ describe('Traces', () => {
     expect(collector.of(trace).map(shown)).toEqual(expect.arrayContaining(names));
   });
 
-  it('commands of one batch have a trace each, linked to the batch', async () => {
+  it('commands of one batch have separate traces, linked to the batch', async () => {
     const { account_id } = await api.newAccount();
     const client = await world.pool.connect();
     await client.query('begin');
     await client.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
     const traces = Array.from({ length: 4 }, newTrace);
-    // The first one waits for the lock; what comes meanwhile is one batch.
+    // The first command waits for the lock; the commands that arrive meanwhile form one batch.
     const posted = traces.map((trace) =>
       api.post(
         '/transactions',
@@ -363,7 +363,7 @@ describe('Traces', () => {
       expect(batches()).toContainEqual(expect.objectContaining({ traceId, spanId }));
   });
 
-  it('nothing is sent of what its caller does not sample, and its event says so', async () => {
+  it('nothing is sent for a request that its caller does not sample, and its event is marked as not sampled', async () => {
     const { account_id } = await api.newAccount();
     const [dark, light] = [newTrace(), newTrace()];
     for (const [trace, flags] of [

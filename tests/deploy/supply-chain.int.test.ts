@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 /**
- * What is installed is what was looked at: exact versions, one lock, a bill of materials, and no
- * secret in the tree.
+ * Exact versions, a lock file with checksums, a bill of materials, and no secrets in the
+ * repository.
  */
 const root = join(import.meta.dirname, '..', '..');
 /**
- * The linters' programs for platforms that the registry which the lock file was made with does not have: on Linux with glibc and
- * x64 or arm64, where servers and continuous integration run, none of them is installed.
+ * Platform binaries of the linters that the registry used for the lock file does not have. None of
+ * them is installed on Linux with glibc on x64 or arm64, where servers and continuous integration
+ * run.
  */
 const ofAnotherPlatform =
   /^node_modules\/@(biomejs\/cli|oxc-parser\/binding)-(?!linux-(x64|arm64)(-gnu)?$|wasm32)[a-z0-9-]+$/;
@@ -31,7 +32,7 @@ const lock = JSON.parse(read('package-lock.json')) as {
 };
 
 describe('versions', () => {
-  test('every dependency names one exact version, and the lock has that one', () => {
+  test('every dependency has one exact version, the same as in the lock file', () => {
     const wanted = { ...dependencies, ...devDependencies, ...optionalDependencies };
     const inexact = Object.entries(wanted).filter(([, range]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(range));
     expect(inexact).toEqual([]);
@@ -42,7 +43,7 @@ describe('versions', () => {
     expect(lock.packages['']).toMatchObject({ dependencies, devDependencies, optionalDependencies });
   });
 
-  test('the lock has the checksum of every package, and names no place to fetch it from', () => {
+  test('the lock file has a checksum for every package and no download URLs', () => {
     const packages = Object.entries(lock.packages).filter(([path, { link }]) => path !== '' && link !== true);
     expect(
       packages
@@ -54,7 +55,7 @@ describe('versions', () => {
   });
 });
 
-test('npm run sbom gives a CycloneDX bill of what runs in production, and of nothing else', () => {
+test('npm run sbom prints a CycloneDX bill of exactly the production dependencies', () => {
   const bill = JSON.parse(
     execFileSync('npm', ['run', '--silent', 'sbom'], {
       cwd: root,
@@ -71,8 +72,8 @@ test('npm run sbom gives a CycloneDX bill of what runs in production, and of not
   const listed = new Map(bill.components.map((component) => [component.name, component]));
   for (const [dependency, exact] of Object.entries(dependencies))
     expect(listed.get(dependency)).toMatchObject({ version: exact, purl: expect.stringContaining('pkg:npm/') });
-  // Type declarations come along: packages in production name some as peers. fastify itself runs on
-  // ajv, with which tests check schemas.
+  // Type declarations are included because some production packages list them as peers. fastify
+  // itself uses ajv, with which tests check schemas.
   const broughtByOthers = (dependency: string) =>
     dependency.startsWith('@types/') || ['ajv', 'ajv-formats', 'yaml'].includes(dependency);
   expect(
@@ -80,7 +81,7 @@ test('npm run sbom gives a CycloneDX bill of what runs in production, and of not
   ).toEqual([]);
 }, 120_000);
 
-/** The forms in which secrets mostly slip in. A full scan of the history is gitleaks' work. */
+/** Common forms of secrets. gitleaks scans the history completely. */
 const forms: Record<string, RegExp> = {
   'a private key': /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----\s*\n[A-Za-z0-9+/=\s]{100,}/,
   'an API key of ours': /\bcbk_(?:live|test)_[0-9a-f]{32}_[A-Za-z0-9_-]{40,}/,
@@ -90,7 +91,7 @@ const forms: Record<string, RegExp> = {
   'a password in a URL': /\b(?:postgres(?:ql)?|https?|amqp|redis):\/\/[^\s:@/'"`${}<>]+:[A-Za-z0-9+/_-]{24,}@/,
 };
 
-test('no file of the repository holds what looks like a secret', () => {
+test('no file of the repository contains a secret', () => {
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
     .split('\0')
     .filter((file) => file !== '' && file !== 'package-lock.json');

@@ -29,9 +29,9 @@ import { createAuthority } from '../support/certificates.ts';
 import { Api } from '../support/client.ts';
 
 /**
- * A bank as in production, but for its single broker, over a broker that speaks SASL over TLS only
- * (SCRAM-SHA-512) and a Postgres with TLS, both of this file's own and with certificates of a CA of
- * its own, for the address 127.0.0.1 and no name.
+ * A bank in production mode except for its single broker. The broker accepts only SASL over TLS
+ * (SCRAM-SHA-512), and Postgres uses TLS; both belong to this file and have certificates of its own
+ * CA for the address 127.0.0.1 and no name.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-tls-'));
 const secret = () => randomBytes(24).toString('base64url');
@@ -112,14 +112,14 @@ beforeAll(async () => {
     webhookSecretKey: secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
-      // A single broker cannot keep three replicas, which production asks for.
+      // A single broker cannot hold three replicas, which production mode requires.
       NODE_ENV: 'test',
       KAFKA_SSL: 'true',
       KAFKA_SSL_CA_FILE: authority.ca,
       KAFKA_SASL_MECHANISM: 'scram-sha-512',
       KAFKA_SASL_USERNAME: user.name,
       KAFKA_SASL_PASSWORD: user.password,
-      // No issuer: this bank takes API keys only.
+      // Without an issuer, this bank accepts only API keys.
       JWKS_URL: '',
       JWT_AUDIENCE: '',
     },
@@ -141,7 +141,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test('a whole bank runs over TLS: an account, a deposit, a transfer, and books in order', async () => {
+test('a bank runs over TLS: an account, a deposit, a transfer, and books that balance', async () => {
   const api = new Api(
     () => `http://127.0.0.1:${gatewayPort}`,
     () => ({ 'x-api-key': apiKey }),
@@ -161,7 +161,7 @@ test('a whole bank runs over TLS: an account, a deposit, a transfer, and books i
       "select count(*) as plain from pg_stat_ssl join pg_stat_activity using (pid) where backend_type = 'client backend' and not ssl",
     );
     expect(rows).toEqual([{ plain: 0n }]);
-    // Several queries on the wire at once, over TLS.
+    // Several queries pipelined on one connection, over TLS.
     const ask = (n: number) => `select ${n} as n`;
     const answers = await transaction(pool, (client) =>
       Promise.all([1, 2].map((n) => client.query<{ n: number }>(ask(n)))),
@@ -173,7 +173,7 @@ test('a whole bank runs over TLS: an account, a deposit, a transfer, and books i
   }
 });
 
-/** What a service writes when it cannot start. */
+/** The output of a service that cannot start. */
 async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
   const base: Record<string, string | undefined> = {
     ...process.env,
@@ -204,65 +204,65 @@ const withUrl = (change: (url: URL) => void): string => {
   return url.href;
 };
 
-describe('what cannot be trusted, or is not trusted, ends the start with the name of the setting and without a secret', () => {
+describe('an untrusted server or a failed login ends the start; the message names the setting and no secret', () => {
   test.each<[string, ServiceKind, () => Record<string, string>, RegExp]>([
     [
-      'a CA that did not sign the broker',
+      'a CA that did not sign the broker’s certificate',
       'gateway',
       () => ({ KAFKA_SSL_CA_FILE: stranger.ca }),
       /gateway cannot start: KAFKA_SSL_CA: the certificate of the broker is not to be trusted/,
     ],
     [
-      'a name that the broker does not have',
+      'a host name that is not in the broker’s certificate',
       'ledger',
       () => ({ KAFKA_BROKERS: settings.brokers.replace('127.0.0.1', 'localhost') }),
       /ledger cannot start: KAFKA_BROKERS: .* for another name/,
     ],
     [
-      'a wrong password at the broker',
+      'a wrong password for the broker',
       'accounts',
       () => ({ KAFKA_SASL_PASSWORD: `${user.password}x` }),
       /accounts cannot start: KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses/,
     ],
     [
-      'a log-in that the broker does not have',
+      'an unknown user at the broker',
       'gateway',
       () => ({ KAFKA_SASL_MECHANISM: 'plain' }),
       /gateway cannot start: KAFKA_SASL_MECHANISM/,
     ],
     [
-      'a CA that did not sign the database',
+      'a CA that did not sign the database’s certificate',
       'ledger',
       () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslrootcert', stranger.ca)) }),
       /ledger cannot start: DATABASE_URL: .* not to be trusted .*sslrootcert/,
     ],
     [
-      'a name that the database does not have',
+      'a host name that is not in the database’s certificate',
       'accounts',
       () => ({ DATABASE_URL: withUrl((url) => (url.hostname = 'localhost')) }),
       /accounts cannot start: DATABASE_URL: .* for another name/,
     ],
     [
-      'a wrong password at the database',
+      'a wrong password for the database',
       'ledger',
       () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }),
       /ledger cannot start: DATABASE_URL: the database refuses the log-in/,
     ],
     [
-      'a single copy of what was acknowledged',
+      'topics with a single replica',
       'ledger',
       () => ({ ALLOW_UNREPLICATED: 'true' }),
       /is not valid:\n {2}ALLOW_UNREPLICATED: must not be true[^\n]*\n*$/,
     ],
     [
-      'nobody who logs in',
+      'no login at the broker',
       'accounts',
       () => ({ KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' }),
       /KAFKA_SASL_MECHANISM: must be set/,
     ],
     ['plain text', 'gateway', () => ({ KAFKA_SSL: 'false', KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL: must be true/],
     [
-      'a database that need not prove itself',
+      'a database without certificate verification',
       'accounts',
       () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslmode', 'require')) }),
       /DATABASE_URL: must have \?sslmode=verify-full/,

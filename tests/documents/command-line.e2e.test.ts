@@ -9,7 +9,7 @@ import { unknownId } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Every command of `npm run bank --`, as a process, against one bank. */
+/** Every command of `npm run bank --`, run as a process against one bank. */
 const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
@@ -38,7 +38,7 @@ function bank(
   });
 }
 
-/** What a command that must succeed printed. */
+/** Returns the output of a command that must succeed. */
 async function done<T>(parameters: string): Promise<T> {
   const { code, out, err } = await bank(`${parameters} --json`);
   expect(code, err).toBe(0);
@@ -49,7 +49,7 @@ const countOf = async (table: string) =>
   (await world.sql<{ count: number }>(`select count(*)::int as count from ${table}`))[0]?.count;
 
 describe('bank', () => {
-  it('seed: the same bank again adds nothing', async () => {
+  it('seed: repeating it adds nothing', async () => {
     const counts = await done<Record<string, number>>('seed --clients 12 --days 40 --seed 7');
     expect(counts).toMatchObject({ clients: 12, accounts: expect.any(Number), operations: expect.any(Number) });
     const before = [
@@ -73,7 +73,7 @@ describe('bank', () => {
     ]).toEqual(before);
   });
 
-  it('demo: each scene with its entries, which balance, and its events', async () => {
+  it('demo: shows each scene with balanced entries and events', async () => {
     type Scene = {
       title: string;
       refused?: string;
@@ -105,7 +105,7 @@ describe('bank', () => {
     expect(scenes[6]?.events[0]?.headers['ce_type']).toBe('corebanking.account.status_changed.v1');
   });
 
-  it('client, account, deposit, withdraw, transfer, show, statement, reverse: what the API can, by account number', async () => {
+  it('client, account, deposit, withdraw, transfer, show, statement, reverse: work like the API, with account numbers', async () => {
     const { client_id } = await done<{ client_id: string }>(
       'client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001',
     );
@@ -237,7 +237,7 @@ describe('bank', () => {
     ).toMatchObject({ hold: { status: 'Captured' }, transaction: { amount: 1 } });
   });
 
-  it('batch: sent from a file, each for itself or all or nothing, once under its key, and shown', async () => {
+  it('batch: sent from a file, independent or atomic, executed once per key, and shown', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const file = join(mkdtempSync(join(tmpdir(), 'batch-')), 'batch.json');
     const transfer = (amount: number) => ({
@@ -308,7 +308,7 @@ describe('bank', () => {
     });
   });
 
-  it('keys: made, used, replaced, ended', async () => {
+  it('keys: created, used, rotated, revoked', async () => {
     const made = await bank('keys create reporting --scopes accounts:read clients:read');
     expect(made).toMatchObject({
       code: 0,
@@ -328,7 +328,7 @@ describe('bank', () => {
     expect((await bank('keys list --limit 2')).out.split('\n')).toHaveLength(3);
   });
 
-  it('approvals: listed, shown, approved and rejected, by a person', async () => {
+  it('approvals: listed, shown, approved, and rejected by a person', async () => {
     const { account_id } = await api.newAccount();
     const asked = await Promise.all(
       [5, 6].map(async (amount) => {
@@ -358,7 +358,7 @@ describe('bank', () => {
     });
   });
 
-  it('tail: events as they come, until it is told to stop; then the same ones, from a moment before them', async () => {
+  it('tail: prints new events until it is stopped; then the same ones again from an earlier moment', async () => {
     const { account_id } = await api.newAccount();
     const before = new Date();
     const child = spawn(process.execPath, [script, 'tail', 'transactions', '--account', account_id], {
@@ -390,7 +390,7 @@ describe('bank', () => {
     expect(vague).toMatchObject({ code: 2, err: expect.stringContaining('must be a time such as') });
   });
 
-  it('load: so many a second, with their outcomes', async () => {
+  it('load: sends at a constant rate and reports outcomes', async () => {
     const [transfers, balances] = await Promise.all([
       done('load --seconds 1 --rate 40 --accounts 4'),
       done('load --seconds 1 --rate 40 --accounts 2 --kind balance'),
@@ -405,7 +405,7 @@ describe('bank', () => {
       });
   });
 
-  it('webhooks listen: what comes, and no webhook behind it', async () => {
+  it('webhooks listen: prints events and leaves no webhook behind', async () => {
     const listening = bank('webhooks listen --port 0 --types client.created --count 1 --json');
     await eventually(async () => (await api.get('/webhooks')).list().length === 1);
     const { client_id } = await api.client();
@@ -419,12 +419,12 @@ describe('bank', () => {
     });
   });
 
-  it('verify-books: passed, in words and as JSON', async () => {
+  it('verify-books: passes, as text and as JSON', async () => {
     expect(await bank('verify-books')).toMatchObject({ code: 0, out: 'the books balance\n' });
     expect(await done('verify-books')).toMatchObject({ state: 'passed', findings: [] });
   });
 
-  it('says in its exit code what was wrong', async () => {
+  it('the exit code shows the kind of failure', async () => {
     const elsewhere = { BANK_URL: 'http://127.0.0.1:9' };
     const nowhere = { BANK_URL: '', BANK_API_KEY: '', LOCAL_DIR: '/nowhere' };
     const [revoke, scopes, count, events, noBank, silent, help] = await Promise.all([

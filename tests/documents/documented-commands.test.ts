@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** Commands in the documentation: each is run by a test, or the reason why not stands here. */
+/** Each command in the documentation is run by a test, or this file gives the reason why not. */
 const root = join(import.meta.dirname, '..', '..');
 
-/** Where a command is run: the file of a test. Else a reason. */
+/** The test file that runs a command, or a reason. */
 const runBy: Record<string, string> = {
   'npm ci && npm start': 'tools/local/start.e2e.test.ts',
   'npm ci && npm test': 'not within itself: it is what runs this',
@@ -62,7 +62,7 @@ const runBy: Record<string, string> = {
   'npm run test:mutation': 'not by a test: it runs the unit tests 900 times',
 };
 
-/** Documents whose commands need what no test machine has. */
+/** Documents whose commands need servers that no test machine has. */
 const notHere: Record<string, string> = {
   'docs/kubernetes.md': 'a cluster; the chart itself is checked by the tests of deploy/helm',
   'docs/install-on-kubernetes.md': 'a cluster and its operators; its files are checked by deploy/check/kubernetes.sh',
@@ -79,7 +79,9 @@ const documents = ['.', 'docs', 'clients', 'examples', 'deploy']
   .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))
   .map((name) => ({ name, text: readFileSync(join(root, name), 'utf8') }));
 
-/** Lines of shell, without those examples whose answers tests/documents/readme.e2e.test.ts compares. */
+/**
+ * Lines of shell, except the examples whose responses tests/documents/readme.e2e.test.ts compares.
+ */
 function commandsOf(text: string): string[] {
   const others = text.replace(/```sh\n[^`]*```\n```json\n[^`]*```/g, '');
   return [...others.matchAll(/```(\w*)\n([\s\S]*?)```/g)].flatMap(([, language = '', block = '']) => {
@@ -90,7 +92,7 @@ function commandsOf(text: string): string[] {
   });
 }
 
-it('every command that a document shows is run by a test, or it is said why not', () => {
+it('every command in a document is run by a test or has a reason', () => {
   expect(documents.length).toBeGreaterThan(10);
   const unknown = documents.flatMap(({ name, text }) =>
     commandsOf(text)
@@ -103,7 +105,7 @@ it('every command that a document shows is run by a test, or it is said why not'
   expect(Object.values(runBy).filter((where) => where.endsWith('.ts') && !existsSync(join(root, where)))).toEqual([]);
 });
 
-it('every npm script and every command of `bank` that a document names is there', () => {
+it('every npm script and every command of `bank` in a document exists', () => {
   const bank = readdirSync(join(root, 'cli'))
     .map((file) => readFileSync(join(root, 'cli', file), 'utf8'))
     .join('\n');

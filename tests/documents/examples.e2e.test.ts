@@ -12,8 +12,8 @@ import { caughtUp } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * The examples as their readers start them, against a bank on which things happen; statements are
- * killed on the way.
+ * Runs the examples as readers start them, against a busy bank; the statement builder is also
+ * killed.
  */
 const world = useBank();
 const { api } = world;
@@ -29,7 +29,7 @@ class Example {
   readonly #child: ChildProcess;
   #errors = '';
 
-  /** In a process group of its own: npm and its shell hand no signal on. */
+  /** In a separate process group, because npm and its shell do not forward signals. */
   constructor(command: string, args: string[], env: Record<string, string> = {}) {
     const { bank } = world;
     this.#child = spawn(command, args, {
@@ -51,7 +51,7 @@ class Example {
     started.push(this);
   }
 
-  /** What it ended with, and what it complained of. */
+  /** Its exit code and its error output. */
   async end(signal: NodeJS.Signals): Promise<[code: number | NodeJS.Signals, errors: string]> {
     const { pid, exitCode, signalCode } = this.#child;
     const exit = exitCode === null && signalCode === null ? once(this.#child, 'exit') : undefined;
@@ -81,13 +81,13 @@ afterAll(async () => {
 });
 
 describe.concurrent('examples', () => {
-  it('statement-builder: killed, and given everything again, it has the entries of the bank, each once', async () => {
+  it('statement-builder: after a kill and a complete redelivery it has each entry of the bank once', async () => {
     const first = node('statement-builder.ts');
     await eventually(async () => (await lines()) >= 8, 30_000);
     const load = deposits(150);
     await eventually(async () => (await lines()) >= 40, 30_000);
     expect((await first.end('SIGKILL'))[0]).toBe('SIGKILL');
-    // One goes on where the first was, one gets everything again, both at once.
+    // One continues where the first was, and one receives everything again, at the same time.
     const second = node('statement-builder.ts');
     const third = node('statement-builder.ts', { GROUP_ID: 'everything-again' });
     await load;
@@ -130,7 +130,7 @@ describe.concurrent('examples', () => {
     );
   });
 
-  it("notifier, by the guide's command: a line per transaction and frozen account; fraud-watcher: an alert per suspicion; both stop at SIGTERM", async () => {
+  it('notifier, with the guide’s command: a line per transaction and frozen account; fraud-watcher: an alert per suspicion; both stop on SIGTERM', async () => {
     const [, command = ''] = /```sh\n(npm run --silent example notifier\.ts)\n```\n```text\n/.exec(guide) ?? [];
     const notifier = new Example('bash', ['-c', command]);
     const shown = /^(acc_[0-9a-f]{32}): (.+) \[(.+)\]$/;
@@ -170,7 +170,7 @@ describe.concurrent('examples', () => {
   });
 
   it.runIf(haveJars())(
-    'Java: every completed transaction, each account gap-free',
+    'Java: receives every completed transaction, without gaps per account',
     async () => {
       const java = new Example('java', ['-cp', join(jarFolder(), '*'), 'examples/java/Consumer.java']);
       const completed = (

@@ -8,8 +8,8 @@ import { startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * docs/runbooks/missing-payment.md: its commands, as they stand there, find a payment, a refused
- * one and a request that never was one.
+ * The commands of docs/runbooks/missing-payment.md find a payment, a refused payment, and a request
+ * that was never received.
  */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
@@ -49,7 +49,7 @@ it('has five steps', () => {
   expect(commands).toHaveLength(7);
 });
 
-it('1: finds the payment by request id, by account, and its refusal too', async () => {
+it('1: finds the payment by request id and by account, and a refused one', async () => {
   const hits = listed<SearchHit>(search, { GIVEN: 'missing payment 1' });
   expect(hits.map(({ kind, matched }) => [kind, matched])).toContainEqual(['transaction', 'request_id']);
   const known = listed<{ transaction_id: string; status: string; failure_code?: string; amount: number }>(latest, {
@@ -64,7 +64,7 @@ it('1: finds the payment by request id, by account, and its refusal too', async 
   expect(listed<SearchHit>(search, { GIVEN: paid.transaction })[0]).toMatchObject({ id: paid.transaction });
 });
 
-it('2: tells why a request was refused, and of one that was not that there is no line', async () => {
+it('2: shows why a request was refused, and that there is no line for one that was not', async () => {
   const { log: GATEWAY_LOG = '' } = world.bank.processes.find(({ name }) => name === 'gateway') ?? {};
   const refused = await eventually(
     async () => JSON.parse(shell(logLine, { REQUEST_ID: 'missing payment 2', GATEWAY_LOG })) as object,
@@ -81,7 +81,7 @@ it('2: tells why a request was refused, and of one that was not that there is no
   expect(() => shell(logLine, { REQUEST_ID: 'missing payment 1', GATEWAY_LOG })).toThrow();
 });
 
-it('3 and 4: shows request, command, entries and events, and the entry of the receiver', () => {
+it('3 and 4: shows request, command, entries, and events, and the receiver’s entry', () => {
   const { data } = JSON.parse(shell(timeline, { TRANSACTION_ID: paid.transaction })) as { data: Timeline };
   expect(data).toMatchObject({
     transaction: { status: 'Completed' },
@@ -100,7 +100,7 @@ it('3 and 4: shows request, command, entries and events, and the entry of the re
   ]);
 });
 
-it('5: shows the webhook, and the delivery of this event', async () => {
+it('5: shows the webhook and the delivery of this event', async () => {
   expect(listed<{ webhook_id: string }>(webhooks, {}).map(({ webhook_id }) => webhook_id)).toContain(paid.webhook);
   const { data } = JSON.parse(shell(timeline, { TRANSACTION_ID: paid.transaction })) as { data: Timeline };
   const completed = data.events.find(({ type }) => type === 'corebanking.transaction.completed.v1');

@@ -9,7 +9,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RestAccount } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** `npm run bank -- import`, and docs/moving-in.md: what it shows is run, and its answers are compared. */
+/**
+ * Runs `npm run bank -- import` and the commands of docs/moving-in.md, and compares their output
+ * with the document.
+ */
 const world = useBank();
 const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
@@ -51,7 +54,10 @@ const counts = async () =>
   )[0];
 const accountNamed = async (name: string) => (await api.get(`/accounts?external_id=${name}`)).list<RestAccount>()[0];
 
-/** A proxy before the bank, which opens accounts without an answer from the one after `limit` on. */
+/**
+ * A proxy in front of the bank that drops the responses to account openings after the first
+ * `limit`.
+ */
 async function loseAnswersAfter(limit: number): Promise<{ url: string; answerLost: Promise<void>; close: () => void }> {
   const lost = Promise.withResolvers<void>();
   let openings = 0;
@@ -63,7 +69,7 @@ async function loseAnswersAfter(limit: number): Promise<{ url: string; answerLos
       reply.writeHead(answer.statusCode ?? 500, answer.headers);
       answer.pipe(reply);
     });
-    // The killed import leaves requests unfinished.
+    // The killed import leaves unfinished requests.
     sent.on('error', () => reply.destroy());
     asked.pipe(sent);
   });
@@ -83,7 +89,7 @@ const clientHeader = 'external_id,client_type,first_name,last_name,email,contact
 const accountHeader = 'external_id,client_external_id,account_number,account_type,currency,opening_balance';
 const client = (name: string) => `${name},Retail,Amina,Otieno,amina@example.org,+254700000001`;
 
-it('docs/moving-in.md: its commands, one after the other, answer what it shows, and the bank has what its files say', async () => {
+it('docs/moving-in.md: its commands print the documented output, and the bank matches the files', async () => {
   const text = readFileSync(join(root, 'docs', 'moving-in.md'), 'utf8');
   const [clients = '', accounts = '', refused = ''] = [...text.matchAll(/```csv\n([^`]*)```/g)].map(
     ([, block]) => block,
@@ -138,7 +144,7 @@ it('docs/moving-in.md: its commands, one after the other, answer what it shows, 
 });
 
 describe('bank import', () => {
-  it('continues where it was killed, and adds nothing when it is run again, even with another API key', async () => {
+  it('continues after a kill, and adds nothing when it is repeated, even with another API key', async () => {
     const [names, before] = [Array.from({ length: 75 }, (_, index) => `R-${index}`), await counts()];
     put('clients.csv', [clientHeader, ...names.map(client)]);
     put('accounts.csv', [accountHeader, ...names.map((name) => `${name},${name},,Savings,KES,0.25`)]);
@@ -177,7 +183,7 @@ describe('bank import', () => {
     expect(await counts()).toEqual(after);
   }, 180_000);
 
-  it('writes every refused row with its reason into a file, which can be corrected and imported', async () => {
+  it('writes every refused row with its reason to a file that can be corrected and imported', async () => {
     put('clients.csv', [
       clientHeader,
       client('X-1'),
@@ -257,7 +263,7 @@ describe('bank import', () => {
     expect(await accountNamed('Y-1')).toMatchObject({ balance: 10.05 });
   });
 
-  it('says that the books differ where somebody else has posted since it began', async () => {
+  it('reports that the books differ if others have posted meanwhile', async () => {
     put('clients.csv', [clientHeader, client('D-1')]);
     put('accounts.csv', [accountHeader, 'D-1,D-1,,Current,USD,5']);
     expect((await bank(both)).code).toBe(0);
@@ -271,7 +277,7 @@ describe('bank import', () => {
     });
   });
 
-  it('sends nothing of a file that is wrong as a whole', async () => {
+  it('sends nothing if the file as a whole is invalid', async () => {
     const before = await counts();
     put('clients.csv', [clientHeader, client('W-1')]);
     const wrong: [string[], string][] = [

@@ -2,16 +2,16 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
-/** The tables of docs/security name tests and files, by their path or its end: each is there. */
+/** The tests and files named in the tables of docs/security (by their path or its end) exist. */
 const root = join(import.meta.dirname, '..', '..');
 const files = globSync('{cli,clients,deploy,docs,libs,services,tests,tools}/**', { cwd: root }).map(
   (file) => `/${file}`,
 );
 
-/** `tests/attacks/tokens`, `access/issuers`, `csv.test.ts`; a folder stands for the tests in it. */
+/** `tests/attacks/tokens`, `access/issuers`, `csv.test.ts`; a folder means all tests in it. */
 const named = /(?<![\w/:.`<@-])(?:[\w-]+(?:\/[\w-]+)+(?:\.[\w-]+)*|[\w-]+(?:\.[\w-]+)*\.ts)/g;
 
-it.each(['asvs', 'threat-model'])('docs/security/%s.md names what exists', (name) => {
+it.each(['asvs', 'threat-model'])('docs/security/%s.md names existing tests and files', (name) => {
   const rows = readFileSync(join(root, 'docs', 'security', `${name}.md`), 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('| '));

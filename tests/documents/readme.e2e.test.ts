@@ -6,16 +6,16 @@ import { describeInBrowser, useDashboard } from '../support/browser.ts';
 import { useBank } from '../support/world.ts';
 
 /**
- * What a newcomer tries, tried: the requests of the quick start and of README in order, their
- * answers compared with those printed there (with UPDATE_README=1 it writes the answers instead);
- * those of requests.http; and the pages at /docs.
+ * Runs what a newcomer would try: the requests of the quick start and the README in order,
+ * comparing the responses with those printed there (UPDATE_README=1 writes them instead), the
+ * requests of requests.http, and the page /docs.
  */
 const root = join(import.meta.dirname, '..', '..');
 const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
 
 const world = useBank();
 
-/** Ids, times, account numbers and request ids differ from run to run. */
+/** Ids, times, account numbers, and request ids differ between runs. */
 function stable(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/\b(cli|acc|txn|trf|opr|ent|key|aud)_[0-9a-f]{32}(-\d+)?/g, '$1_…')
@@ -25,7 +25,7 @@ function stable(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-/** What a reader would copy from an answer into a variable. */
+/** Values that a reader would copy from a response into a variable. */
 function remember(answer: Record<string, unknown>, variables: Record<string, string>): void {
   const data = (answer['data'] ?? {}) as Record<string, unknown>;
   if (typeof data['account_type'] === 'string')
@@ -36,7 +36,7 @@ function remember(answer: Record<string, unknown>, variables: Record<string, str
 it.each([
   ['docs/quick-start.md', 12],
   ['README.md', 1],
-])('gives the answers that %s shows', (name, count) => {
+])('the requests of %s return the documented responses', (name, count) => {
   const file = join(root, name);
   const variables: Record<string, string> = { BASE_URL: world.api.baseUrl, API_KEY: world.bank.api_key };
   let examples = 0;
@@ -56,7 +56,7 @@ it.each([
   if (process.env['UPDATE_README'] === '1') writeFileSync(file, updated);
 });
 
-/** The requests of a file, as VS Code's REST Client reads it. */
+/** The requests of a file, as VS Code's REST Client parses it. */
 function requestsOf(text: string) {
   return text
     .split(/^###.*$/m)
@@ -79,7 +79,7 @@ function requestsOf(text: string) {
     });
 }
 
-it('requests.http works from its top to its bottom', async () => {
+it('requests.http works from top to bottom', async () => {
   const text = readFileSync(join(root, 'requests.http'), 'utf8');
   const known: Record<string, string> = {
     baseUrl: world.api.baseUrl,
@@ -119,14 +119,14 @@ it('requests.http works from its top to its bottom', async () => {
 describeInBrowser('/docs', () => {
   const { open } = useDashboard(world);
 
-  it('tries requests out from the page itself, with an API key and with a token', async () => {
+  it('/docs can send requests with an API key and with a token', async () => {
     const { page, complaints } = await open();
     await page.goto(`${world.api.baseUrl}/docs`);
     const authorize = async (credential: string, value: string) => {
       await page.locator('.btn.authorize').first().click();
       const boxes = page.locator('.auth-container');
       await boxes.first().waitFor();
-      // Both at once would be refused as ambiguous.
+      // Both together would be refused as ambiguous.
       for (const logOut of await boxes
         .getByRole('button', { name: 'Remove authorization' })
         .or(boxes.getByText('Logout'))

@@ -18,8 +18,8 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * clients/typescript against a real bank, through a proxy that loses answers, and as the package
- * that others install.
+ * clients/typescript with a real bank, through a proxy that drops responses, and as an installed
+ * package.
  */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
@@ -51,8 +51,8 @@ const failure = (call: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('a call is done once', () => {
-  it('books once where the network breaks between request and answer', async () => {
+describe('a call is executed once', () => {
+  it('posts once although the connection breaks between request and response', async () => {
     proxy.silence();
     const call = bank.createTransaction(deposit(5));
     await eventually(async () => (await booked(5)) === 1);
@@ -62,7 +62,7 @@ describe('a call is done once', () => {
     expect(await booked(5)).toBe(1);
   });
 
-  it('waits out a 202, and gives the outcome or the refusal as if it had come at once', async () => {
+  it('waits after a 202 and returns the outcome or refusal as if it had been immediate', async () => {
     const ledger = world.bank.process('ledger');
     ledger.kill('SIGSTOP');
     const calls = [
@@ -91,7 +91,7 @@ describe('a call is done once', () => {
     expect([await booked(6), await booked(7)]).toEqual([1, 1]);
   });
 
-  it('says that a second person must approve it, and what became of it when it is repeated', async () => {
+  it('reports that a second person must approve, and the result when it is repeated', async () => {
     const [alice, bob] = ['alice', 'bob'].map((name) =>
       createBank({ baseUrl: proxy.url, token: staffToken(world.bank, name) }),
     );
@@ -115,7 +115,7 @@ describe('a call is done once', () => {
     expect(await reversal(idempotencyKey)).toMatchObject({ amount: 9, reverses_transaction_id: transaction_id });
   });
 
-  it('sends a 504 again with the same key until the outcome is known', async () => {
+  it('repeats after a 504 with the same key until the outcome is known', async () => {
     const accounts = world.bank.process('accounts');
     const before = (await api.all('/clients')).length;
     accounts.kill('SIGSTOP');
@@ -139,7 +139,7 @@ describe('a call is done once', () => {
     expect((await api.all('/clients')).length).toBe(before + 2);
   });
 
-  it('sends a request again with the same key after 408, when the bank did not receive the whole of it in time', async () => {
+  it('repeats after a 408, for which the bank had not received the whole request, with the same key', async () => {
     proxy.truncate();
     const options = { baseUrl: proxy.url, apiKey: world.bank.api_key, attemptTimeoutMs: 40_000 };
     const booking = createBank(options).createTransaction(deposit(11));
@@ -150,7 +150,7 @@ describe('a call is done once', () => {
     expect([await booked(11), await booked(11.5)]).toEqual([1, 0]);
   });
 
-  it('ends with its signal, while it waits too', async () => {
+  it('aborts with its signal, also while waiting', async () => {
     proxy.cut();
     const stop = new AbortController();
     const call = failure(bank.getAccount({ account_id }, { signal: stop.signal }));
@@ -162,8 +162,8 @@ describe('a call is done once', () => {
   });
 });
 
-describe('answers', () => {
-  it('pages by itself', async () => {
+describe('responses', () => {
+  it('lists are paged automatically', async () => {
     for (let n = 0; n < 5; n++) await bank.createTransaction(deposit(0.01));
     const sizes: number[] = [];
     for await (const page of bank.listEntries({ account_id, limit: 2, order: 'asc' }).pages()) sizes.push(page.length);
@@ -181,7 +181,7 @@ describe('answers', () => {
     expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
   });
 
-  it('says what is wrong by its code', async () => {
+  it('errors have a code', async () => {
     const error = await failure(
       bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 0.001, currency: 'USD' }),
     );
@@ -196,7 +196,7 @@ describe('answers', () => {
     expect(() => bank.getAccount({ account_id: '..' })).toThrow('account_id is missing');
   });
 
-  it('takes tokens, and another one where the bank refuses the first', async () => {
+  it('tokens are accepted, and renewed if the bank refuses one', async () => {
     const provider = clientCredentials({
       tokenEndpoint: `${world.bank.issuer}/token`,
       clientId: MAIN_CLIENT,
@@ -227,7 +227,7 @@ describe('answers', () => {
   });
 });
 
-it('the packed package compiles and runs in a project of its own, with the program of its README', () => {
+it('the packed package compiles and runs in another project, with the program of its README', () => {
   const source = join(import.meta.dirname, '..', '..', 'clients', 'typescript');
   const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(source, 'README.md'), 'utf8')) ?? [];
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-client-'));

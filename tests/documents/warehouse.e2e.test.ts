@@ -9,7 +9,10 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { together, useBank } from '../support/world.ts';
 
-/** examples/warehouse as a downstream team runs it: with the reader role alone, and packages of PyPI. */
+/**
+ * Runs examples/warehouse as a downstream team would: with only the reader role, and with packages
+ * from PyPI.
+ */
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const hasPip = spawnSync('python3', ['-c', 'import sys, pip; sys.exit(sys.version_info < (3, 10))']).status === 0;
@@ -35,7 +38,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     return stdout.trim();
   }
 
-  /** A log-in of the warehouse, which may read what members of the reader role may, and nothing else. */
+  /** A login of the warehouse with only the rights of the reader role. */
   async function logIn(): Promise<string> {
     const url = new URL(world.bank.database_url);
     const [{ role } = { role: '' }] = await world.sql<{ role: string }>(
@@ -55,7 +58,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     settings.url = await logIn();
   }, 300_000);
 
-  it('loads a snapshot, follows the events, and proves that every account is as in the ledger; what is missing is found', async () => {
+  it('loads a snapshot, follows the events, proves that every account matches the ledger, and finds missing events', async () => {
     const accounts = await together(4, (i) =>
       api.newAccount({ initial_deposit: 100, currency: i === 3 ? 'JPY' : 'USD' }),
     );
@@ -66,7 +69,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     await move();
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 50 });
     await api.transfer(id(0), loan.account_id, 20);
-    // Both sides of each posting: customers' accounts, and Vault and Teller in both currencies.
+    // Both sides of each posting: customer accounts, and Vault and Teller in both currencies.
     expect(await warehouse('prove')).toMatch(/^\d+ accounts, 0 differ$/);
     await api.transact(accounts[3]?.account_id ?? '', 'Deposit', 7);
     await warehouse('follow');
@@ -80,7 +83,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     });
   }, 300_000);
 
-  it('its role reads the views, and nothing else', async () => {
+  it('its role can read only the views', async () => {
     const db = createPool({ url: settings.url, application_name: 'warehouse', schema: 'ledger', max: 1 }, silent);
     try {
       const outcome = (text: string) =>

@@ -10,8 +10,9 @@ import { freePort } from '../../tools/local/ports.ts';
 import { eventually } from '../support/eventually.ts';
 
 /**
- * The receivers of docs/webhooks.md, each as a process that gets what the bank would send. Those in TypeScript and Go
- * check it with the reference libraries of Standard Webhooks; the library for Python is tried by itself.
+ * Runs the receivers of docs/webhooks.md as processes that receive requests as the bank would send
+ * them. Those in TypeScript and Go use the reference libraries of Standard Webhooks; the Python
+ * library is tested separately.
  */
 const root = join(import.meta.dirname, '..', '..');
 const folder = join(root, 'examples/webhooks');
@@ -44,7 +45,7 @@ const receivers: Receiver[] = [
   },
 ];
 
-it.each(receivers)('$file stands on the page as it is', ({ file }) => {
+it.each(receivers)('$file is printed unchanged on the page', ({ file }) => {
   expect(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')).toContain(readFileSync(join(folder, file), 'utf8'));
 });
 
@@ -59,7 +60,7 @@ const signed = (...secrets: string[]) => signedHeaders(secrets, event.id, Math.f
 
 for (const { file, start, runs, build } of receivers)
   it.runIf(runs)(
-    `${file} takes what is signed, by either secret, and knows a repeat`,
+    `${file} accepts signatures with either secret and recognizes a repeat`,
     async () => {
       build?.();
       const [secret, other, port] = [newWebhookSecret(), newWebhookSecret(), await freePort()];
@@ -92,7 +93,7 @@ for (const { file, start, runs, build } of receivers)
   );
 
 it.runIf(hasPython && succeeds('python3', '-m', 'pip', '--version'))(
-  'the reference library for Python takes what is signed, and refuses what was changed',
+  'the reference library for Python accepts signed requests and refuses changed ones',
   () => {
     const library = join(built, 'python');
     run('python3', ['-m', 'pip', 'install', '--quiet', '--target', library, 'standardwebhooks==1.1.0']);

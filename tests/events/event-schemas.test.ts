@@ -13,10 +13,10 @@ import { messages } from '#libs/contracts/messages.ts';
 import { eventTopics, isEventTopic, type TopicDefinition, topics } from '#libs/contracts/topics.ts';
 import { changes } from '../support/schema-changes.ts';
 
-/** What consumers are given in docs/ is right, and stays compatible with what was released. */
+/** The documents for consumers in docs/ are correct and stay compatible with released versions. */
 const root = join(import.meta.dirname, '..', '..');
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'));
-/** One for each schema: a schema has its name once, and some are compared with what they were. */
+/** One instance per schema, because some are compared with earlier versions under the same name. */
 function compile(schema: object) {
   const ajv = new Ajv({ strict: true, allowUnionTypes: true });
   formats.default(ajv);
@@ -36,7 +36,7 @@ describe('docs/asyncapi.json', () => {
     expect(lenient.validate(asyncApi3, { ...document, operations: { x: { action: 'shout' } } })).toBe(false);
   });
 
-  it('has every event in its topic, and every command and query with its reply', () => {
+  it('lists every event in its topic, and every command and query with its reply', () => {
     for (const type of types) expect(document.channels[events[type].topic].messages[type], type).toBeDefined();
     for (const name of Object.keys(messages))
       expect(document.operations[name].reply.messages).toEqual([{ $ref: `#/channels/replies/messages/${name}.reply` }]);
@@ -47,7 +47,7 @@ describe('docs/asyncapi.json', () => {
     expect(document.channels.transactions.bindings.kafka.topicConfiguration['retention.ms']).toBe(400 * 24 * 3_600_000);
   });
 
-  it('every reference leads somewhere', () => {
+  it('every reference resolves', () => {
     for (const [, reference = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
       expect(
         reference.split('/').reduce((value, key) => value?.[key], document),
@@ -58,11 +58,11 @@ describe('docs/asyncapi.json', () => {
 });
 
 describe('docs/events', () => {
-  it('has the schema of each type, and nothing else', () => {
+  it('has exactly one schema per type', () => {
     expect(readdirSync(join(root, 'docs/events')).sort()).toEqual(Object.keys(files).sort());
   });
 
-  it.each(types)('%s: described, open to additions, with an example that is one', (type) => {
+  it.each(types)('%s has a description, allows additional properties, and has a valid example', (type) => {
     const schema = files[`${type}.schema.json`] ?? {};
     const validate = compile(schema);
     validate(eventExamples[type]);
@@ -99,7 +99,7 @@ describe('docs/events.md', () => {
     for (const type of consumers) expect(page).toContain(type);
   });
 
-  it('has topics, partitions and retention as they are', () => {
+  it('lists topics, partitions, and retention correctly', () => {
     const rows = [...page.matchAll(/^\| `([\w.-]+)` \| \w+ \| (\d+) \| ([\w ]+) \|/gm)].map(
       ([, topic, partitions, kept]) => [topic, Number(partitions), kept],
     );
@@ -111,7 +111,7 @@ describe('docs/events.md', () => {
   });
 });
 
-/** Each breaks what is said of its field, and nothing else. */
+/** Each violates the schema of its field and nothing else. */
 const broken: [what: string, type: EventType, path: string, value: unknown][] = [
   ['a status that is another', 'corebanking.transaction.completed.v1', 'transaction.status', 'Failed'],
   ['a status that is not final', 'corebanking.transaction.failed.v1', 'transaction.status', 'Pending'],
@@ -145,7 +145,7 @@ const broken: [what: string, type: EventType, path: string, value: unknown][] = 
   ['a hash that is cut off', 'corebanking.audit.head.v1', 'heads.0.hash', 'abab'],
 ];
 
-/** A copy with another value at that path; undefined takes it out. */
+/** A copy with another value at that path; undefined removes it. */
 function changed(example: unknown, path: string, value: unknown): unknown {
   const copy = structuredClone(example) as Record<string, unknown>;
   const names = path.split('.');
@@ -156,21 +156,21 @@ function changed(example: unknown, path: string, value: unknown): unknown {
   return copy;
 }
 
-describe('a broken event is refused', () => {
+describe('an invalid event is refused', () => {
   it.each(broken)('%s', (_what, type, path, value) => {
     const validate = compile(files[`${type}.schema.json`] ?? {});
     expect(validate(eventExamples[type])).toBe(true);
     expect(validate(changed(eventExamples[type], path, value))).toBe(false);
   });
 
-  it('a fee is none: its type is a word more', () => {
+  it('an unknown transaction_type is valid', () => {
     const type = 'corebanking.transaction.completed.v1';
     const fee = changed(eventExamples[type], 'transaction.transaction_type', 'Account Fee');
     expect(compile(files[`${type}.schema.json`] ?? {})(fee)).toBe(true);
     expect(events[type].data.safeParse(fee).success).toBe(true);
   });
 
-  it('to a consumer a code is none that is newer than it', () => {
+  it('a failure_code newer than the consumer is valid for the consumer', () => {
     const type = 'corebanking.transaction.failed.v1';
     expect(
       events[type].data.safeParse(changed(eventExamples[type], 'transaction.failure_code', 'no_luck')).success,
@@ -183,9 +183,9 @@ it('each failure code is an error code', () => {
 });
 
 /**
- * tests/events/released/<version>: schemas as they were released, and events of then. Never
- * changed; a release adds a folder. What today breaks of the last release stands in
- * docs/events-evolution.md, and from 1.0 on nothing may.
+ * tests/events/released/<version> has the schemas of a release and sample events from it. The files
+ * never change; each release adds a folder. Incompatible changes since the last release are listed
+ * in docs/events-evolution.md; from 1.0 on there must be none.
  */
 const releases = readdirSync(join(root, 'tests/events/released')).sort((a, b) =>
   a.localeCompare(b, 'en', { numeric: true }),
@@ -196,7 +196,7 @@ const isBeforeOne = version.startsWith('0.');
 const released = (release: string) =>
   readdirSync(join(root, 'tests/events/released', release)).filter((file) => file.endsWith('.schema.json'));
 
-it(`what ${last} released has at most been added to, but for what is said of ${version}`, () => {
+it(`${version} only adds to the schemas of ${last}, except for the listed changes`, () => {
   const found = released(last).flatMap((file) => {
     const type = file.replace(/^corebanking\.|\.schema\.json$/g, '');
     const today = read(`docs/events/${file}`);
@@ -212,11 +212,11 @@ it(`what ${last} released has at most been added to, but for what is said of ${v
   if (!isBeforeOne) expect(said).toEqual([]);
 });
 
-describe.each(releases)('what was released with %s', (release) => {
+describe.each(releases)('events of release %s', (release) => {
   const folder = `tests/events/released/${release}`;
 
   it.each(released(release).map((file) => file.replace('.schema.json', '') as EventType))(
-    '%s: events of then can be read today, and have the form of today but for what is newer',
+    '%s: old events can be read today and match today’s schema without newer properties',
     (type) => {
       const samples = read(`${folder}/${type}.samples.json`) as unknown[];
       expect(samples.length).toBeGreaterThan(0);
@@ -231,7 +231,7 @@ describe.each(releases)('what was released with %s', (release) => {
   );
 });
 
-/** Of a node of a schema: what events have since a later release is not required of those before it. */
+/** Removes from a schema's `required` the properties that were added by a later release. */
 function withoutNewer(_name: string, node: unknown): unknown {
   const { properties, required } = (node ?? {}) as {
     properties?: Record<string, { $comment?: string }>;
@@ -262,19 +262,19 @@ describe('changes between two schemas', () => {
     ['nothing', released],
     ['a further optional property', withProperty({ more: { type: 'string' } })],
     [
-      'a further optional property of a part',
+      'an additional optional property of a part',
       withProperty({ parts: { ...properties.parts, items: { ...part, properties: { ...part.properties, m: {} } } } }),
     ],
     [
-      'a further property that all have',
+      'an additional property that all have',
       { ...withProperty({ more: { type: 'string' } }), required: [...released.required, 'more'] },
     ],
     [
-      'a further value of an open list',
+      'an additional value of an open list',
       withProperty({ kind: { enum: ['x', 'y', 'z'], $comment: 'open: take what you do not know' } }),
     ],
     [
-      'other words, another order',
+      'another description and order',
       {
         ...withProperty({ kind: { enum: ['y', 'x'], description: 'x or y' } }),
         title: 'A thing',
@@ -285,7 +285,7 @@ describe('changes between two schemas', () => {
     expect(changes(released, today)).toEqual([]);
   });
 
-  it('before 1.0 it may say more exactly what is sent, and no less', () => {
+  it('before 1.0 a schema can become stricter, but not looser', () => {
     const narrower = withProperty({
       id: { type: 'string', pattern: '^ab' },
       kind: { const: 'x' },
@@ -304,12 +304,12 @@ describe('changes between two schemas', () => {
 
   test.each<[string, object, string]>([
     [
-      'a property that is gone',
+      'a removed property',
       { ...released, properties: { ...properties, note: undefined } as object },
       '$.note has changed',
     ],
     [
-      'a property that was renamed',
+      'a renamed property',
       {
         ...released,
         properties: Object.fromEntries(
@@ -319,11 +319,7 @@ describe('changes between two schemas', () => {
       '$.note is gone',
     ],
     ['a property newly required', { ...released, required: [...released.required, 'note'] }, '$.required has changed'],
-    [
-      'a property that is not sure to come any more',
-      { ...released, required: ['id', 'kind'] },
-      '$.required has changed',
-    ],
+    ['a property that is no longer required', { ...released, required: ['id', 'kind'] }, '$.required has changed'],
     ['a narrower type', withProperty({ note: { type: 'string' } }), '$.note.type has changed'],
     ['another type', withProperty({ id: { type: 'integer', pattern: '^a' } }), '$.id.type has changed'],
     ['a value less', withProperty({ kind: { enum: ['x'] } }), '$.kind.enum has changed'],
@@ -331,7 +327,7 @@ describe('changes between two schemas', () => {
     ['another pattern', withProperty({ id: { type: 'string', pattern: '^b' } }), '$.id.pattern has changed'],
     ['a new rule', withProperty({ id: { ...properties.id, maxLength: 3 } }), '$.id.maxLength has changed'],
     [
-      'a value of an open list less',
+      'a removed value of an open list',
       withProperty({ kind: { enum: ['x'], $comment: 'open: take what you do not know' } }),
       '$.kind.enum has changed',
     ],
@@ -347,7 +343,7 @@ describe('changes between two schemas', () => {
       withProperty({ reason: { anyOf: [{ type: 'string' }, { type: 'integer' }] } }),
       '$.reason.anyOf[1].type has changed',
     ],
-  ])('%s is not', (_what, today, change) => {
+  ])('%s is incompatible', (_what, today, change) => {
     expect(changes(released, today)).toEqual([change]);
   });
 });

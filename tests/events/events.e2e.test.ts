@@ -23,7 +23,10 @@ import {
 import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** What downstream systems consume, after a day on which everything happened, with the ledger killed in the middle. */
+/**
+ * The events that downstream systems receive after every kind of operation, with the ledger killed
+ * meanwhile.
+ */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
 
@@ -108,7 +111,7 @@ const dataOf = <T>({ value }: ReceivedMessage) => JSON.parse(String(value)) as T
 const ofType = <T extends EventType>(type: T) =>
   of(events[type].topic as 'transactions').filter(({ headers }) => headers['ce_type'] === type);
 
-/** Each event once: what was published again carries the same ce_id and the same bytes. */
+/** Each event once: events that are published again have the same ce_id and the same bytes. */
 function once(messages: ReceivedMessage[]): ReceivedMessage[] {
   const byId = new Map<string, ReceivedMessage>();
   for (const message of messages) {
@@ -119,7 +122,7 @@ function once(messages: ReceivedMessage[]): ReceivedMessage[] {
   return [...byId.values()];
 }
 
-/** A resource of an event with its money as numbers, as REST shows it. */
+/** The resource of an event with its money as numbers, as in REST. */
 const asRest = (value: object): unknown =>
   JSON.parse(JSON.stringify(value), (name, item: unknown) =>
     ['amount', 'balance', 'balance_after'].includes(name) ? Number(item) : item,
@@ -137,10 +140,10 @@ describe('CloudEvents', () => {
   const headersAreRight = ajv.compile(wireSchema(eventHeadersSchema));
 
   it.each([...topicsOfEvents, ...topicsOfStaff])(
-    '%s: binary headers, and data as the files in docs/events have them',
+    '%s: binary headers, and data that matches the schemas in docs/events',
     (topic) => {
       const types = new Set(of(topic).map(({ headers }) => headers['ce_type'] as EventType));
-      // Published each minute.
+      // Published every minute.
       if (topic === 'audit') types.add('corebanking.audit.head.v1');
       expect([...types].sort()).toEqual(
         Object.keys(events)
@@ -179,7 +182,7 @@ describe('CloudEvents', () => {
     for (const message of of('accounts')) expect(message.key).toMatch(/^acc_/);
   });
 
-  it('one key is in one partition', () => {
+  it('each key is in one partition', () => {
     for (const topic of topicsOfEvents) {
       for (const [key, messages] of Map.groupBy(of(topic), (message) => message.key))
         expect(new Set(messages.map(({ partition }) => partition)).size, `${topic} ${key}`).toBe(1);
@@ -188,7 +191,7 @@ describe('CloudEvents', () => {
 });
 
 describe('transactions', () => {
-  it('each Completed operation exactly once by ce_id, as REST shows it', async () => {
+  it('each Completed operation appears exactly once by ce_id, as in REST', async () => {
     const completed = (await everyTransaction())
       .filter(({ status }) => status === 'Completed')
       .map(({ reversed_by_transaction_id: _, ...transaction }) => transaction);
@@ -200,7 +203,7 @@ describe('transactions', () => {
     expect(told.sort(byId)).toEqual(completed.sort(byId));
   });
 
-  it('the sequence of each account is gap-free and in order', () => {
+  it('the sequence of each account is in order and without gaps', () => {
     for (const { account_id } of accounts) {
       const sequences = once(
         ofType('corebanking.transaction.completed.v1').filter(({ key }) => key === account_id),
@@ -210,7 +213,7 @@ describe('transactions', () => {
     }
   });
 
-  it('events are complete: all entries of the operation, balanced, and balance_after', async () => {
+  it('events have all entries of the operation, which balance, and balance_after', async () => {
     const entries = new Map(
       (await Promise.all(accounts.map(({ account_id }) => api.entries(account_id))))
         .flat()
@@ -241,7 +244,7 @@ describe('transactions', () => {
     }
   });
 
-  it('failed ones are told too, without a sequence', async () => {
+  it('Failed transactions appear too, without a sequence', async () => {
     const failed = (await everyTransaction()).filter(({ status }) => status === 'Failed');
     expect(failed.length).toBeGreaterThan(0);
     const told = once(ofType('corebanking.transaction.failed.v1')).map((message) =>
@@ -264,13 +267,13 @@ describe('transactions', () => {
 });
 
 describe('verify-books', () => {
-  it('finds the events as the entries have them', async () => {
+  it('finds that events and entries agree', async () => {
     expect(await verifyEvents(world.pool, kafkaOf(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
   });
 });
 
 describe('transfers, balances', () => {
-  it('each transfer once, as REST shows it, refused ones and reversals too', async () => {
+  it('each transfer appears once, as in REST, including refused ones and reversals', async () => {
     const shown = await api.all<RestTransfer>('/transfers');
     const transfers = shown.map(({ reversed_by_transfer_id: _, ...transfer }) => transfer as RestTransfer);
     const told = once(of('transfers')).map(
@@ -280,7 +283,7 @@ describe('transfers, balances', () => {
     expect(told.sort(byId)).toEqual(transfers.sort(byId));
   });
 
-  it('the latest of each account in balances is the present state of all accounts, as REST shows it', async () => {
+  it('the latest message of each account in balances is its current state, as in REST', async () => {
     const latest = new Map(
       of('balances').map((message) => [message.key ?? '', dataOf<Data<'corebanking.balance.v1'>>(message)]),
     );
@@ -311,8 +314,8 @@ describe('transfers, balances', () => {
   });
 });
 
-describe('who asked, and whose it is', () => {
-  it('stands in every event of an account, and is what REST and the audit say', async () => {
+describe('initiator and client', () => {
+  it('are in every event of an account, as in REST and the audit log', async () => {
     const owners = new Map([...accounts, empty].map((account) => [account.account_id, account]));
     for (const message of [...of('transactions'), ...of('transfers'), ...of('accounts'), ...of('clients')])
       expect(dataOf<object>(message)).toMatchObject({
@@ -334,7 +337,7 @@ describe('who asked, and whose it is', () => {
 });
 
 describe('accounts, clients', () => {
-  it('each opening once, each change of status once', async () => {
+  it('each opening and each status change appears once', async () => {
     const opened = once(ofType('corebanking.account.opened.v1')).map(
       (message) => dataOf<Data<'corebanking.account.opened.v1'>>(message).account.account_id,
     );
@@ -361,7 +364,7 @@ describe('accounts, clients', () => {
     expect(types).toEqual(['opened', 'status_changed', 'status_changed']);
   });
 
-  it('the latest of each in account-masters and client-masters is the present master data, as REST shows it', async () => {
+  it('the latest messages in account-masters and client-masters are the current master data, as in REST', async () => {
     const byKey = (topic: 'account-masters' | 'client-masters') =>
       new Map(of(topic).map((message) => [message.key, dataOf<Record<string, unknown>>(message)]));
     const accountMasters = (await api.all<RestAccount>('/accounts')).map(
@@ -382,7 +385,7 @@ describe('accounts, clients', () => {
     expect(clientMasters.get(erased.client_id)).toMatchObject({ erased_at: expect.any(String) as string });
   });
 
-  it('client events carry ids, type and the names of changed fields; no personal data', () => {
+  it('client events have ids, the type, and the names of changed fields, but no personal data', () => {
     const messages = once(of('clients')).filter(({ key }) => key === patched.client_id);
     expect(messages.map(({ headers }) => headers['ce_type'])).toEqual([
       'corebanking.client.created.v1',

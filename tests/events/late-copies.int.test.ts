@@ -14,7 +14,7 @@ import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
 import { restateBalances } from '../../services/ledger/batch/restate.ts';
 import { startLedger } from '../../services/ledger/test/harness.ts';
 
-/** A compacted topic: what its readers find who come after compaction. */
+/** The messages of a compacted topic that readers see after compaction. */
 function createTopic(name: string) {
   const log: { key: string; value: string }[] = [];
   return {
@@ -28,9 +28,9 @@ function createTopic(name: string) {
 }
 
 /**
- * Two relays of one outbox. The first is about to publish and freezes; its connections to the
- * database break. The second takes over. `thaw` lets the first one write what it had in its hands,
- * behind whatever the second has written.
+ * Two relays of one outbox. The first freezes just before it publishes, and its database
+ * connections break; the second takes over. `thaw` lets the first one publish its messages after
+ * those of the second.
  */
 async function freezeOne(
   url: string,
@@ -80,7 +80,7 @@ async function freezeOne(
   };
 }
 
-test('an API key that was revoked stays so, though a late copy is the last record of the key', async () => {
+test('a revoked API key stays revoked although a late copy is the last record of the key', async () => {
   const bank = await startHarness();
   onTestFinished(() => bank.stop());
   const topic = createTopic('api-keys');
@@ -121,7 +121,7 @@ test('an API key that was revoked stays so, though a late copy is the last recor
   expect(gateway().environment(key_id)).toBe('live');
 });
 
-test('the latest balance is published again behind the late copy of an older one', async () => {
+test('the latest balance is published again after the late copy of an older one', async () => {
   const ledger = await startLedger();
   onTestFinished(() => ledger.stop());
   const topic = createTopic('balances');

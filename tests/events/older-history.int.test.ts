@@ -32,7 +32,7 @@ let server: Child;
 const positions: string[] = [];
 const newHistory = () => new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1) });
 
-/** A ledger's process, as far as the history concerns it. It has no rights but those of a service. */
+/** The part of a ledger's process that checks the history, with only the rights of a service. */
 interface Process {
   pool: Pool;
   relay: Relay;
@@ -84,7 +84,7 @@ async function start(): Promise<void> {
   });
 }
 
-/** Stops the server, gives it that data directory, and starts it again. */
+/** Stops the server, replaces its data directory, and starts it again. */
 async function startWith(source: string): Promise<void> {
   await server.stop(10_000);
   rmSync(dir, { recursive: true });
@@ -100,7 +100,7 @@ async function keepAs(name: string): Promise<string> {
   return join(root, name);
 }
 
-/** Everything committed is published, and the topic says so. */
+/** Resolves when everything committed is published and recorded in the topic. */
 function published({ pool, relay }: Process): Promise<void> {
   return until(async () => {
     const { rows } = await pool.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
@@ -127,12 +127,12 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-test('a restart and a promotion are taken, an older history is refused by whoever connects, until the right one is back', async () => {
+test('a restart and a promotion are accepted; every connection to an older history is refused until the right one is back', async () => {
   const ledger = startProcess();
   await ledger.write(1);
   await published(ledger);
   const older = await keepAs('older');
-  // Restarted: everything is there.
+  // Restarted: nothing is missing.
   await until(
     () =>
       ledger.write(2).then(
@@ -143,7 +143,8 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
   );
   await published(ledger);
 
-  // A copy that recovers and begins a timeline of its own, as a promoted standby does, with all that was committed.
+  // A copy that has all commits and starts its own timeline when it recovers, like a promoted
+  // standby.
   const complete = await keepAs('complete');
   await until(
     () =>
@@ -175,7 +176,7 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
   const right = await keepAs('right');
   const newest = positions.at(-1);
 
-  // Older ones: what was published is missing. Neither those that run nor new ones write.
+  // Older copies lack published batches: neither running nor new processes write.
   for (const copy of [older, complete]) {
     await startWith(copy);
     await expect(ledger.write(5)).rejects.toThrow();
@@ -190,7 +191,7 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
     expect(positions.at(-1)).toBe(newest);
   }
 
-  // Whoever writes on nevertheless gives the same numbers to other batches: that is noticed as well.
+  // If a process writes anyway, it gives the same numbers to other batches, which is detected too.
   const careless = createPool({ url: url('service'), application_name: 'careless', schema: 'public' }, silent);
   for (let n = 0; n < 60; n += 1) await transaction(careless, (client) => writeOutbox(client, [event(n)]));
   await careless.end();

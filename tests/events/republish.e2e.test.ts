@@ -7,7 +7,10 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Kafka is lost with its disks (docs/operations.md): the outboxes bring its events back. */
+/**
+ * Kafka is lost with its disks (docs/operations.md): the events are published again from the
+ * outboxes.
+ */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
 
@@ -22,8 +25,7 @@ const script = (file: string, parameters: string[] = [], env: Record<string, str
   run(process.execPath, [join(root, file), ...parameters], { env: { ...process.env, ...connection(), ...env } });
 
 /**
- * The events, without those that came twice, by key in their order: partitions and offsets of a new
- * topic are others.
+ * The events without duplicates, in order per key; partitions and offsets of a new topic differ.
  */
 function byKey(messages: ReceivedMessage[] = []): Record<string, unknown[]> {
   const seen = new Map(
@@ -44,8 +46,8 @@ const isPublished = async () => {
 };
 
 /**
- * All topics at once, while nobody is connected: a broker that lost its disks has none, and no
- * offsets of any group.
+ * Deletes all topics while no process is connected, because a broker that lost its disks has no
+ * topics and no offsets.
  */
 async function loseKafka(): Promise<void> {
   const kafka = kafkaOf(world.bank);
@@ -65,7 +67,10 @@ type Balance = {
   status_version: number;
 };
 
-/** By the recipe of docs/events.md: of each account the message with the highest (status_version, sequence). */
+/**
+ * As docs/events.md describes: the message with the highest (status_version, sequence) of each
+ * account.
+ */
 async function latestBalances(): Promise<Record<string, unknown>[]> {
   const latest = new Map<string, Balance>();
   for (const { value } of (await readTopics(world.bank, ['balances'])).get('balances') ?? []) {
@@ -96,14 +101,14 @@ const booked = () =>
     from ledger.accounts where client_id is not null order by account_id`);
 
 describe('bank republish', () => {
-  it('says what can be asked for', async () => {
+  it('explains its options', async () => {
     await expect(script('cli/bank.ts', ['republish'])).rejects.toMatchObject({
       code: 2,
       stderr: expect.stringContaining('name --since, --balances, --masters or --keys'),
     });
   });
 
-  it('asks before it does anything, and says how much it is', async () => {
+  it('asks for confirmation and shows the number of messages', async () => {
     const { account_id } = await api.newAccount();
     await api.transact(account_id, 'Deposit', 5);
     await eventually(isPublished);
@@ -126,8 +131,8 @@ describe('bank republish', () => {
     ]);
   });
 
-  it('after all topics were lost, every event is there again, once per ce_id and in order per key, and the bank works', async () => {
-    // Nothing of it is published again: the books alone have this account.
+  it('after the loss of all topics every event is there again, once per ce_id and in order per key, and the bank works', async () => {
+    // The events of this account are not published again, so only the books have it.
     const quiet = await api.newAccount();
     await api.transact(quiet.account_id, 'Deposit', 7);
     await eventually(isPublished);
@@ -139,7 +144,7 @@ describe('bank republish', () => {
       await api.post('/transfers', { from_account_id: from, to_account_id: to, amount: 0.5 });
     }
     const { api_key } = await api.key({ scopes: ['accounts:read'] });
-    // Its audit record goes through the outbox of webhooks.
+    // Its audit record is in the outbox of webhooks.
     expect((await api.post('/webhooks', { url: 'http://127.0.0.1:9/', event_types: ['*'] })).status).toBe(201);
     await eventually(isPublished);
     const before = await readTopics(world.bank, [...eventTopics]);

@@ -6,8 +6,8 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Approvals while accounts and the ledger are killed: what many approve at the same time is done
- * once, and nothing else.
+ * Approvals while accounts and the ledger are killed: requests approved concurrently are executed
+ * exactly once.
  */
 const world = useBank({
   ledgers: 1,
@@ -20,7 +20,7 @@ const person = (name: string): Api => api.withToken(staffToken(world.bank, name)
 const rounds = 4;
 const perRound = 12;
 
-/** Kills one process after the other, and starts each again, until told to stop. */
+/** Kills and restarts one process after the other until it is stopped. */
 async function disturb(isOver: () => boolean): Promise<number> {
   let kills = 0;
   for (const name of ['accounts', 'ledger', 'accounts-2', 'ledger', 'accounts']) {
@@ -33,7 +33,7 @@ async function disturb(isOver: () => boolean): Promise<number> {
   return kills;
 }
 
-/** What is answered once something is known: 503 and 504 are asked again, as the contract says. */
+/** Resolves with the final response: 503 and 504 are retried, as the contract requires. */
 async function settled(call: () => Promise<Answer>): Promise<Answer> {
   return eventually(async () => {
     const answer = await call();
@@ -41,7 +41,7 @@ async function settled(call: () => Promise<Answer>): Promise<Answer> {
   }, 60_000);
 }
 
-it('each approved deposit is booked once, each rejected one never, whatever dies', async () => {
+it('each approved deposit is posted once and no rejected one is, whichever process is killed', async () => {
   const alice = person('alice');
   const accounts = await together(perRound, () => api.newAccount());
   let expected = 0;
@@ -101,7 +101,7 @@ it('each approved deposit is booked once, each rejected one never, whatever dies
   ]);
 }, 300_000);
 
-it('while the ledger is away an approval is taken all the same, and done when it is back', async () => {
+it('an approval is accepted while the ledger is unavailable, and executed when it is back', async () => {
   const [alice, bob] = [person('alice'), person('bob')];
   const { account_id } = await api.newAccount();
   const asked = await alice.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3_000 });

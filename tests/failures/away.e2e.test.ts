@@ -9,8 +9,9 @@ import { makeNode, type Node } from '../faults/processes.ts';
 import { fastTime } from '../support/fast-time.ts';
 
 /**
- * Processes that start while neither Kafka nor Postgres is there: none ends or asks for a restart, and each says what it
- * waits for. To them it is two minutes, longer than anything that liveness counts.
+ * Processes that start while neither Kafka nor Postgres runs: none exits or becomes not alive, and
+ * each reports what it waits for. Their clocks simulate two minutes, longer than any limit of
+ * liveness.
  */
 const awayMs = 6_000;
 const time = fastTime(20);
@@ -51,7 +52,7 @@ it.each<[ServiceKind, string[]]>([
   ['accounts', ['database', 'clock', 'commands', 'queries', 'replies', 'events']],
   ['webhooks', ['database', 'clock', 'commands', 'queries', 'events', 'replies', 'outbox']],
 ])(
-  '%s waits for Kafka and Postgres, alive and not ready',
+  '%s waits for Kafka and Postgres, alive but not ready',
   async (kind, lacking) => {
     const ended: string[] = [];
     const node = await makeNode(kind, kind, dir, settings, ended);

@@ -5,8 +5,8 @@ import { skewedClock } from '../support/skewed-clock.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * One host whose clock is two hours off: its process says so, and what the bank does is dated by
- * the database all the same.
+ * One host has a clock that is two hours wrong: its process reports it, and the bank's times still
+ * come from the database.
  */
 const world = useBank({ gateways: 2 });
 
@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 describe.each([2, -2])('%i hours off', (hours) => {
-  test('a gateway refuses writes, answers reads, and takes nobody else with it', async () => {
+  test('a gateway refuses writes, answers reads, and does not affect others', async () => {
     skewed = 'gateway-2';
     const account = await world.api.newAccount({ initial_deposit: 10 });
     const token = await world.bank.token();
@@ -47,7 +47,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect(refused.header('retry-after')).toBe('1');
     // A token that was just issued is neither expired nor not yet valid.
     await eventually(async () => (await wrong.withToken(token).get(`/accounts/${account.account_id}`)).status === 200);
-    // Nor has a key of one hour expired, or been used at another time.
+    // A key of one hour has not expired either, nor been used at another time.
     expect((await wrong.withKey(expiring.api_key ?? '').get(`/accounts/${account.account_id}`)).status).toBe(200);
     const used = await eventually(
       async () => (await world.api.get(`/admin/api-keys/${expiring.key_id}`)).data<RestKey>().last_used_at ?? undefined,
@@ -57,7 +57,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect((await world.api.once(key, '/transactions', body)).status).toBe(201);
   });
 
-  test('a ledger books by the database, and its reads are answered', async () => {
+  test('a ledger posts with the database’s time and answers reads', async () => {
     skewed = 'ledger';
     const account = await world.api.newAccount({ initial_deposit: 10 });
     await startSkewed(skewed, hours);
@@ -72,7 +72,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect(isNear(done.created_at)).toBe(true);
     const entries = await eventually(() => world.api.entries(account.account_id));
     expect(entries.filter(({ created_at }) => !isNear(created_at))).toEqual([]);
-    // Its events leave too: the broker dates them itself.
+    // Its events are published too, with times from the broker.
     await eventually(
       async () =>
         (
@@ -81,7 +81,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     );
   });
 
-  test('accounts opens, dates and expires by the database', async () => {
+  test('accounts uses the database’s time for openings, dates, and expiry', async () => {
     skewed = 'accounts';
     await startSkewed(skewed, hours);
     const client = await eventually(() => world.api.client(), 30_000);

@@ -13,9 +13,8 @@ import { countMessages } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Faults of the database that no list of outages names: whatever it is, commands wait, both
- * services say that they are not ready, nothing is dead-lettered and nobody is answered 500. When
- * the fault is over, each command has been executed once.
+ * Unforeseen database faults: in each, commands wait, both services are not ready, nothing becomes
+ * a dead letter, and nobody gets a 500. After the fault, each command has been executed once.
  */
 const count = 10;
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
@@ -44,7 +43,7 @@ beforeAll(async () => {
   const url = postgresUrl(server.port, 'postgres', server.superuserPassword, 'postgres');
   process.env['DATABASE_URL'] = `${url}?sslmode=verify-full&sslrootcert=${encodeURIComponent(authority.ca)}`;
 });
-// Hooks after all tests run in reverse order: the bank is stopped before its server.
+// Hooks after all tests run in reverse order, so the bank is stopped before its server.
 afterAll(async () => {
   process.env['DATABASE_URL'] = sharedServer;
   await postgres?.stop(10_000);
@@ -57,7 +56,7 @@ const services = ['ledger', 'accounts'] as const;
 const roleOf = async (service: string) =>
   (await world.sql<{ role: string }>('select current_database() || $1 as role', [`_${service}`]))[0]?.role;
 
-/** Ends the services' connections: they must make new ones. */
+/** Ends the services' connections, so that they must connect again. */
 async function disconnect(): Promise<void> {
   await world.sql(
     "select pg_terminate_backend(pid) from pg_stat_activity where usename in (current_database() || '_ledger', current_database() || '_accounts')",
@@ -76,13 +75,16 @@ async function presentAtServer(files: { cert: string; key: string }): Promise<vo
   await disconnect();
 }
 
-/** Nothing below this number of open files can be opened any more. */
+/** No more files can be opened than this limit. */
 function limitOpenFiles(limit: string): void {
   for (const service of services)
     execFileSync('prlimit', ['--pid', String(world.bank.process(service).pid), `--nofile=${limit}:`]);
 }
 
-/** A schema as it was before the last migration: that one is not recorded, and a column has not got its name yet. */
+/**
+ * A schema as before the last migration: that one is not recorded, and a column does not have its
+ * name yet.
+ */
 const migrations: Record<string, string> = {};
 async function turnBackSchema(): Promise<void> {
   for (const service of services) {
@@ -129,13 +131,13 @@ const faults: [string, () => Promise<void>, () => Promise<void>][] = [
   ['a certificate of an unknown authority', () => presentAtServer(stranger), () => presentAtServer(good)],
   ['a certificate that has expired', () => presentAtServer(expired), () => presentAtServer(good)],
   [
-    'a column that has been renamed',
+    'a renamed column',
     () => renameColumns('description', 'purpose', 'email', 'mail'),
     () => renameColumns('purpose', 'description', 'mail', 'email'),
   ],
   ['a right that has been revoked', () => grants('revoke', 'from'), () => grants('grant', 'to')],
   [
-    'no file left to be opened',
+    'no more file descriptors',
     async () => (limitOpenFiles('3'), await disconnect()),
     async () => limitOpenFiles('1024'),
   ],
@@ -154,7 +156,7 @@ async function expectNoDeadLetters(): Promise<void> {
     expect(await countMessages(world.bank, `${service}.commands.dlq`), `dead letters of ${service}`).toBe(0n);
 }
 
-/** Repeats a request until it has its final answer, which is a success. */
+/** Repeats a request until it succeeds. */
 function outcomeOf(send: () => Promise<Answer>): Promise<Answer> {
   return eventually(async () => {
     const answer = await send();
@@ -193,7 +195,7 @@ describe('While the database has', () => {
   );
 });
 
-it('a prepared statement whose result has another type now is prepared anew on another connection', async () => {
+it('a prepared statement whose result type has changed is prepared again on another connection', async () => {
   const { account_id } = await api.newAccount();
   const keys = Array.from({ length: count }, newKey);
   await api.transact(account_id, 'Deposit', 1);

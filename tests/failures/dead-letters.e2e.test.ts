@@ -12,8 +12,8 @@ import { kafkaOf, publish, readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Dead letters: each is listed once, can be looked at, sent again with its very bytes, or dropped;
- * over REST and by hand.
+ * Dead letters over REST and on the command line: each is listed once and can be shown, redriven
+ * with its original bytes, or dropped.
  */
 const world = useBank();
 const { api } = world;
@@ -33,7 +33,7 @@ const letters = (query = '') => api.all<DeadLetter>(`${path}?limit=5${query}`);
 const show = async (id: string) => (await api.get(`${path}/${id}`)).data<DeadLetterContent>();
 let requests = 0;
 
-/** Publishes it to a topic, into the account's partition, and gives the dead letter that it becomes. */
+/** Publishes it to a topic, in the account's partition, and returns the resulting dead letter. */
 async function die(topic: TopicName, message: Partial<OutgoingMessage>): Promise<DeadLetter> {
   const request_id = `dead-${++requests}`;
   const headers = { ...good.headers, ...message.headers, 'request-id': request_id };
@@ -50,7 +50,7 @@ async function die(topic: TopicName, message: Partial<OutgoingMessage>): Promise
   return eventually(async () => (await letters()).find((letter) => letter.request_id === request_id));
 }
 
-/** A deposit that is good but for its reply address, which no service answers to. */
+/** A deposit that is valid except for its reply topic, which services do not reply to. */
 function deposit(headers: Record<string, string> = {}): { transaction_id: string; message: Partial<OutgoingMessage> } {
   const transaction_id = idOf('transaction', withBucket(unknownId('txn').slice(-32), account.account_id));
   const value = JSON.stringify({ ...(JSON.parse(String(good.value)) as object), transaction_id, amount: '5' });
@@ -72,7 +72,7 @@ const decided = (id: string) =>
 
 describe('Dead letters: list and show', () => {
   it.each(['ledger.commands', 'accounts.commands', 'ledger.queries', 'accounts.queries'] as const)(
-    'poison on %s is listed once, with why and where from',
+    'poison on %s is listed once, with its reason and origin',
     async (topic) => {
       const letter = await die(topic, { value: '{"no": "JSON' });
       expect(letter).toMatchObject({
@@ -105,7 +105,7 @@ describe('Dead letters: list and show', () => {
     },
   );
 
-  it('bytes that are no text are shown in base64, null as null, 200 KB cut to 64 KiB', async () => {
+  it('bytes that are not text are shown in base64, null as null, and 200 KB cut to 64 KiB', async () => {
     const bytes = Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x0a]);
     expect(await show((await die('ledger.commands', { value: bytes })).dead_letter_id)).toMatchObject({
       value: bytes.toString('base64'),
@@ -126,12 +126,12 @@ describe('Dead letters: list and show', () => {
     });
   });
 
-  it('what no column takes as it is does not hold up the others', async () => {
+  it('a message that no column can store does not delay others', async () => {
     const odd = { key: 'k\0ey', headers: { ce_type: 'x'.repeat(5000) } };
     expect(await die('ledger.commands', odd)).toMatchObject({ key: 'k\uFFFDey', message: null });
   });
 
-  it('delivered again from the beginning, each stays listed once, and what was decided stays so', async () => {
+  it('after a complete redelivery each is listed once, and decisions are kept', async () => {
     const dropped = await die('ledger.commands', { value: '[' });
     await api.post(`${path}/${dropped.dead_letter_id}/drop`);
     const before = await letters();
@@ -144,7 +144,7 @@ describe('Dead letters: list and show', () => {
     expect(before.find(({ dead_letter_id }) => dead_letter_id === dropped.dead_letter_id)?.state).toBe('dropped');
   });
 
-  it('the metric counts those that are open', async () => {
+  it('the metric counts open dead letters', async () => {
     const metrics = await (await fetch(new URL('/metrics', world.bank.process('accounts').health_url))).text();
     const open = (await letters('&state=open')).length;
     expect(metrics).toMatch(new RegExp(`^corebanking_dead_letters_open\\{[^}]*\\} ${open}$`, 'm'));
@@ -152,7 +152,7 @@ describe('Dead letters: list and show', () => {
 });
 
 describe('Dead letters: redrive', () => {
-  it('books the command once, with its very bytes; the same request again is a replay, another one is refused', async () => {
+  it('posts the command once, with its original bytes; the same request again is a replay, a different one is refused', async () => {
     const { transaction_id, message } = deposit();
     const { dead_letter_id } = await die('ledger.commands', message);
     const before = await api.balance(account.account_id);
@@ -196,13 +196,13 @@ describe('Dead letters: redrive', () => {
     expect(audited.filter(({ outcome }) => outcome === 'invalid_status_transition')).toHaveLength(2);
   });
 
-  it('one command that died twice, both redriven, one of them twice by a crash before the commit: booked once', async () => {
+  it('a command that became two dead letters, redriven three times because of a crash, is posted once', async () => {
     const { transaction_id, message } = deposit();
     const [one, two] = [await die('ledger.commands', message), await die('ledger.commands', message)];
     const before = await api.balance(account.account_id);
     for (const { dead_letter_id } of [one, two])
       expect((await api.post(`${path}/${dead_letter_id}/redrive`)).status).toBe(200);
-    // What a crash between publishing and committing leaves behind.
+    // The state after a crash between publishing and committing.
     await world.sql(
       "update accounts.dead_letters set state = 'open', decided_by = null, decided_at = null where dead_letter_id = $1",
       [one.dead_letter_id],
@@ -218,7 +218,7 @@ describe('Dead letters: redrive', () => {
     expect(await api.balance(account.account_id)).toBe(before + 6);
   });
 
-  it('keeps the deadline: too old is Failed deadline_exceeded; renewed it is booked', async () => {
+  it('keeps the deadline: an expired command is Failed with deadline_exceeded; with a new deadline it is posted', async () => {
     const late = {
       ce_time: new Date(Date.now() - 120_000).toISOString(),
       deadline: new Date(Date.now() - 90_000).toISOString(),
@@ -238,7 +238,7 @@ describe('Dead letters: redrive', () => {
     expect((await decided(renewed.transaction_id)).status).toBe('Completed');
   });
 
-  it('what is still poison dies again, as a dead letter of its own', async () => {
+  it('a message that is still poison becomes a new dead letter', async () => {
     const letter = await die('accounts.commands', { value: 'still no JSON' });
     await api.post(`${path}/${letter.dead_letter_id}/redrive`);
     const again = await eventually(async () => {
@@ -250,7 +250,7 @@ describe('Dead letters: redrive', () => {
     expect(again.map(({ state }) => state).sort()).toEqual(['open', 'redriven']);
   });
 
-  it('whose bytes retention has deleted: shown without them, 410 to redrive, can be dropped', async () => {
+  it('if retention has deleted the bytes, it is shown without them, redriving is 410, and it can be dropped', async () => {
     const letter = await die('accounts.queries', { value: 'x' });
     const topic = topicName(world.bank.topic_prefix, 'accounts.queries.dlq');
     await kafkaOf(world.bank).withAdmin(async (admin) => {
@@ -271,8 +271,8 @@ describe('Dead letters: redrive', () => {
   });
 });
 
-describe('Dead letters: who may, and what is not there', () => {
-  it('needs ops:manage, what is in one clients:read besides, and the look is recorded', async () => {
+describe('Dead letters: permissions and errors', () => {
+  it('requires ops:manage, and clients:read for the content, whose reading is audited', async () => {
     const letter = await die('ledger.commands', { value: '}' });
     const withScopes = async (...scopes: string[]) => api.withKey((await api.key({ scopes })).api_key);
     for (const caller of [
@@ -303,7 +303,7 @@ describe('Dead letters: who may, and what is not there', () => {
     });
   });
 
-  it('unknown and malformed ids are 404, odd filters and bodies 400', async () => {
+  it('unknown and malformed ids are 404, invalid filters and bodies 400', async () => {
     for (const id of [unknownId('dlt'), 'x', unknownId('txn')]) {
       for (const answer of [
         await api.get(`${path}/${id}`),
@@ -369,7 +369,7 @@ describe('Dead letters on the command line', () => {
     expect((await decided(transaction_id)).status).toBe('Completed');
   });
 
-  it('says in its exit code whether the bank refused, the usage is wrong, or nobody answers', async () => {
+  it('the exit code shows whether the bank refused, the usage is wrong, or nothing responds', async () => {
     expect(await bank('dead-letters', 'drop', unknownId('dlt'))).toMatchObject({
       code: 1,
       out: '',

@@ -6,8 +6,8 @@ import { countBy, load, quantile } from '../support/load.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Five times what the bank can do. Small batches in a database made slow keep that low, so that the
- * load can be offered by the machine that runs everything else too.
+ * Five times the capacity of the bank. Small batches in a slow database keep the capacity low, so
+ * that the same machine can generate the load.
  */
 const seconds = Number(process.env['OVERLOAD_SECONDS'] ?? 10);
 const world = useBank({ env: { BATCH_MAX: '10', MAX_CONNECTIONS: '100000' } });
@@ -41,12 +41,12 @@ async function watchMemory(until: Promise<unknown>): Promise<Record<string, numb
 }
 
 const of = (shots: Shot[], status: number) => shots.filter((shot) => shot.status === status);
-/** Answers a second, from the first shot to the last answer. */
+/** Responses per second, from the first request to the last response. */
 const rateOf = (shots: Shot[]) =>
   shots.length / ((Math.max(...shots.map(({ sentAt, tookMs }) => sentAt + tookMs)) - (shots[0]?.sentAt ?? 0)) / 1000);
 const times = (shots: Shot[]) => shots.map(({ tookMs }) => tookMs);
 
-test('five times the capacity: refused at once, taken ones answered, memory bounded, then normal again; nothing lost or doubled', async () => {
+test('at five times the capacity requests are refused immediately or answered, memory is bounded, nothing is lost or posted twice, and the bank recovers', async () => {
   const { client_id } = await world.api.client();
   const accounts = await Promise.all(
     Array.from({ length: 24 }, async () => (await world.api.account(client_id)).account_id),
@@ -68,13 +68,13 @@ test('five times the capacity: refused at once, taken ones answered, memory boun
     `refused in p50 ${quantile(times(refused), 0.5).toFixed(0)} p99 ${quantile(times(refused), 0.99).toFixed(0)} ms, taken in p50 ${quantile(times(taken), 0.5).toFixed(0)} p99 ${quantile(times(taken), 0.99).toFixed(0)} ms, MiB ${JSON.stringify(most)}`,
   );
 
-  // A 202 is an answer in time for what was taken in the first moment, before there was anything to measure.
+  // A 202 counts as an answer for requests accepted before there was anything to measure.
   expect(Object.keys(countBy(flood)).filter((status) => !['201', '202', '503'].includes(status))).toEqual([]);
   expect(refused.length).toBeGreaterThan(0.3 * flood.length);
   expect(
     refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"')),
   ).toEqual([]);
-  // The median: on a machine that other work shares, the slowest tell of that work.
+  // The median, because on a busy machine the slowest requests measure the other load.
   expect(quantile(times(refused), 0.5)).toBeLessThan(1_000);
   expect(goodput).toBeGreaterThan(0.5 * capacity);
   for (const [name, mebibytes] of Object.entries(most)) expect(mebibytes, name).toBeLessThan(512);

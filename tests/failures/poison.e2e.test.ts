@@ -9,7 +9,10 @@ import { type RestAccount, unknownId } from '../support/client.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Poison messages: each goes to the dead letters once, with its bytes unchanged, and the partition goes on. */
+/**
+ * Poison messages: each becomes one dead letter with its bytes unchanged, and its partition
+ * continues.
+ */
 const world = useBank();
 const { api } = world;
 
@@ -26,7 +29,7 @@ beforeAll(async () => {
 const without = (headers: Record<string, string>, ...names: string[]) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** Poison by name, made of a command that was good. */
+/** Poison messages by name, made from a valid command. */
 function poisons(): Record<string, Poison> {
   const { headers, value } = good;
   const fresh = { ...headers, ce_id: unknownId('txn') };
@@ -74,7 +77,7 @@ function poisons(): Record<string, Poison> {
 
 type Poison = Pick<OutgoingMessage, 'value' | 'headers'>;
 
-/** The same, each marked with its name, so that its dead letter can be told from others. */
+/** The same, each marked with its name, which identifies its dead letter. */
 function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
   return Object.entries(named).map(([name, { value, headers }]) => ({
     name,
@@ -87,8 +90,8 @@ const partition = () => commandPartition(bucketOf(account.account_id));
 const nameOf = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
 
 /**
- * Publishes poison into the account's partition; gives the dead letters that carry its names, as
- * soon as there are as many.
+ * Publishes poison messages to the account's partition; resolves with their dead letters when all
+ * have arrived.
  */
 async function poisoned(topic: TopicName, poison: (Poison & { name: string })[]): Promise<ReceivedMessage[]> {
   await publish(
@@ -110,7 +113,7 @@ async function poisoned(topic: TopicName, poison: (Poison & { name: string })[])
   });
 }
 
-/** Among these dead letters that of a poison is there once, its bytes, key and headers unchanged. */
+/** Expects one dead letter for each poison message, with bytes, key, and headers unchanged. */
 function expectDeadLetter(
   letters: ReceivedMessage[],
   topic: TopicName,
@@ -123,7 +126,7 @@ function expectDeadLetter(
     value === null ? null : Buffer.from(value).toString('hex'),
   );
   expect(letter.key).toBe(account.account_id);
-  // The MAC is that of the message as it was published.
+  // The MAC is that of the published message.
   expect(letter.headers).toMatchObject(without(headers, 'mac'));
   expect(letter.headers).toMatchObject({
     'dlq-topic': topicName(world.bank.topic_prefix, topic),
@@ -136,7 +139,7 @@ function expectDeadLetter(
 }
 
 describe('Poison on ledger.commands', () => {
-  it('all kinds at once, good commands between them: dead letters once, and the partition goes on', async () => {
+  it('all kinds together with valid commands: one dead letter each, and the partition continues', async () => {
     const before = await api.balance(account.account_id);
     const all = marked(poisons());
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
@@ -162,7 +165,7 @@ describe('Poison on ledger.commands', () => {
     await world.expectBooksInOrder();
   });
 
-  it('the code says why: bad_reply_topic for a reply topic that nobody may answer to', async () => {
+  it('the code is the reason: bad_reply_topic for a reply topic that services must not write to', async () => {
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
     const codeOf = (name: string) => letters.find((letter) => nameOf(letter) === name)?.headers['dlq-code'];
     expect(
@@ -184,7 +187,7 @@ describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as con
     'a reply topic that does not exist',
   ];
 
-  it('dead letters once, and what comes behind is answered', async () => {
+  it('each becomes one dead letter, and the following messages are processed', async () => {
     const poison = marked(poisons()).filter(({ name }) => kinds.includes(name));
     const letters = await poisoned(topic, poison);
     expect(letters).toHaveLength(kinds.length);
@@ -195,7 +198,7 @@ describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as con
   });
 });
 
-describe('Poison: replies of the ledger that are none, on accounts.commands', () => {
+describe('Poison: invalid replies of the ledger, on accounts.commands', () => {
   const reply = (correlation_id: string) =>
     toHeaders({
       message_id: correlation_id,
@@ -208,7 +211,7 @@ describe('Poison: replies of the ledger that are none, on accounts.commands', ()
       correlation_id,
     });
 
-  it('a malformed reply is a dead letter; one that nobody waits for is nothing', async () => {
+  it('a malformed reply is a dead letter; an unexpected one is ignored', async () => {
     const bad = marked({ 'malformed reply': { value: '{"ok":"perhaps"}', headers: reply(unknownId('acc')) } });
     for (const one of bad) expectDeadLetter(await poisoned('accounts.commands', bad), 'accounts.commands', one);
     const topic = topicName(world.bank.topic_prefix, 'accounts.commands');

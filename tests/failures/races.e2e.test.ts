@@ -13,7 +13,7 @@ import {
 } from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
-/** Races, against two processes of each service. After each the books must be in order. */
+/** Races with two processes of each service. After each the books must balance. */
 const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
 const { api } = world;
 const either = (index: number) => world.gateway(index % 2);
@@ -37,7 +37,7 @@ async function entryCount(account: RestAccount): Promise<number> {
 }
 
 describe('Races for money', () => {
-  it('100 parallel withdrawals of 10 from 500: exactly 50', async () => {
+  it('100 parallel withdrawals of 10 from 500: exactly 50 succeed', async () => {
     const account = await api.newAccount({ initial_deposit: 500 });
     const answers = await together(100, (i) => either(i).post('/transactions', withdraw(account, 10)), 100);
     const refused = answers.filter(({ status }) => status !== 201);
@@ -49,7 +49,7 @@ describe('Races for money', () => {
     await world.expectBooksInOrder();
   });
 
-  it('crossed transfers: all go through, nothing is lost', async () => {
+  it('crossed transfers all succeed, and nothing is lost', async () => {
     const accounts = await together(4, () => api.newAccount({ initial_deposit: 1000 }));
     const id = (i: number) => accounts[i % 4]?.account_id ?? '';
     const answers = await together(
@@ -68,7 +68,7 @@ describe('Races for money', () => {
     await world.expectBooksInOrder();
   });
 
-  it('two accounts that send each other everything: never below zero', async () => {
+  it('two accounts that transfer everything to each other are never negative', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ initial_deposit: 10 })];
     const answers = await together(60, (i) =>
       either(i).post('/transfers', {
@@ -87,7 +87,7 @@ describe('Races for money', () => {
     await world.expectBooksInOrder();
   });
 
-  it('many payments of one loan: never more than outstanding', async () => {
+  it('many payments of one loan never exceed the outstanding amount', async () => {
     const [payer, loan] = [
       await api.newAccount({ initial_deposit: 1000 }),
       await api.newAccount({ account_type: 'Loan', initial_deposit: 100 }),
@@ -102,7 +102,7 @@ describe('Races for money', () => {
   });
 });
 
-describe('The same Idempotency-Key 50 times at once: one effect, equal answers', () => {
+describe('50 concurrent requests with the same Idempotency-Key: one effect, equal responses', () => {
   async function fiftyTimes(path: string, body: unknown): Promise<Answer> {
     const key = newKey();
     const answers = await together(50, (i) => either(i).once(key, path, body));
@@ -149,7 +149,7 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     expect(await api.all<RestClient>(`/clients?ussd_phone=${encodeURIComponent(phone)}`)).toHaveLength(1);
   });
 
-  it('change of status, reversal', async () => {
+  it('status change and reversal', async () => {
     const account = await api.newAccount({ initial_deposit: 50 });
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     expect((await fiftyTimes(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
@@ -174,7 +174,7 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     expect([await api.balance(other.account_id), await entryCount(account)]).toEqual([10, 2]);
   });
 
-  it('API key: one key, whose secret one answer shows', async () => {
+  it('API key: one key, whose secret is in one response', async () => {
     const key = newKey();
     const answers = await together(20, (i) =>
       either(i).once(key, '/admin/api-keys', { name: 'race', scopes: ['clients:read'] }),
@@ -186,7 +186,7 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     expect((await api.withKey(secrets[0] ?? '').get('/clients')).status).toBe(200);
   });
 
-  it('a refusal', async () => {
+  it('refusal', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const answers = await together(50, (i) => either(i).once(key, '/transactions', withdraw(account, 1)));
@@ -195,7 +195,7 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     expect(await api.all(`/transactions?account_id=${account.account_id}`)).toHaveLength(1);
   });
 
-  it('with two bodies: one of them has the effect, the other gets 422', async () => {
+  it('with two bodies, one takes effect and the other gets 422', async () => {
     const [account, other] = [await api.newAccount(), await api.newAccount()];
     const key = newKey();
     const bodies = [deposit(account, 5), deposit(account, 6), deposit(other, 5)];
@@ -210,7 +210,7 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
 });
 
 describe('A freeze against 50 writers', () => {
-  it('nothing sent after its answer completes, and nothing is booked after it', async () => {
+  it('nothing sent after its response is completed, and nothing is posted after it', async () => {
     const [account, other] = [
       await api.newAccount({ initial_deposit: 100_000 }),
       await api.newAccount({ initial_deposit: 100_000 }),
@@ -252,7 +252,7 @@ describe('A freeze against 50 writers', () => {
     await world.expectBooksInOrder();
   });
 
-  it('many changes of status at once: the history is one unbroken chain, and its end is the status', async () => {
+  it('concurrent status changes form one unbroken history, which ends with the current status', async () => {
     const account = await api.newAccount();
     const wanted = ['Active', 'Inactive', 'Frozen'];
     const answers = await together(30, (i) =>
@@ -276,7 +276,7 @@ describe('A freeze against 50 writers', () => {
 });
 
 describe('Read your writes, across gateways', () => {
-  it('whatever one gateway has answered, the other shows at once', async () => {
+  it('what one gateway has confirmed is immediately visible through the other', async () => {
     await together(10, async (i) => {
       const [writer, reader] = [either(i), either(i + 1)];
       const client = await writer.client();

@@ -12,11 +12,11 @@ import {
 import { again, caughtUp, countMessages, kafkaOf, publish, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** At least once: whatever is delivered again, or cut off in the middle, has its effect once. */
+/** At-least-once delivery: messages that are delivered again or interrupted take effect once. */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
 
-/** Everything that a second delivery could change, in both schemas: rows as texts. */
+/** Everything that a second delivery could change, in both schemas, as text. */
 async function everything(): Promise<Record<string, string[]>> {
   const rows = async (view: string, order: string) =>
     (await world.sql<{ row: string }>(`select row_to_json(t)::text as row from ${view} t order by ${order}`)).map(
@@ -24,7 +24,8 @@ async function everything(): Promise<Record<string, string[]>> {
     );
   return {
     entries: await rows('v_entries', 'account_id, sequence'),
-    // Slots of Teller and Vault are made for a batch before it is known to have nothing new; they are empty then.
+    // A batch creates slots of Teller and Vault before it is known to be a duplicate; they are then
+    // empty.
     'ledger accounts': await rows(
       '(select * from v_accounts where client_id is not null or last_sequence > 0)',
       'account_id',
@@ -42,7 +43,7 @@ async function eventCounts(): Promise<unknown> {
   return Promise.all(topics.map(async (topic) => [topic, await countMessages(world.bank, topic)]));
 }
 
-/** One of everything that a command can do, refusals included. */
+/** Every kind of command, including refusals. */
 async function liveThroughADay(): Promise<void> {
   const client = await api.client({ ussd_phone_number: newPhone(), ussd_status: 'active' });
   const [savings, current] = [
@@ -90,7 +91,7 @@ describe('Every command consumed twice', () => {
   });
 
   it.each(['ledger.commands', 'accounts.commands'] as const)(
-    '%s again, byte-equal, in order: no effect',
+    '%s again, byte for byte, in order: no effect',
     async (topic) => {
       const messages = await readTopic(world.bank, topic);
       expect(messages.length).toBeGreaterThan(10);
@@ -101,7 +102,7 @@ describe('Every command consumed twice', () => {
     },
   );
 
-  it('both again, last first', async () => {
+  it('both again, in reverse order', async () => {
     const messages = [
       ...(await readTopic(world.bank, 'ledger.commands')),
       ...(await readTopic(world.bank, 'accounts.commands')),
@@ -112,7 +113,7 @@ describe('Every command consumed twice', () => {
     await world.expectBooksInOrder();
   });
 
-  it('nothing of it went to the dead letters', async () => {
+  it('none of them became a dead letter', async () => {
     expect([
       await countMessages(world.bank, 'ledger.commands.dlq'),
       await countMessages(world.bank, 'accounts.commands.dlq'),
@@ -124,7 +125,7 @@ describe('Consumer group offsets reset to 0', () => {
   it.each([
     ['ledger', ['ledger', 'ledger-2']],
     ['accounts', ['accounts']],
-  ] as const)('%s reads its whole past again: no effect', async (group, names) => {
+  ] as const)('%s reads everything again: no effect', async (group, names) => {
     await liveThroughADay();
     await settled();
     const before = await everything();
@@ -140,7 +141,7 @@ describe('Consumer group offsets reset to 0', () => {
   });
 });
 
-describe('A step of a saga whose message was lost', () => {
+describe('A saga step whose message was lost', () => {
   it('is sent again by accounts, and the account is opened with its deposit once', async () => {
     const { client_id } = await api.client();
     const key = newKey();
@@ -157,7 +158,7 @@ describe('A step of a saga whose message was lost', () => {
           )
         ).length > 0,
     );
-    // The ledgers will begin behind it.
+    // The ledgers will start reading after it.
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
     await kafkaOf(world.bank).withAdmin((admin) =>
       admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }),
@@ -172,8 +173,8 @@ describe('A step of a saga whose message was lost', () => {
   });
 });
 
-describe('Refusals that were not kept', () => {
-  it('delivered again they may be kept, being late then, as Failed: no entry, no balance', async () => {
+describe('Refusals that were not stored', () => {
+  it('can be stored as Failed when they are delivered again, because they are late: no entry, no balance', async () => {
     const account = await api.newAccount({ initial_deposit: 10 });
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
     await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' });
@@ -198,7 +199,7 @@ describe('Refusals that were not kept', () => {
   });
 });
 
-describe('kill -9 in the middle of a load', () => {
+describe('kill -9 under load', () => {
   interface Write {
     path: string;
     key: string;
@@ -212,7 +213,7 @@ describe('kill -9 in the middle of a load', () => {
     return answer;
   };
 
-  /** Repeats a write, with its key, until it has an outcome. */
+  /** Repeats a write with its key until it has an outcome. */
   const untilDecided = (write: Write) =>
     eventually(async () => {
       const answer = await send(write);
@@ -223,7 +224,7 @@ describe('kill -9 in the middle of a load', () => {
     await world.bank.process(name).restart();
   }
 
-  it('of the ledgers: after restart every acknowledged operation exists once, every key gives one outcome', async () => {
+  it('of the ledgers: after the restart every acknowledged operation exists once, and every key has one outcome', async () => {
     const accounts = await together(8, () => api.newAccount({ initial_deposit: 100 }));
     const id = (i: number) => accounts[i % 8]?.account_id ?? '';
     const writes: Write[] = Array.from({ length: 400 }, (_, i) => {
@@ -265,7 +266,7 @@ describe('kill -9 in the middle of a load', () => {
     await world.expectBooksInOrder();
   });
 
-  it('of accounts: each opening has one outcome, and its deposit is booked once', async () => {
+  it('of accounts: each opening has one outcome, and its deposit is posted once', async () => {
     const { client_id } = await api.client();
     const openings: Write[] = Array.from({ length: 60 }, (_, i) => ({
       path: '/accounts',
@@ -294,7 +295,7 @@ describe('kill -9 in the middle of a load', () => {
     await world.expectBooksInOrder();
   });
 
-  it('of the gateway: what it had sent is decided once, and the repeat through it gets that outcome', async () => {
+  it('of the gateway: its commands are processed once, and a repeated request gets that outcome', async () => {
     const account = await api.newAccount();
     const writes: Write[] = Array.from({ length: 60 }, () => ({
       path: '/transactions',

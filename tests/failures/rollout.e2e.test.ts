@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Answer, newKey, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** What happens to a bank in operation: rollouts, and a database that is away. Nothing is lost, nothing done twice. */
+/** Rollouts, and an unavailable database: nothing is lost or executed twice. */
 const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
 const { api } = world;
 
@@ -11,7 +11,10 @@ interface Write {
   answer: Answer;
 }
 
-/** Deposits of 1, each with a key of its own, by `lanes` callers side by side while `use` runs. Gives every answer. */
+/**
+ * `lanes` concurrent callers make deposits of 1, each with its own key, while `use` runs. Returns
+ * all responses.
+ */
 async function underLoad(
   account: RestAccount,
   lanes: number,
@@ -40,7 +43,7 @@ const countBy = (writes: Write[]) =>
     [...Map.groupBy(writes, ({ answer }) => answer.status)].map(([status, group]) => [status, group.length]),
   );
 
-/** Every write has one outcome in the end, whether it is repeated or not, and the balance is their sum. */
+/** Every write has one final outcome, whether repeated or not, and the balance is their sum. */
 async function expectEachOnce(account: RestAccount, writes: Write[]): Promise<void> {
   const repeated = [
     ...writes.filter(({ answer }) => answer.status !== 201),
@@ -75,7 +78,7 @@ const sleep = (ms: number) =>
 
 describe('A rollout under load', () => {
   it.each([['ledger'], ['accounts']])(
-    'of %s: one process after the other is stopped and started; every request is taken',
+    'of %s: processes are stopped and started one after the other, and every request is accepted',
     async (kind) => {
       const account = await api.newAccount();
       const writes = await underLoad(account, 8, async () => {
@@ -92,7 +95,7 @@ describe('A rollout under load', () => {
     },
   );
 
-  it('of the gateway: what it has taken is answered before it goes', async () => {
+  it('of the gateway: accepted requests are answered before it stops', async () => {
     const account = await api.newAccount();
     let isLeaving = false;
     const writes = await underLoad(
@@ -114,9 +117,9 @@ describe('A rollout under load', () => {
   });
 });
 
-describe('The database is away for a while', () => {
+describe('The database is unavailable for a while', () => {
   it.each(['ledger', 'accounts'])(
-    'of %s: nothing is skipped, nothing done twice, and it comes back by itself',
+    'for %s: nothing is skipped or executed twice, and the service recovers by itself',
     async (service) => {
       const account = await api.newAccount();
       const [{ role } = { role: '' }] = await world.sql<{ role: string }>(

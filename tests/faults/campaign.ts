@@ -29,17 +29,17 @@ import { recovery } from './probe.ts';
 import { createRandom, type Random } from './random.ts';
 import { type Bench, durationIn, type Row, Skipped } from './row.ts';
 
-/** What a row came to. */
+/** The result of a row. */
 export interface Result {
   row: Row;
   findings: string[];
-  /** Why the fault was not injected; neither passed nor failed. */
+  /** The reason why the fault was not injected; the row then neither passed nor failed. */
   skipped?: string;
-  /** What the row has said of itself: figures. */
+  /** Figures that the row reports. */
   notes: string[];
-  /** Milliseconds until everything was normal; infinite where it never was. */
+  /** Milliseconds until everything was normal; infinite if it never was. */
   recoveredMs: number;
-  /** How many answers of each kind callers got. */
+  /** The number of responses of each kind. */
   answers: Record<string, number>;
   operations: number;
   tookMs: number;
@@ -49,25 +49,25 @@ export interface CampaignOptions {
   seed: string;
   quick: boolean;
   dir: string;
-  /** Bounds are multiplied by it, for machines that are slow or shared. */
+  /** A factor for all time limits, for machines that are slow or shared. */
   slowness: number;
   say(line: string): void;
-  /** How the cluster is started; default: one broker, one database. */
+  /** Starts the cluster; default: one broker, one database. */
   start?: (dir: string, random: Random) => Promise<Cluster>;
 }
 
 const warmUpMs = 1000;
 const patienceMs = 90_000;
-/** Load that goes on after recovery: nothing is wrong then. */
+/** Load after recovery, during which no failure is allowed. */
 const calmMs = 3000;
-/** An operation has its outcome by then: the deadline of its command, and a margin. */
+/** By then an operation has its outcome: the deadline of its command and a margin. */
 const outcomeMs = 30_000 + 10_000;
-/** All of them together; where many are lost, the rest is not asked for. */
+/** The limit for all of them together; if many are lost, the rest is not queried. */
 const drainMs = 3 * outcomeMs;
 const drainers = 16;
 const startMs = 180_000;
 
-/** What verify() gives is told in the form of a row. */
+/** The result of verify() in the form of a row. */
 export const wholeRun: Row = {
   name: 'whole-run',
   title: 'everything again, at the end',
@@ -76,16 +76,19 @@ export const wholeRun: Row = {
   inject: async () => undefined,
 };
 
-/** A cluster under load, on which rows are run one after the other; between them everything is at rest and checked. */
+/**
+ * A cluster under load on which rows run one after the other; after each row the load stops and
+ * everything is checked.
+ */
 export class Campaign {
   readonly #options: CampaignOptions;
   readonly #bench: Bench;
   readonly #events: EventLog;
   readonly #pool: Pool;
   readonly #logs = new Map<string, number>();
-  /** What stays wrong is told once. */
+  /** Persistent findings are reported once. */
   readonly #told = new Set<string>();
-  /** Followed long enough. */
+  /** Operations that are no longer followed. */
   readonly #lost = new Set<Operation>();
   #notes: string[] = [];
   readonly #start: { since: string; balances: Map<string, number> };
@@ -152,7 +155,7 @@ export class Campaign {
     await this.#bench.cluster.stop();
   }
 
-  /** Load, fault, recovery, drain, checks. Never rejects: what goes wrong is a finding. */
+  /** Load, fault, recovery, drain, checks. Never rejects: errors become findings. */
   async run(row: Row): Promise<Result> {
     const { load, journal, cluster } = this.#bench;
     const t0 = performance.now();
@@ -202,8 +205,8 @@ export class Campaign {
   }
 
   /**
-   * Everything again, over the whole run: each operation, each balance, each event, and the books
-   * by the bank's own check. Never rejects.
+   * Repeats all checks over the whole run: each operation, each balance, each event, and the books
+   * with verify-books. Never rejects.
    */
   async verify(): Promise<Result> {
     const begun = performance.now();
@@ -253,11 +256,14 @@ export class Campaign {
     ];
   }
 
-  /** Follows what has no outcome until it has one, or is lost; then waits until everything is published and read. */
+  /**
+   * Follows operations without an outcome until they have one or are lost; then waits until
+   * everything is published and read.
+   */
   async #comeToRest(): Promise<void> {
     const { journal, cluster } = this.#bench;
     const begun = performance.now();
-    // Those too whose answer is still on its way.
+    // Including those whose response has not arrived yet.
     const open = journal.operations.filter((one) => !this.#lost.has(one) && !isSettled(one, cluster.gateways));
     await Promise.all(
       Array.from({ length: drainers }, async () => {
@@ -271,7 +277,10 @@ export class Campaign {
     await this.#events.caughtUp();
   }
 
-  /** What was answered 202 is asked for at each gateway, and never sent again; anything else is, under its key. */
+  /**
+   * Queries the outcome of a 202 at each gateway without sending it again; other operations are
+   * repeated with their key.
+   */
   async #follow(operation: Operation, begun: number): Promise<void> {
     const {
       load,
@@ -326,7 +335,7 @@ export class Campaign {
   }
 }
 
-/** It has an outcome, and where it was answered 202 both gateways show it. */
+/** It has an outcome, and after a 202 both gateways show it. */
 function isSettled(operation: Operation, gateways: { name: string }[]): boolean {
   const { decided, outcomes } = operation;
   return (
@@ -334,7 +343,10 @@ function isSettled(operation: Operation, gateways: { name: string }[]): boolean 
   );
 }
 
-/** When the last request was sent, from this moment on, whose outcome its caller was not told: 202, 5xx, cut. */
+/**
+ * The time of the last request, from this moment on, without a definite response: 202, 5xx, or a
+ * cut connection.
+ */
 function lastAbnormal({ operations, reads }: Journal, from: number): number {
   const attempts = [...operations.flatMap((operation) => operation.attempts), ...reads.map(({ attempt }) => attempt)];
   return attempts.filter(isAbnormal).reduce((last, { sentAt }) => Math.max(last, sentAt), from);
@@ -359,8 +371,8 @@ function touchedSince(
 }
 
 /**
- * The accounts that a run begins with. A bank that has just started may still be slow: each request
- * is repeated until it is done.
+ * Creates the initial accounts of a run. A bank that has just started may be slow, so each request
+ * is repeated until it succeeds.
  */
 async function openAccounts(entrance: Entrance): Promise<Accounts> {
   const post = (key: string, path: string, body: unknown) =>

@@ -1,19 +1,18 @@
-/** A booking on a customer's account, as the entries or the event of it name it. */
+/** A posting on a customer's account, from its entries or its event. */
 export interface Booking {
   account_id: string;
   sequence: number;
 }
 
-/** What was booked and the receiver has not taken. */
+/** Postings that the receiver has not accepted. */
 export function notDelivered(booked: readonly Booking[], taken: readonly Booking[]): Booking[] {
   const known = new Set(taken.map(nameOf));
   return booked.filter((one) => !known.has(nameOf(one)));
 }
 
 /**
- * I7: everything that was booked was taken by the receiver of a webhook at least once, and what it
- * took first of each booking came in the order of the account. `taken`: what it answered 2xx, in
- * the order in which it did.
+ * I7: the receiver of a webhook accepted every posting at least once, and its first acceptances are
+ * in the order of each account. `taken`: the deliveries that it answered 2xx, in order.
  */
 export function deliveredInOrder(booked: readonly Booking[], taken: readonly Booking[]): string[] {
   const first = [...Map.groupBy(taken, nameOf).values()].flatMap(([one]) => one ?? []);

@@ -9,9 +9,9 @@ import type { Cluster } from './cluster.ts';
 import type { Evidence } from './evidence.ts';
 import { minorUnits } from './journal.ts';
 
-/** The invariants that are seen in the database, in the topics and in the logs. */
+/** The invariants that are checked in the database, the topics, and the logs. */
 
-/** One line per row: the campaign prints each once, however often it is found. */
+/** One line per row; the campaign prints each once. */
 function shown(prefix: string, findings: Finding[]): string[] {
   return findings.flatMap(({ rule, rows }) => rows.map((row) => `${prefix}: ${rule}: ${inWords(row)}`));
 }
@@ -19,19 +19,22 @@ function shown(prefix: string, findings: Finding[]): string[] {
 const inWords = (row: object): string =>
   JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 
-/** I1, I2, I6: every rule of verify-books, over all that was ever booked. */
+/** I1, I2, I6: every rule of verify-books, over all entries. */
 export async function booksAreInOrder({ pool }: Pick<Evidence, 'pool'>): Promise<string[]> {
   return shown('I1, I2, I6', await verifyBooks(pool));
 }
 
-/** I7: the events say what is booked, all of it and in order; and each account has told that it was opened. */
+/**
+ * I7: the events match the postings, completely and in order, and each account has an opening
+ * event.
+ */
 export async function eventsMatch({ pool, events, cluster, after }: Evidence): Promise<string[]> {
   const unopened = [...after.keys()].filter((account) => !events.openedAccounts.has(account));
   const broken = await verifyEvents(pool, events.kafka, cluster.topicPrefix, silent);
   return [...shown('I7', broken), ...unopened.map((account) => `I7: ${account} was opened, and has no event`)];
 }
 
-/** I3: the client is as the last change of it was answered. */
+/** I3: the client has the data of its last acknowledged change. */
 export async function clientShowsItsChange({
   cluster,
   operations,
@@ -50,7 +53,7 @@ async function get<T>({ gateways, apiKey }: Cluster, path: string): Promise<{ st
   return { status: response.status, data: ((await response.json()) as { data?: T }).data };
 }
 
-/** I2: what REST shows of every account that was touched (of many, a part) is what the ledger holds. */
+/** I2: the balance that REST shows for each account used (or a sample) is that of the ledger. */
 export async function restShowsTheBooks({ cluster, before, after }: Evidence): Promise<string[]> {
   const touched = [...after].filter(([account, minor]) => before.get(account) !== minor).slice(-50);
   const findings: string[] = [];
@@ -64,7 +67,7 @@ export async function restShowsTheBooks({ cluster, before, after }: Evidence): P
   return findings;
 }
 
-/** Resolves when every service has published what it has committed. */
+/** Resolves when every service has published everything that it committed. */
 export async function outboxesEmpty({ pool }: Pick<Evidence, 'pool'>, timeoutMs = 30_000): Promise<void> {
   await eventually(async () => {
     const { rows } = await pool.query<{ waiting: bigint }>(
@@ -74,7 +77,7 @@ export async function outboxesEmpty({ pool }: Pick<Evidence, 'pool'>, timeoutMs 
   }, timeoutMs);
 }
 
-/** I5: the sagas are at their end: every account is open or refused, and every step answered. */
+/** I5: all sagas have ended: every account is open or refused, and every step has a reply. */
 export async function sagasFinished({ pool }: Pick<Evidence, 'pool'>, timeoutMs = 20_000): Promise<string[]> {
   try {
     await eventually(async () => {
@@ -92,10 +95,10 @@ export async function sagasFinished({ pool }: Pick<Evidence, 'pool'>, timeoutMs 
   }
 }
 
-/** What no log may hold (I12); `from`: where in each log to begin. */
+/** Text that no log may contain (I12); `from`: the offset in each log. */
 const disaster = /unhandled ?rejection|uncaught|"level":60|FATAL ERROR|\bTypeError\b|\bReferenceError\b/i;
 
-/** I12: nothing ended by itself, and no log tells of an error that nobody has handled. */
+/** I12: no process ended by itself, and no log contains an unhandled error. */
 export function logsAreClean(cluster: Cluster, from: Map<string, number>): string[] {
   const findings = cluster.unexpectedExits.splice(0).map((exit) => `I12: ${exit}`);
   for (const { name, log } of cluster.nodes) {

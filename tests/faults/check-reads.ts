@@ -1,21 +1,21 @@
 import type { Evidence } from './evidence.ts';
 import { accountOf, codeOf, effectsOf, minorUnits, type Operation } from './journal.ts';
 
-/** What reads and refusals say about a balance, against what its clients knew at that moment. */
+/** Balances in reads and refusals, compared with what the clients knew at that moment. */
 
 interface Move {
   minor: number;
-  /** From when on it may have happened: it was sent. */
+  /** Earliest time of its effect: it was sent. */
   from: number;
-  /** From when on it has happened: it was acknowledged. */
+  /** Latest time of its effect: it was acknowledged. */
   by: number;
 }
 
 const never = Number.POSITIVE_INFINITY;
 
 /**
- * I9: a balance lies between what was acknowledged before it was asked for and what may have
- * happened until the answer.
+ * I9: a balance includes everything acknowledged before the request, and nothing that was sent
+ * after the response.
  */
 export function readsNeverGoBack(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
@@ -30,7 +30,7 @@ export function readsNeverGoBack(evidence: Evidence): string[] {
   });
 }
 
-/** I4: nobody is refused for funds that were there all the time. */
+/** I4: no request is refused for funds that were available all the time. */
 export function refusedForGoodReason(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
   return evidence.operations.flatMap((operation) => {
@@ -54,8 +54,8 @@ export function refusedForGoodReason(evidence: Evidence): string[] {
 }
 
 /**
- * I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the
- * account. Freezes of this row alone: one of an earlier row may have been asked for again, but was
+ * I5, freeze: from the response to a freeze until somebody requests its end, nothing is posted on
+ * the account. Only freezes of this row count: one of an earlier row may have been repeated, but
  * ended long ago.
  */
 export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
@@ -92,7 +92,7 @@ export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
   });
 }
 
-/** The lowest and highest balance that an account can have had at some moment between two. */
+/** The lowest and highest possible balance of an account between two moments. */
 function createBounds({
   operations,
   before,
@@ -115,7 +115,7 @@ function createBounds({
   };
 }
 
-/** A refused one never happens; one that was done before the row is in the balance at its beginning. */
+/** A refused operation has no effect; one completed before the row is in the initial balance. */
 function moveOf(operation: Operation, minor: number, t0: number): Move | undefined {
   const { decided, attempts } = operation;
   if (decided && decided.status !== 200 && decided.status !== 201) return undefined;

@@ -16,7 +16,10 @@ import { evidenceRules } from './checks.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 import { type Attempt, Journal, type Kind, type Operation, type Read } from './journal.ts';
 
-/** Does the checker notice? Each invariant is broken once in made-up evidence, and must be the one that is named. */
+/**
+ * Tests the checker: each invariant is violated once in made-up evidence, and must be the one that
+ * is reported.
+ */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-checks-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -49,7 +52,7 @@ function booked(rest: Partial<LedgerTransaction> = {}): LedgerTransaction {
   };
 }
 
-/** One operation that was answered so, and what the ledger holds of it. */
+/** One operation with this response, and the ledger's rows for it. */
 function evidence(
   attempts: Attempt[],
   transactions: LedgerTransaction[],
@@ -94,7 +97,7 @@ const all = (given: Evidence): string[] =>
   evidenceRules.flatMap((rule) => rule(given)).map((finding) => finding.slice(0, 40));
 
 const pending = attempt(202, { transaction_id: id, status: 'Pending' }, { location: `/transactions/${id}` });
-/** One that was answered 202, and what GET has said of it since, by gateway. */
+/** An operation whose response was 202, and the later results of GET by gateway. */
 function asked(
   outcomes: Record<string, object>,
   transactions: LedgerTransaction[],
@@ -112,7 +115,7 @@ function asked(
 const isCompleted = { status: 'Completed' };
 const isFailed = { status: 'Failed', failure_code: 'insufficient_funds' };
 
-it('finds nothing where nothing is wrong', () => {
+it('finds nothing if nothing is wrong', () => {
   expect(all(evidence([completed], [booked()], { reads: [read(10, 90), read(15, 120)] }))).toEqual([]);
   const refusal = attempt(400, error('insufficient_funds', { transaction_id: id }));
   expect(
@@ -127,7 +130,7 @@ it('finds nothing where nothing is wrong', () => {
   ).toEqual([]);
 });
 
-it('unknown outcomes are no failures once they are decided', () => {
+it('unknown outcomes are not failures once they are known', () => {
   const unknown = attempt(504, error('outcome_unknown'));
   expect(all(evidence([unknown, { ...completed, sentAt: 200 }], [booked()]))).toEqual([]);
   expect(all(asked({ gateway: isCompleted, 'gateway-2': isCompleted }, [booked()]))).toEqual([]);
@@ -137,27 +140,27 @@ it('unknown outcomes are no failures once they are decided', () => {
 
 it.each<[string, string[], Evidence]>([
   [
-    'an acknowledged operation that is not booked',
+    'an acknowledged operation that is not posted',
     ['I3: LOST', 'I3: acc_'],
     evidence([completed], [], { after: new Map([[account, 1000]]) }),
   ],
   [
-    'one that is booked with another amount',
+    'one that is posted with another amount',
     ['I3: booked otherwise', 'I3: acc_'],
     evidence([completed], [booked({ amount_minor: 501n })], { after: new Map([[account, 1501]]) }),
   ],
   [
-    'one that is booked twice',
+    'one that is posted twice',
     ['I5: DOUBLED', 'I3: acc_'],
     evidence([completed], [booked(), booked({ operation_id: 'opr_2' })], { after: new Map([[account, 2000]]) }),
   ],
   [
-    'a refused one that is booked',
+    'a refused one that is posted',
     ['I4: refused, and booked', 'I3: acc_'],
     evidence([attempt(400, error('insufficient_funds'))], [booked()], { deserves: ['insufficient_funds'] }),
   ],
   [
-    'a refusal that is not kept',
+    'a refusal that is not stored',
     ['I4: its Failed transaction'],
     evidence([attempt(400, error('inactive_account', { transaction_id: id }))], [], {
       deserves: ['inactive_account'],
@@ -170,7 +173,7 @@ it.each<[string, string[], Evidence]>([
     evidence([attempt(504, error('outcome_unknown'))], [], { after: new Map([[account, 1000]]) }),
   ],
   [
-    'one with a name that nobody gave it',
+    'one with an unknown name',
     ['I3: named otherwise'],
     evidence([{ ...completed, body: { ...(completed.body as object), external_id: 'slip 1' } }], [booked()]),
   ],
@@ -187,17 +190,17 @@ it.each<[string, string[], Evidence]>([
     asked({ gateway: isCompleted, 'gateway-2': isFailed }, [booked()]),
   ],
   [
-    'a repeat that does not say so',
+    'a repeat that is not marked as a replay',
     ['I8: deposit k was answered 201 with Idem'],
     evidence([completed, { ...completed, sentAt: 200 }], [booked()]),
   ],
   [
-    'a first answer that says it is a repeat',
+    'a first response that is marked as a replay',
     ['I8: deposit k was answered 201 with Idem'],
     evidence([{ ...completed, replayed: true }], [booked()], { fault: { from: 200, until: 400 } }),
   ],
   [
-    'a 202 while nothing is wrong',
+    'a 202 without a fault',
     ['I10: undeserved while nothing is wrong'],
     evidence([attempt(504, error('outcome_unknown'), { sentAt: 500 }), { ...completed, sentAt: 600 }], [booked()], {
       fault: { from: 90, until: 400 },
@@ -211,14 +214,14 @@ it.each<[string, string[], Evidence]>([
     }),
   ],
   [
-    'a resource that is not found behind its 202',
+    'a resource that is not found after its 202',
     ['I10: not found'],
     evidence([completed], [booked()], {
       reads: [{ path: `/transactions/${id}`, pending: true, attempt: attempt(404, error('transaction_not_found')) }],
     }),
   ],
   [
-    'what nobody asked for',
+    'an operation that nobody requested',
     [`I5: ${id}`, 'I3: acc_'],
     evidence([], [booked({ idempotency_key: 'other' })], { operations: [] }),
   ],
@@ -233,12 +236,12 @@ it.each<[string, string[], Evidence]>([
     }),
   ],
   [
-    'two answers to one key',
+    'two responses to one key',
     ['I8: deposit k was answered differently'],
     evidence([completed, attempt(201, { transaction_id: 'txn_other' })], [booked()]),
   ],
   [
-    'another body that is accepted',
+    'a different body that is accepted',
     ['I8: k with another body', 'I10: undeserved'].slice(0, 1),
     evidence([completed, { ...completed, otherBody: true }], [booked()]),
   ],
@@ -250,7 +253,7 @@ it.each<[string, string[], Evidence]>([
     evidence([completed, attempt(201, { transaction_id: id, status: 'Completed', amount: 6 })], [booked()]),
   ],
   [
-    'an account that was opened and is gone',
+    'an account that was opened and is missing',
     ['I3: acc_opened'],
     evidence([attempt(201, { data: { account_id: 'acc_opened' } })], [], {
       kind: 'open_account',
@@ -259,7 +262,7 @@ it.each<[string, string[], Evidence]>([
   ],
   ['a balance below zero', ['I6: GET', 'I9: GET'], evidence([completed], [booked()], { reads: [read(-1, 120)] })],
   [
-    'a refusal for funds that were there',
+    'a refusal although funds were available',
     ['I4: withdrawal k'],
     evidence([attempt(400, error('insufficient_funds'))], [], {
       kind: 'withdrawal',
@@ -270,7 +273,7 @@ it.each<[string, string[], Evidence]>([
   ],
   ['an answer that is late', ['I10: too late'], evidence([{ ...completed, tookMs: 6100 }], [booked()])],
   [
-    'an answer that never came',
+    'a missing response',
     ['I10: too late', 'I10: deposit k'],
     evidence([attempt('no answer', '', { tookMs: 15_000 }), completed], [booked()]),
   ],
@@ -287,14 +290,14 @@ it.each<[string, string[], Evidence]>([
   expect(found.map((finding) => expected.find((start) => finding.startsWith(start)) ?? finding)).toEqual(expected);
 });
 
-it('where nobody may notice, a 503 is a failure', () => {
+it('a 503 is a failure if the fault must not be noticed', () => {
   const given = evidence([attempt(503, error('service_unavailable')), completed], [booked()]);
   expect(all(given)).toEqual([]);
   given.row.callers = 'nothing';
   expect(all(given)).toEqual([expect.stringMatching(/^I10: undeserved/)]);
 });
 
-it('finds what is booked on a frozen account', () => {
+it('finds a posting on a frozen account', () => {
   const given = evidence([{ ...completed, sentAt: 300 }], [booked()]);
   given.operations[0]?.effects.unshift({ account: 'acc_source', minor: -500 });
   const before: Operation = given.journal.begin({
@@ -328,7 +331,7 @@ it('finds what is booked on a frozen account', () => {
   expect(freezeHolds(given)).toEqual([]);
 });
 
-it('finds what REST shows otherwise than the books, and a change of the client that is gone', async () => {
+it('finds reads that differ from the books, and a lost change of the client', async () => {
   const server = createServer((request, response) => {
     const data = request.url?.startsWith('/accounts/') ? { balance: 15, currency: 'USD' } : { contact_number: '+1' };
     response.end(JSON.stringify({ status: 'success', data }));
@@ -361,7 +364,7 @@ it('finds what REST shows otherwise than the books, and a change of the client t
   }
 });
 
-it('finds a process that has ended by itself and an error that nobody has handled, once', () => {
+it('finds a process that ended by itself and an unhandled error, once', () => {
   const log = join(dir, 'ledger.log');
   writeFileSync(log, '{"level":30,"msg":"all is well"}\n');
   const cluster = {

@@ -3,14 +3,14 @@ import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-rea
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 import { type Attempt, codeOf, decides, done, effectsOf, idIn, isDone, type Operation, pendingAt } from './journal.ts';
 
-/** The invariants that need no more than what was collected. Each gives its findings; none means that it holds. */
+/** The invariants that need only the collected evidence. Each function returns its findings. */
 
 const signed = ({ direction, amount_minor }: LedgerTransaction): number =>
   (direction === 'credit' ? 1 : -1) * Number(amount_minor);
 
 /**
- * I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5:
- * none is lost or left open.
+ * I3: each 2xx operation exists once, as requested. I4: no refused one exists. I5: none is lost or
+ * remains open.
  */
 export function eachOperationOnce({ operations, transactions, t0 }: Evidence): string[] {
   const byKey = Map.groupBy(transactions, ({ idempotency_key }) => idempotency_key ?? '');
@@ -50,7 +50,10 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
   });
 }
 
-/** I5: what was answered 202 has one outcome, the same at both gateways and in every answer to a repeat. */
+/**
+ * I5: after a 202 there is one outcome, the same at both gateways and in every response to a
+ * repeat.
+ */
 export function oneOutcomeEverywhere({ operations, cluster }: Evidence): string[] {
   return operations.flatMap((operation) => {
     const { key, kind, decided, outcomes, attempts } = operation;
@@ -86,7 +89,9 @@ function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {
   return text(effectsOf(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
 }
 
-/** I3, I5 again, by another way: what the clients were told adds up to the balances, and nothing else was booked. */
+/**
+ * I3 and I5 by another method: the responses add up to the balances, and nothing else was posted.
+ */
 export function nothingElseBooked({ operations, transactions, journal, before, after, t0 }: Evidence): string[] {
   const strange = transactions.filter(
     ({ idempotency_key }) => idempotency_key === null || !journal.byKey.has(idempotency_key),
@@ -114,7 +119,9 @@ export function nothingElseBooked({ operations, transactions, journal, before, a
   return findings;
 }
 
-/** I6: no read has shown a customer below zero (entries and events are looked at elsewhere). */
+/**
+ * I6: no read showed a customer's balance below zero (entries and events are checked elsewhere).
+ */
 function noReadBelowZero({ reads }: Evidence): string[] {
   return reads.flatMap(({ path, attempt }) => {
     const balance = balanceIn(attempt);
@@ -122,7 +129,7 @@ function noReadBelowZero({ reads }: Evidence): string[] {
   });
 }
 
-/** I8: the same key gives the same answer; with another body it is refused. */
+/** I8: the same key gets the same response; with another body it is refused. */
 export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] {
   const findings = operations.flatMap((operation) => {
     const answers =
@@ -133,7 +140,8 @@ export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] 
       : [];
   });
   for (const { operation, attempt } of attempts) {
-    // While the outcome cannot be looked up, it cannot be compared either: 202, and the refusal later.
+    // While the outcome cannot be queried it cannot be compared either: first 202, later the
+    // refusal.
     if (attempt.otherBody && decides(attempt) && attempt.status !== 422)
       findings.push(`I8: ${operation.key} with another body was answered ${attempt.status}`);
   }
@@ -141,8 +149,8 @@ export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] 
 }
 
 /**
- * I8: an answer says that it is a repeat's if, and only if, it is one. Under a fault the bank may
- * have repeated the command itself.
+ * I8: a response is marked as a replay if and only if it is one. Under a fault the bank may have
+ * repeated the command itself.
  */
 function repeatsSaySo({ attempts, fault }: Evidence): string[] {
   const keyed = attempts.filter(
@@ -158,15 +166,15 @@ function repeatsSaySo({ attempts, fault }: Evidence): string[] {
   );
 }
 
-/** Without what is each answer's own. */
+/** Without the fields that differ per response. */
 function stable({ status, body }: Attempt): string {
   const { request_id: _, ...rest } = body as Record<string, unknown>;
   return `${status} ${JSON.stringify(rest)}`;
 }
 
 /**
- * I10: in time, in the error form, and only what this fault may show, while it lasts and until
- * everything must be normal again.
+ * I10: responses are in time, in the error format, and with only the statuses that this fault
+ * allows, until everything must be normal again.
  */
 function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Evidence): string[] {
   const all = [
@@ -213,11 +221,14 @@ function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Eviden
   });
 }
 
-/** Nothing was wrong while this was asked and answered. */
+/** There was no fault during this request. */
 const isCalm = ({ sentAt, tookMs }: Attempt, fault: Evidence['fault']): boolean =>
   sentAt + tookMs < fault.from || sentAt > fault.until;
 
-/** The refusals that this attempt may get: a repeat that of the first, and what came late under a fault that it did. */
+/**
+ * The refusals that this attempt may get: a repeat that of the first attempt, and deadline_exceeded
+ * if a fault delayed it.
+ */
 function deservedBy({ deserves, decided, attempts }: Operation, attempt: Attempt): string[] {
   if (attempt.otherBody) return ['idempotency_key_reused'];
   const isLate = attempts.some(({ status }) => typeof status !== 'number' || status === 202 || status >= 500);
@@ -230,7 +241,7 @@ function whyNot(status: Attempt['status'], isRead: boolean, calm: boolean): stri
   return calm ? 'undeserved while nothing is wrong' : 'undeserved';
 }
 
-/** The reply wait plus one second (contract: Idempotency and time-outs). */
+/** The reply timeout plus one second (contract: Idempotency and time-outs). */
 const replyWaitMs = 5_000;
 const marginMs = 1_000;
 
@@ -246,7 +257,7 @@ function balanceIn({ status, body }: Attempt): number | undefined {
   return status === 200 ? (body as { data?: { balance?: number } }).data?.balance : undefined;
 }
 
-/** What each row is judged by, besides what is seen from outside. */
+/** The checks of each row, besides those in check-outside.ts. */
 export const evidenceRules = [
   eachOperationOnce,
   oneOutcomeEverywhere,

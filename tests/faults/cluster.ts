@@ -18,13 +18,13 @@ export type { Node, Server } from './processes.ts';
 
 /**
  * The processes of one bank under test. Every Kafka and Postgres connection of a service goes
- * through a proxy of its own.
+ * through its own proxy.
  */
 export interface Cluster {
   dir: string;
   /**
-   * gateway, gateway-2, ledger, ledger-2, accounts; ledger-3, accounts-2, webhooks and webhooks-2
-   * are there, but not started.
+   * gateway, gateway-2, ledger, ledger-2, accounts; ledger-3, accounts-2, webhooks, and webhooks-2
+   * exist but are not started.
    */
   nodes: Node[];
   node(name: string): Node;
@@ -34,19 +34,19 @@ export interface Cluster {
   /** Every link by its name, such as `ledger>kafka` or `accounts>postgres`. */
   links: Map<string, Proxy>;
   apiKey: string;
-  /** For the checker, past all proxies. */
+  /** For the checker, without proxies. */
   brokers: string;
   databaseUrl: string;
   topicPrefix: string;
-  /** The settings under which one node runs: for rows that start a process of their own. */
+  /** The settings of one node, for rows that start their own process. */
   settingsOf(node: string): BankSettings;
-  /** What ended without being told to. */
+  /** Processes that ended by themselves. */
   unexpectedExits: string[];
-  /** What rows leave to be undone when everything has stopped. */
+  /** Clean-ups that rows leave for after everything has stopped. */
   atEnd: (() => void)[];
   /**
-   * After a row that did not get to its end: everything runs, nothing is frozen, no link is broken,
-   * no spare is left.
+   * After a row that did not complete: starts and unfreezes all processes, heals all links, and
+   * stops spare processes.
    */
   restore(): Promise<void>;
   stop(): Promise<void>;
@@ -63,51 +63,51 @@ const names = [
   ['webhooks', 'webhooks'],
   ['webhooks', 'webhooks-2'],
 ] as const;
-/** On a machine that does much else, too. */
+/** Also sufficient on a busy machine. */
 const brokerStartMs = 240_000;
-/** Which a row may add for a while. */
+/** Processes that a row may start for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2', 'webhooks', 'webhooks-2'];
 const owner = 'core_banking';
 /**
- * How long a gateway that stops still takes requests: the entrance asks every 50 ms, and may be
- * slow to do so on a busy machine. The chart has 3 s.
+ * How long a stopping gateway still accepts requests: the entrance polls every 50 ms, and may be
+ * delayed on a busy machine. The chart has 3 s.
  */
 const shutdownDelayMs = 1_500;
 
-/** Of people, and of nothing else: the load sends as an API key. */
+/** Applies to people only: the load uses an API key. */
 const fourEyes = { FOUR_EYES: 'post_above', FOUR_EYES_LIMITS: 'USD:1000' };
 
-/** What the services run against: broker and database, by whatever many processes. */
+/** The broker and the database of the services, consisting of any number of processes. */
 export interface Servers {
   broker: Server;
   postgres: Server;
-  /** Past all proxies. */
+  /** Without proxies. */
   brokers: string;
   databasePort: number;
-  /** As this node reaches them. */
+  /** The addresses for this node. */
   brokersOf(node: string): string;
   databasePortOf(node: string): number;
-  /** Behind the URLs of the services' databases: what they say of TLS. */
+  /** Appended to the services' database URLs: TLS parameters. */
   databaseSettings?: string;
-  /** The folder of the version of the bank that it begins with; default: this one. */
+  /** The folder of the bank's version at the start; default: this one. */
   project?: string;
-  /** More environment for everything that is run. */
+  /** Additional environment of all processes. */
   env?: Record<string, string>;
-  /** Puts its own links and processes right. */
+  /** Heals its own links and processes. */
   thaw?(): Promise<void>;
 }
 
-/** What makes them. */
+/** The processes that it consists of. */
 export interface ServersContext {
   dir: string;
   superuserPassword: string;
   owner: { name: string; password: string };
   unexpectedExits: string[];
-  /** A link that is started, and stopped with the cluster. */
+  /** A link that is started and stopped with the cluster. */
   link(name: string, port: number, target: number, host?: string): Promise<Proxy>;
 }
 
-/** One broker, every link of a node to it through a proxy of its own. */
+/** One broker, with a separate proxy for every node. */
 async function oneBroker({
   dir,
   unexpectedExits,
@@ -134,7 +134,7 @@ async function oneBroker({
   };
 }
 
-/** One database, every link of a node to it through a proxy of its own. */
+/** One database, with a separate proxy for every node. */
 async function oneDatabase({
   dir,
   superuserPassword,
@@ -156,7 +156,10 @@ export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({
   ...(await oneDatabase(context)),
 });
 
-/** Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
+/**
+ * Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the
+ * logs.
+ */
 export async function startCluster(
   dir: string,
   random: Random,
@@ -165,7 +168,8 @@ export async function startCluster(
   if (chooseKafkaWay() !== 'java')
     throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
   mkdirSync(join(dir, 'log'), { recursive: true });
-  // The broker is started often and lives for minutes: what the second compiler would do never pays off.
+  // The broker is started often and runs for minutes, too short for the second-tier compiler to pay
+  // off.
   process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1';
   const unexpectedExits: string[] = [];
   const atEnd: (() => void)[] = [];
@@ -237,7 +241,7 @@ export async function startCluster(
   };
   try {
     await Promise.all([broker.start(), postgres.start()]);
-    // On a busy machine a fresh broker may need longer than one call of it waits.
+    // On a busy machine a new broker may need longer than one call waits.
     const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
     await Promise.all([
       migrateService('ledger', settings),

@@ -5,28 +5,28 @@ import type { EventLog } from './event-log.ts';
 import { type Attempt, accountOf, type Journal, type Operation, type Read } from './journal.ts';
 import type { Row } from './row.ts';
 
-/** What a check of one row looks at. `t0`: when the row began (performance.now). */
+/** The evidence for the checks of one row. `t0`: when the row began (performance.now). */
 export interface Evidence {
   row: Row;
   t0: number;
-  /** From when the cause was there, and until when everything must be normal again (performance.now). */
+  /** When the fault began, and by when everything must be normal again (performance.now). */
   fault: { from: number; until: number };
-  /** By which bounds of time are multiplied. */
+  /** The factor for time limits. */
   slowness: number;
   cluster: Cluster;
   journal: Journal;
   events: EventLog;
   pool: Pool;
-  /** Operations that were sent in this row, earlier ones that were repeated in it included. */
+  /** Operations that were sent in this row, including repeated earlier ones. */
   operations: Operation[];
-  /** What was answered to them in this row. */
+  /** The responses to them in this row. */
   attempts: { operation: Operation; attempt: Attempt }[];
   reads: Read[];
-  /** Customers' balances at the end of the row before, in minor units. */
+  /** Customers' balances at the end of the previous row, in minor units. */
   before: Map<string, number>;
-  /** The same now, when everything has come to rest. */
+  /** The same now, after all activity has ended. */
   after: Map<string, number>;
-  /** What the ledger holds of these operations, and what was booked since t0 whoever asked for it. */
+  /** The ledger's rows for these operations, and everything posted since t0. */
   transactions: LedgerTransaction[];
 }
 
@@ -45,9 +45,9 @@ const columns =
   't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
 
 /**
- * Everything that was booked since a moment of database time, and every transaction under one of
- * these operations' keys. The first deposit of an opening has no key of its own; its id is known,
- * and it gets that of the opening.
+ * Everything posted since a moment of database time, and every transaction with one of these
+ * operations' keys. The first deposit of an opening has no key; its id is known, and it is assigned
+ * the key of the opening.
  */
 export async function readTransactions(
   pool: Pool,
@@ -72,7 +72,7 @@ export async function readTransactions(
   }));
 }
 
-/** Every customer's balance in minor units: small enough here for numbers. */
+/** Every customer's balance in minor units, which fit into numbers here. */
 export async function readBalances(pool: Pool): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ account_id: string; balance_minor: bigint }>(
     'select account_id, balance_minor from v_accounts where client_id is not null',

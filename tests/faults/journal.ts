@@ -2,8 +2,8 @@ import { appendFileSync } from 'node:fs';
 import { toMinor } from '#libs/contracts/money.ts';
 
 /**
- * What the clients know: each operation is written down before it is sent, each answer when it
- * came. The checker believes this and what it sees from outside, and nothing else.
+ * What the clients know: each operation is recorded before it is sent, and each response when it
+ * arrives. The checker uses only this and outside observations.
  */
 export type Kind =
   | 'open_account'
@@ -19,22 +19,22 @@ export type Kind =
   | 'batch'
   | 'approved';
 
-/** One sending of an operation, and what came back. */
+/** One sending of an operation, and its response. */
 export interface Attempt {
   /** Milliseconds of performance.now. */
   sentAt: number;
   tookMs: number;
   gateway: string;
-  /** The HTTP status, or what came in its place. */
+  /** The HTTP status, or the failure instead of one. */
   status: number | 'cut' | 'no answer';
   body: unknown;
   replayed: boolean;
   location?: string;
-  /** Sent with another body under the same key: must be refused. */
+  /** Sent with another body under the same key, which must be refused. */
   otherBody?: boolean;
 }
 
-/** How an operation moves a balance, in minor units: positive rises. */
+/** The change of a balance in minor units; positive numbers increase it. */
 export interface Effect {
   account: string;
   minor: number;
@@ -45,26 +45,31 @@ export interface Operation {
   kind: Kind;
   path: string;
   body: Record<string, unknown>;
-  /** What it does when it is done; of an opening without the account, which has no id yet. */
+  /**
+   * Its effect when it is completed; for an opening without the account id, which is not known yet.
+   */
   effects: Effect[];
-  /** Of a batch: those of each item. */
+  /** Of a batch: the effects of each item. */
   items?: Effect[][];
   /** Refusals that it may get. */
   deserves: string[];
-  /** True where it must be refused. */
+  /** Whether it must be refused. */
   mustFail?: boolean;
   attempts: Attempt[];
-  /** Where it was answered 202: what GET says at each gateway, from Completed or Failed on. */
+  /** After a 202: the result of GET at each gateway, once it is Completed or Failed. */
   outcomes: Map<string, Attempt>;
-  /** What decided it: 2xx but 202, a refusal that stays, or the outcome that GET gave. */
+  /**
+   * The response with the outcome: 2xx except 202, a final refusal, or the outcome that GET
+   * returned.
+   */
   decided?: Attempt;
 }
 
 export interface Read {
   path: string;
-  /** Whose balance it shows. */
+  /** The account whose balance it shows. */
   account?: string;
-  /** A resource that was answered 202. */
+  /** A resource whose response was 202. */
   pending?: boolean;
   attempt: Attempt;
 }
@@ -86,13 +91,13 @@ export class Journal {
     return begun;
   }
 
-  /** These were refused, and are not followed any more: that one of them was booked all the same is a finding. */
+  /** Refused operations that are no longer followed; a posting of one of them is a finding. */
   forget(keys: ReadonlySet<string>): void {
     for (const key of keys) this.byKey.delete(key);
     this.operations.splice(0, this.operations.length, ...this.operations.filter(({ key }) => !keys.has(key)));
   }
 
-  /** Before a request leaves. */
+  /** Called before a request is sent. */
   sending(what: { key: string; path: string; body: unknown; gateway: string }): void {
     appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), send: what })}\n`);
   }
@@ -108,7 +113,7 @@ export class Journal {
     );
   }
 
-  /** What GET says of an operation that was answered 202. */
+  /** Records the result of GET for an operation whose response was 202. */
   asked(operation: Operation, attempt: Attempt): void {
     const outcome = operation.kind === 'batch' ? batchAsAnswered(attempt) : asAnswered(attempt);
     if (outcome === undefined) return;
@@ -122,12 +127,12 @@ export class Journal {
   }
 }
 
-/** Where the outcome of an operation that was answered 202 is to be seen; undefined where it never was. */
+/** The URL for the outcome of an operation whose response was 202; undefined if there was none. */
 export function pendingAt({ attempts }: Operation): string | undefined {
   return attempts.find(({ status }) => status === 202)?.location;
 }
 
-/** A Completed or Failed resource as the POST would have answered it. */
+/** Converts a Completed or Failed resource to the response that POST would have returned. */
 function asAnswered(attempt: Attempt): Attempt | undefined {
   if (attempt.status !== 200) return undefined;
   const { data } = attempt.body as { data: { status: string; failure_code?: string } };
@@ -140,7 +145,7 @@ function asAnswered(attempt: Attempt): Attempt | undefined {
   };
 }
 
-/** A batch that is not decided as a whole is answered 200 too: for whoever checks it is what 202 is of others. */
+/** The response to a batch with undecided items is 200 too; the checker treats it like a 202. */
 export function pendingAs202(attempt: Attempt): Attempt {
   const { batch_id, status } = (attempt.body as { data?: { batch_id?: string; status?: string } } | null)?.data ?? {};
   return attempt.status === 200 && batch_id !== undefined && status === 'Pending'
@@ -148,13 +153,16 @@ export function pendingAs202(attempt: Attempt): Attempt {
     : attempt;
 }
 
-/** GET of a batch answers as POST does, and so it does for one that was refused. */
+/** GET of a batch returns the response of POST, also for a refused one. */
 function batchAsAnswered(attempt: Attempt): Attempt | undefined {
   const seen = pendingAs202(attempt);
   return decides(seen) && seen.status !== 404 ? seen : undefined;
 }
 
-/** 2xx but 202, and refusals: 400, 404, 409, 422. Everything else leaves the outcome unknown. */
+/**
+ * 2xx except 202, and refusals: 400, 404, 409, 422. After any other response the outcome is
+ * unknown.
+ */
 export function decides({ status }: Attempt): boolean {
   return (
     isDone(status) || (typeof status === 'number' && status >= 400 && status < 500 && status !== 429 && status !== 408)
@@ -169,7 +177,7 @@ export function done({ decided }: Operation): boolean {
   return decided !== undefined && isDone(decided.status);
 }
 
-/** What an operation moved: of an opening its account's first balance. */
+/** The effects of an operation; for an opening on the balance of the new account. */
 export function effectsOf(operation: Operation): Effect[] {
   if (operation.kind === 'batch') return effectsOfItems(operation);
   if (operation.kind !== 'open_account') return operation.effects;
@@ -178,19 +186,19 @@ export function effectsOf(operation: Operation): Effect[] {
   return account === undefined || minor === 0 ? [] : [{ account, minor }];
 }
 
-/** Of the items that were booked; of all, while that is not known. */
+/** Of the posted items; of all items while their outcomes are unknown. */
 function effectsOfItems({ items = [], effects, decided }: Operation): Effect[] {
   if (decided === undefined || !isDone(decided.status)) return effects;
   const { results } = (decided.body as { data: { results: { index: number; status: string }[] } }).data;
   return results.flatMap(({ index, status }) => (status === 'Completed' ? (items[index] ?? []) : []));
 }
 
-/** Minor units of an amount as it was sent or shown. */
+/** Minor units of an amount in a request or response. */
 export function minorUnits(amount: unknown, currency: string): number {
   return Number(toMinor(String(amount), currency));
 }
 
-/** The account that an opening has opened. */
+/** The account that an opening created. */
 export function accountOf({ kind, decided }: Operation): string | undefined {
   if (kind !== 'open_account') return undefined;
   return decided && isDone(decided.status)
@@ -203,7 +211,7 @@ export function codeOf({ body }: Attempt): string {
   return String((body as { code?: unknown } | null)?.code ?? '');
 }
 
-/** The id that an answer names: of what was created, or of the Failed transaction. */
+/** The id in a response: of the created resource, or of the Failed transaction. */
 export function idIn({ body }: Attempt): string | undefined {
   const whole = body as Record<string, unknown> | null;
   const data = (whole?.['data'] ?? whole?.['details'] ?? whole) as Record<string, unknown> | null;

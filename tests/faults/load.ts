@@ -16,28 +16,31 @@ import {
 } from './journal.ts';
 import type { Random } from './random.ts';
 
-/** Clients that send at the same time, and how long each thinks between two requests. */
+/** The number of concurrent clients, and their pause between two requests. */
 const clients = 16;
 const thinkMs = [100, 400] as const;
-/** Opened accounts that the clients go on to use: the newest ones. */
+/** The newest opened accounts, which the clients continue to use. */
 const keptAccounts = 40;
 
-/** The accounts that a run begins with, by what they are for. */
+/** The initial accounts of a run, by their purpose. */
 export interface Accounts {
   client: string;
-  /** One per client of the load, which alone uses it: its balance is known to the cent. In USD, JPY and KWD. */
+  /**
+   * One per client of the load, used only by it, so its balance is known exactly. In USD, JPY, and
+   * KWD.
+   */
   own: string[];
-  /** Which are paid back by transfers. */
+  /** Repaid by transfers. */
   loans: string[];
-  /** Of those that are not in USD. */
+  /** For those that are not in USD. */
   currencies: Map<string, string>;
-  /** In a circle of transfers, against each other. */
+  /** Transfers among them form a circle. */
   crossed: string[];
-  /** Which everybody uses. */
+  /** Used by all clients. */
   hot: string;
   /** Frozen and unfrozen while it is used. */
   frozen: string;
-  /** Of the recovery probe. */
+  /** Used by the recovery probe. */
   probes: string[];
 }
 
@@ -47,10 +50,10 @@ interface Ids {
 }
 
 /**
- * Draws operations from the seed and sends them through both gateways: openings (of Loans too),
+ * Draws operations from the seed and sends them through both gateways: openings (also of Loans),
  * deposits, withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals,
- * freezes, changes of the client, reads, repeats of earlier keys with the same and with another
- * body; in currencies of 2, 0 and 3 digits.
+ * freezes, changes of the client, reads, and repeats of earlier keys with the same and with another
+ * body, in currencies with 2, 0, and 3 digits.
  */
 export class Load {
   readonly #entrance: Entrance;
@@ -78,7 +81,7 @@ export class Load {
     this.#loops = Array.from({ length: clients }, (_, i) => this.#loop(i, random.fork(`client ${i}`)));
   }
 
-  /** Lets every client finish what it has begun. */
+  /** Lets every client complete its current operation. */
   async stop(): Promise<void> {
     this.#running = false;
     await Promise.all(this.#loops);
@@ -112,7 +115,10 @@ export class Load {
     return attempt;
   }
 
-  /** What has become of an operation that was answered 202? It is never sent again: what is lost must be seen. */
+  /**
+   * Queries the outcome of an operation whose response was 202. It is never sent again, so that a
+   * loss is noticed.
+   */
   async ask(operation: Operation, gateway = this.#entrance.pick()): Promise<void> {
     this.#journal.asked(operation, await this.read(pendingAt(operation) ?? '', { pending: true }, gateway));
   }
