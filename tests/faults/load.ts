@@ -123,7 +123,7 @@ export class Load {
     this.#journal.asked(operation, await this.read(pendingAt(operation) ?? '', { pending: true }, gateway));
   }
 
-  /** A new operation, written down and not sent. */
+  /** A new operation, recorded but not yet sent. */
   make(
     kind: Kind,
     path: string,
@@ -135,7 +135,7 @@ export class Load {
   }
 
   deposit(account: string, minor: number): Operation {
-    // Half of them have names of their own.
+    // Half of them have an external_id and metadata.
     const names = minor % 2 === 0 ? {} : { external_id: `slip ${this.#sequence}`, metadata: { run: this.#run } };
     const body = { account_id: account, transaction_type: 'Deposit', amount: this.#amount(account, minor), ...names };
     return this.make('deposit', '/transactions', body, [{ account, minor }], { deserves: this.#mayBeFrozen(account) });
@@ -147,7 +147,7 @@ export class Load {
     return this.make('withdrawal', '/transactions', body, [{ account, minor: -minor }], { deserves, mustFail });
   }
 
-  /** To a Loan it is a Loan Payment: what is owed falls. */
+  /** To a Loan it is a Loan Payment, which lowers the outstanding amount. */
   transfer(from: string, to: string, minor: number): Operation {
     const isPayment = this.#accounts.loans.includes(to);
     const effects = [
@@ -163,7 +163,7 @@ export class Load {
     return this.make('transfer', '/transfers', body, effects, { deserves });
   }
 
-  /** Deposits and transfers by one request, between accounts that everybody uses. */
+  /** Deposits and transfers in one request, between accounts that all clients use. */
   batch(size: number, random: Random): Operation {
     const { crossed, hot } = this.#accounts;
     const mode = random.pick(['independent', 'atomic']);
@@ -276,7 +276,8 @@ export class Load {
     if (type === 'Loan') return void this.#accounts.loans.push(account);
     this.#opened.push(account);
     if (this.#opened.length > keptAccounts) this.#opened.shift();
-    // At once, through another gateway perhaps: it takes postings from its answer on.
+    // Immediately, perhaps through another gateway: after the response the account accepts
+    // postings.
     await this.#finish(this.deposit(account, random.int(1, 999)), random);
   }
 
@@ -287,7 +288,7 @@ export class Load {
     if (recent.length === 0) return;
     const original = random.pick(recent);
     const body = original.decided?.body as Ids & { data?: Ids };
-    // Where GET has told the outcome of a transfer, it is not wrapped (asAnswered in journal.ts).
+    // If GET returned the outcome of a transfer, it is not wrapped (asAnswered in journal.ts).
     const transaction = body.transaction_id ?? (body.data ?? body).transfer_id?.replace('trf_', 'txn_');
     const effects = original.effects.map(({ account, minor }) => ({ account, minor: -minor }));
     const deserves = [
@@ -306,7 +307,10 @@ export class Load {
     await this.read(`/accounts/${account}`, { account });
   }
 
-  /** An earlier key, unless it is Pending: with its own body, or, where its outcome is known, with another. */
+  /**
+   * Repeats an earlier key that is not Pending: with its own body or, if its outcome is known, with
+   * another one.
+   */
   async #repeat(random: Random): Promise<void> {
     const mayRepeat = (one: Operation) =>
       one.kind !== 'patch' && one.kind !== 'approved' && (one.decided !== undefined || pendingAt(one) === undefined);
@@ -325,13 +329,16 @@ export class Load {
     ) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
       const currency = String(operation.body['currency'] ?? this.#currencyOf(operation.effects[0]?.account ?? ''));
-      // In minor units: 15.74 + 1 is no amount.
+      // In minor units, because 15.74 + 1 is not exact.
       const other = Number(fromMinor(BigInt(minorUnits(operation.body[field], currency) + 1), currency));
       await this.send(operation, undefined, { ...operation.body, [field]: other });
     } else await this.send(operation);
   }
 
-  /** Sends it; where the outcome is not known, half of the clients ask or repeat at once, the others leave it open. */
+  /**
+   * Sends it. If the outcome is unknown, half of the clients query or repeat immediately; the
+   * others leave it open.
+   */
   async #finish(operation: Operation, random: Random): Promise<void> {
     await this.send(operation);
     const mayLeave = operation.kind !== 'patch'; // the next one must not overtake it

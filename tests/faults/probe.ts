@@ -4,17 +4,16 @@ import type { Node } from './cluster.ts';
 import { idIn, type Operation } from './journal.ts';
 import type { Bench } from './row.ts';
 
-/** How soon an answer is a normal one. */
+/** A response within this time is normal. */
 const normalMs = 1000;
 const everyMs = 150;
-/** Attempts under way of one part: a bank that is slow is not to be drowned. */
+/** Concurrent attempts of one kind, limited so that a slow bank is not overloaded. */
 const atOnce = 6;
 
 /**
- * Asks, from `goneAt` on, until everything works as always: a deposit through each gateway, a
- * transfer, an opening, each answered 201 within a second, and the event of such a deposit.
- * Resolves to the milliseconds that each took; at most
- * `patienceMs`.
+ * Tests from `goneAt` on until everything works normally: a deposit through each gateway, a
+ * transfer, and an opening must each get 201 within a second, and the event of such a deposit must
+ * be published. Resolves to the milliseconds that each took; at most `patienceMs`.
  */
 export async function recovery(bench: Bench, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
   const { cluster, load, accounts, events } = bench;
@@ -52,7 +51,10 @@ export async function recovery(bench: Bench, goneAt: number, patienceMs: number)
   return took;
 }
 
-/** When the first of the attempts succeeded; they begin one after the other, and hardly wait for each other. */
+/**
+ * When the first of the attempts succeeded. They start one after the other without waiting for the
+ * previous ones.
+ */
 export async function firstSuccess(attempt: () => Promise<boolean>, until: number): Promise<number> {
   let at = Number.POSITIVE_INFINITY;
   const running = new Set<Promise<void>>();
@@ -64,7 +66,8 @@ export async function firstSuccess(attempt: () => Promise<boolean>, until: numbe
       });
       running.add(one);
     }
-    // One that succeeds at once ends the wait; one that fails at once must not turn this into a busy loop.
+    // Ends the wait when an attempt succeeds; one that fails immediately must not cause a busy
+    // loop.
     await sleep(everyMs);
   }
   await Promise.race([Promise.all(running), sleep(normalMs)]);

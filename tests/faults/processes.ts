@@ -13,9 +13,12 @@ interface Process {
   log: string;
   running(): boolean;
   pid(): number;
-  /** Sends a signal to the process alone. One that ends it must have been announced by kill() or stop(). */
+  /**
+   * Sends a signal only to this process. If the signal ends it, kill() or stop() must have been
+   * called before.
+   */
   signal(signal: NodeJS.Signals): void;
-  /** kill -9; resolves when it is gone. */
+  /** kill -9; resolves when the process has ended. */
   kill(): Promise<void>;
   /** SIGTERM (Postgres: a fast shutdown), and SIGKILL after 30 s. */
   stop(): Promise<void>;
@@ -26,17 +29,23 @@ export interface Node extends Process {
   kind: ServiceKind;
   baseUrl: string;
   healthUrl: string;
-  /** Starts it, with more environment or of another version when given; it is not ready yet. */
+  /**
+   * Starts it, optionally with additional environment or another version; does not wait until it is
+   * ready.
+   */
   start(env?: Record<string, string>, project?: string): void;
   ready(timeoutMs?: number): Promise<void>;
 }
 
 /** The broker or the database. */
 export interface Server extends Process {
-  /** Resolves to the moment (of performance.now) at which its port took connections, once it serves. */
+  /**
+   * Resolves when it serves, with the time (performance.now) at which its port accepted
+   * connections.
+   */
   start(): Promise<number>;
   port: number;
-  /** Its process and those that it has forked. */
+  /** Its process and the processes that it forked. */
   pids(): number[];
 }
 
@@ -47,7 +56,7 @@ function fail(name: string): never {
   throw new Error(`${name} was never started`);
 }
 
-/** What nodes and servers share: a child that may be ended on purpose. */
+/** Common to nodes and servers: a child process that may be ended on purpose. */
 function processOf(name: string, log: string, unexpectedExits: string[]) {
   let child: Child | undefined;
   let ending = false;
@@ -109,7 +118,10 @@ export async function makeNode(
   };
 }
 
-/** The broker or the database, not started yet; `start` is given port and log, and resolves when it serves. */
+/**
+ * The broker or the database, not started yet; `start` gets the port and the log file, and resolves
+ * when it serves.
+ */
 export function makeServer(
   name: string,
   log: string,
@@ -131,7 +143,7 @@ export function makeServer(
   };
 }
 
-/** The moment at which something listens; at the latest when `starting` is settled. */
+/** Resolves with the time at which something listens on the port, or when `starting` is settled. */
 async function portOpens(port: number, starting: Promise<Child>): Promise<number> {
   let settled = false;
   const end = () => {
@@ -142,7 +154,7 @@ async function portOpens(port: number, starting: Promise<Child>): Promise<number
   return performance.now();
 }
 
-/** A process and those that it has forked. */
+/** A process and the processes that it forked. */
 export function pidsOf(process: Pick<Process, 'pid'>): number[] {
   const pid = process.pid();
   try {

@@ -10,7 +10,7 @@ let proxy: Proxy;
 let received: Buffer;
 const clients: Socket[] = [];
 
-/** Answers what it gets with the same, after having kept it. */
+/** Records what it receives and echoes it. */
 beforeEach(async () => {
   received = Buffer.alloc(0);
   server = createServer((socket) => {
@@ -37,7 +37,7 @@ afterEach(async () => {
 
 interface Client {
   socket: Socket;
-  /** What came back so far. */
+  /** The bytes received so far. */
   got(): string;
   closed(): boolean;
 }
@@ -65,14 +65,14 @@ async function until(check: () => boolean): Promise<void> {
   }
 }
 
-it('passes bytes as they are', async () => {
+it('passes bytes unchanged', async () => {
   const { socket, got } = await client();
   socket.write('a');
   socket.write('b');
   await until(() => got() === 'ab');
 });
 
-it('refuses: connections are cut, new ones fail, and healed it takes them again', async () => {
+it('refuse: cuts connections and refuses new ones until it is healed', async () => {
   const { closed } = await client();
   await proxy.set({ kind: 'refuse' });
   await until(closed);
@@ -83,7 +83,7 @@ it('refuses: connections are cut, new ones fail, and healed it takes them again'
   await until(() => got() === 'x');
 });
 
-it('is a black hole: nothing passes and nothing is cut, for old connections and new ones, until it is healed', async () => {
+it('black hole: passes nothing and closes nothing, for old and new connections, until it is healed', async () => {
   const old = await client();
   await proxy.set({ kind: 'black_hole' });
   const young = await client();
@@ -95,7 +95,7 @@ it('is a black hole: nothing passes and nothing is cut, for old connections and 
   await until(() => old.got() === '1' && young.got() === '2');
 });
 
-it('cuts the connection in place of an answer, as often as told', async () => {
+it('cuts the given number of responses', async () => {
   const [first, second] = [await client(), await client()];
   await proxy.set({ kind: 'cut_answers', which: 'any', times: 1 });
   first.socket.write('request');
@@ -105,7 +105,7 @@ it('cuts the connection in place of an answer, as often as told', async () => {
   await until(() => second.got() === 'next');
 });
 
-/** A Kafka request: its size, its API key, and something. */
+/** A Kafka request: its size, its API key, and a body. */
 function kafkaRequest(apiKey: number): Buffer {
   const request = Buffer.alloc(20);
   request.writeInt32BE(16, 0);
@@ -116,7 +116,7 @@ function kafkaRequest(apiKey: number): Buffer {
 it.each([
   ['produce', kafkaRequest(1), kafkaRequest(0)],
   ['commit', Buffer.from('SELECT 1\0'), Buffer.from('COMMIT\0')],
-] as const)('cuts answers to %s alone', async (which, other, meant) => {
+] as const)('cuts only responses to %s', async (which, other, meant) => {
   const { socket, got, closed } = await client();
   await proxy.set({ kind: 'cut_answers', which, times: 5 });
   socket.write(other);
@@ -129,7 +129,7 @@ it.each([
 it.each<[Fault, number]>([
   [{ kind: 'latency', minMs: 50, maxMs: 150 }, 180],
   [{ kind: 'sliced', bytes: 10, everyMs: 20 }, 150],
-])('%o: late, whole and in order', async (fault, atLeastMs) => {
+])('%o: delays bytes, completely and in order', async (fault, atLeastMs) => {
   const text = 'abcdefghij'.repeat(10);
   const { socket, got } = await client();
   await proxy.set(fault);

@@ -3,31 +3,37 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { frameReader } from '#libs/kafka/test/test-kit.ts';
 
 /**
- * A TCP proxy for one link: one process to one server. What it does to connections, it does to
- * those that there are and to new ones, until heal().
+ * A TCP proxy for one link from one process to one server. A fault applies to existing and new
+ * connections until heal().
  */
 export type Fault =
-  /** Connections are cut, and nothing listens. */
+  /** Closes connections and does not listen. */
   | { kind: 'refuse' }
   /**
-   * No reset, and nothing passes in either direction; what was sent comes out when it is healed, as
-   * TCP would send it again.
+   * A black hole: nothing is reset, and nothing passes in either direction. After healing, the
+   * bytes arrive, as if TCP had retransmitted them.
    */
   | { kind: 'black_hole' }
-  /** The request reaches the server; in place of its answer the connection is cut. `times` answers, then no more. */
+  /**
+   * The request reaches the server, but the connection is closed instead of returning its response,
+   * `times` times.
+   */
   | { kind: 'cut_answers'; which: Answers; times: number }
-  /** Each piece is late by a time between both, in order. */
+  /** Each chunk is delayed by a time between both, in order. */
   | { kind: 'latency'; minMs: number; maxMs: number }
-  /** Pieces of so many bytes, one per `everyMs`. */
+  /** Chunks of this many bytes, one per `everyMs`. */
   | { kind: 'sliced'; bytes: number; everyMs: number };
 
-/** any: the next bytes of the server. produce: the answer to a Kafka produce request. commit: Postgres' to a COMMIT. */
+/**
+ * any: the next bytes of the server. produce: the response to a Kafka produce request. commit: the
+ * response of Postgres to a COMMIT.
+ */
 type Answers = 'any' | 'produce' | 'commit';
 
 interface Pair {
   client: Socket;
   server: Socket;
-  /** A produce request is on its way to its answer. */
+  /** A produce request is waiting for its response. */
   produced: boolean;
 }
 
@@ -37,7 +43,7 @@ const commitDone = Buffer.from('COMMIT\0');
 export class Proxy {
   readonly name: string;
   readonly port: number;
-  /** Answers cut since the start. */
+  /** Number of responses cut since the start. */
   cuts = 0;
   readonly #targetPort: number;
   readonly #host: string;
@@ -46,10 +52,10 @@ export class Proxy {
   #server: Server | undefined;
   #fault: Fault | undefined;
   #cutsLeft = 0;
-  /** Resolves when nothing holds bytes back any more. */
+  /** Resolves when no bytes are being held back. */
   #open = Promise.withResolvers<void>();
 
-  /** Listens on `host`, and leads to 127.0.0.1. */
+  /** Listens on `host` and connects to 127.0.0.1. */
   constructor(name: string, port: number, targetPort: number, random: () => number, host = '127.0.0.1') {
     this.name = name;
     this.port = port;
@@ -78,7 +84,7 @@ export class Proxy {
       });
   }
 
-  /** Puts a fault in place of whatever there was. */
+  /** Replaces the current fault. */
   async set(fault: Fault): Promise<void> {
     await this.heal();
     this.#fault = fault;
@@ -128,13 +134,14 @@ export class Proxy {
       socket.on('error', () => undefined);
       socket.on('close', () => {
         this.#pairs.delete(pair);
-        // What it had sent before its end still arrives; in a black hole its end does not.
+        // Bytes sent before the end of the connection still arrive; in a black hole the end does
+        // not.
         void this.#open.promise.then(() => (other.destroyed ? undefined : other.destroySoon()));
       });
     }
   }
 
-  /** Whether this answer is the one to be cut. */
+  /** Whether this response is the one to be cut. */
   #cuts(pair: Pair, data: Buffer): boolean {
     if (this.#fault?.kind !== 'cut_answers' || this.#cutsLeft === 0) return false;
     const { which } = this.#fault;

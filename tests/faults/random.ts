@@ -1,4 +1,4 @@
-/** Everything random of a run comes from its seed: so a run can be had again. */
+/** All random numbers of a run come from its seed, so that a run can be reproduced. */
 export interface Random {
   /** 0 ≤ x < 1 */
   next(): number;
@@ -6,7 +6,7 @@ export interface Random {
   int(low: number, high: number): number;
   pick<T>(items: readonly T[]): T;
   chance(probability: number): boolean;
-  /** A generator of its own, so that one part's draws do not shift another's. */
+  /** A separate generator, so that draws of one part do not affect another's. */
   fork(name: string): Random;
   shuffle<T>(items: readonly T[]): T[];
 }

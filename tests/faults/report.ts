@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Result, wholeRun } from './campaign.ts';
 import { titleOf } from './row.ts';
 
-/** The fault table, as a run prints it and as docs/faults.md holds it. */
+/** The fault table, as a run prints it and docs/faults.md contains it. */
 export function table(results: Result[], quick: boolean): string {
   const lines = results
     .filter(({ row }) => row !== wholeRun)
@@ -26,7 +26,9 @@ function answersText(answers: Record<string, number>): string {
     .join(', ');
 }
 
-/** Operations whose outcome was followed to its end, and of them the lost and the doubled. */
+/**
+ * The number of operations whose outcome was checked, and of those that were lost or applied twice.
+ */
 export function totals(results: Result[]): string {
   const all = results.flatMap(({ findings }) => findings);
   const count = (word: string) => all.filter((finding) => finding.includes(word)).length;
@@ -37,7 +39,7 @@ export function totals(results: Result[]): string {
 
 const shownFindings = 20;
 
-/** What a row came to, as one line, and its first findings. */
+/** The result of a row as one line, with its first findings. */
 export function print(result: Result | undefined, say: (line: string) => void): void {
   if (!result) return;
   const { row, findings, skipped, notes, recoveredMs, operations, tookMs } = result;
@@ -51,7 +53,7 @@ export function print(result: Result | undefined, say: (line: string) => void): 
   if (findings.length > shownFindings) say(`       … ${findings.length - shownFindings} more`);
 }
 
-/** Writes docs/faults.md: from a run of every row at full length, and nothing else. */
+/** Writes docs/faults.md, only from a run of every row at full length. */
 export function writeDocs(results: Result[], slowness: number): void {
   const notes = results
     .filter((result) => result.notes.length > 0)

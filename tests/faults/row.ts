@@ -8,60 +8,63 @@ import type { Accounts, Load } from './load.ts';
 import type { Random } from './random.ts';
 
 /**
- * How to add a row: make one with the fields below in a file of rows/, and name it in rows/all.ts.
- * While `inject` runs, the load of load.ts goes on; it resolves when the cause is gone, and
- * everything else (load, recovery probe, drain, I1-I12) is done for it by campaign.ts. `npm run
- * test:faults -- --quick --only <name>` runs it alone.
+ * How to add a row: define one with the fields below in a file of rows/, and add it to rows/all.ts.
+ * The load of load.ts runs during `inject`, which resolves when the cause is gone; campaign.ts does
+ * everything else (load, recovery probe, drain, I1-I12). `npm run test:faults -- --quick --only
+ * <name>` runs only this row.
  */
 export interface Row {
-  /** kebab-case; --only takes it. */
+  /** kebab-case, for --only. */
   name: string;
-  /** What is injected, as the table in docs/ says it; `lasts` gives a duration as this run has it. */
+  /** The fault, as described in the table of docs/; `lasts` formats a duration of this run. */
   title: string | ((lasts: (ms: number) => string) => string);
   /**
-   * What it hurts: in `simulate` rows overlap only when they have nothing in common. `all` excludes
-   * every other row.
+   * The parts that it affects: `simulate` runs rows concurrently only if they have no part in
+   * common. `all` excludes every other row.
    */
   touches: readonly (string | 'all')[];
-  /** How long until all is normal again, from the cause being gone. */
+  /** The time within which everything must be normal again after the cause is gone. */
   recoveryMs: number;
   /**
-   * What callers may see beyond 2xx, deserved 4xx and, as default, 202, 503, 504. `cut`:
-   * connections of a gateway that is killed may be cut. `nothing`: no failed request at all, a 202
-   * that ends Completed aside.
+   * The failures that callers may see besides 2xx and justified 4xx, by default 202, 503, and 504.
+   * `cut`: connections of a killed gateway may be cut. `nothing`: no failed request, except a 202
+   * that becomes Completed.
    */
   callers?: 'cut' | 'nothing';
-  /** A gateway that stands still for a while: it answers nobody until it goes on. */
+  /** A gateway that is frozen for a while and does not respond meanwhile. */
   frozen?: string;
   /** How long the load runs before it; default 1 s. */
   warmUpMs?: number;
-  /** Where the load would disturb. */
+  /** For rows that the load would disturb. */
   withoutLoad?: boolean;
-  /** Injects the fault and takes it away. May return the moment (performance.now) at which the cause was gone. */
+  /**
+   * Injects the fault and removes it. May return the time (performance.now) at which the cause was
+   * gone.
+   */
   inject(bench: Bench): Promise<number | void>;
   /**
-   * How many answers of each status callers got that are not in the journal: refusals that were
-   * counted and not followed.
+   * The number of responses by status that are not in the journal: refusals that were counted but
+   * not followed.
    */
   counted?(): Record<string, number>;
-  /** What must hold beyond I1-I12, when everything has come to rest. */
+  /** Additional invariants of this row, checked after all activity has ended. */
   check?(evidence: Evidence, bench: Bench): Promise<string[]>;
 }
 
-/** Thrown by `inject` where this machine cannot have the fault: says why. */
+/** Thrown by `inject` with the reason if the fault is not possible on this machine. */
 export class Skipped extends Error {}
 
-/** So long does a fault last: as the issue has it, in the quick form at most 5 s. */
+/** The duration of a fault: as given, in the quick form at most 5 s. */
 export function durationIn(quick: boolean): (ms: number) => number {
   return (ms) => (quick ? Math.min(ms, 5000) : ms);
 }
 
-/** The title of a row with the durations that the run has. */
+/** The title of a row with the durations of this run. */
 export function titleOf({ title }: Row, quick: boolean): string {
   return typeof title === 'string' ? title : title((ms) => `${durationIn(quick)(ms) / 1000} s`);
 }
 
-/** What a row has at hand. */
+/** The parts of the cluster that a row can use. */
 export interface Bench {
   cluster: Cluster;
   load: Load;
@@ -69,11 +72,11 @@ export interface Bench {
   journal: Journal;
   accounts: Accounts;
   events: EventLog;
-  /** The superuser's, past all proxies; search_path ledger. */
+  /** The superuser's, without proxies; search_path ledger. */
   pool: Pool;
   random: Random;
   quick: boolean;
-  /** By which bounds of time are multiplied (FAULTS_SLOWNESS). */
+  /** The factor for time limits (FAULTS_SLOWNESS). */
   slowness: number;
   /** As durationIn. */
   duration(ms: number): number;

@@ -10,9 +10,9 @@ import { rows } from './rows/all.ts';
 import { selfTest } from './self-test.ts';
 
 /**
- * `npm run test:faults`: injects every fault of the table once, under load, and checks I1-I12 from outside after each. See
- * row.ts for how to add one. Exit code 0 only if everything held. With --self-test it does so to
- * banks with a bug on purpose (self-test.ts), and succeeds if it finds each.
+ * `npm run test:faults`: injects every fault of the table once under load, and checks I1-I12 from
+ * outside after each. row.ts explains how to add one. The exit code is 0 only if everything held.
+ * With --self-test it tests banks with planted bugs (self-test.ts), and succeeds if it finds each.
  */
 const { values: options } = parseArgs({
   options: {
@@ -57,7 +57,7 @@ async function main(): Promise<Verdict> {
   return { passed: results.length - failed - skipped, failed, skipped };
 }
 
-/** The rows one after the other, and everything again at the end. */
+/** Runs the rows one after the other, and finally repeats all checks. */
 async function runAll(settings: CampaignOptions, chosen: Row[]): Promise<Result[]> {
   const startedAt = performance.now();
   const campaign = await Campaign.start(settings);

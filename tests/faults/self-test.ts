@@ -7,14 +7,14 @@ import type { Verdict } from '../support/verdict.ts';
 import type { Result } from './campaign.ts';
 
 /**
- * Does the campaign notice? It is run, in its quick form and with the rows that matter, against
- * banks with bugs on purpose: copies of this checkout. Each bug must be found by a finding of its
- * own; bugs of one bank are such that none can give another's finding.
+ * Tests the campaign: runs it, in its quick form and with the relevant rows, against copies of this
+ * checkout with planted bugs. Each bug must be found by its own finding; bugs planted in one copy
+ * are chosen so that none can cause another's finding.
  */
 interface Planted {
   name: string;
   edits: { file: string; find: string; replace: string }[];
-  /** The finding that nothing else in its bank gives. */
+  /** The finding that no other bug in the same bank causes. */
   found: RegExp;
 }
 
@@ -78,7 +78,7 @@ export const banks = [
   { rows: 'webhooks', bugs: [refusedIsDelivered] },
 ];
 
-/** All banks at once: each waits most of the time. */
+/** Runs all banks at the same time, because each waits most of the time. */
 export async function selfTest(): Promise<Verdict> {
   const found = (await Promise.all(banks.map(campaignOn))).flat();
   const lines = found.map(({ name, finding }) => `| ${name} | ${finding ?? 'NOT FOUND'} |`);
@@ -94,7 +94,8 @@ async function campaignOn({
   const copy = copyCheckout();
   try {
     for (const bug of planted) plant(copy, bug);
-    // The logs of a campaign that fails are kept: in here they go with the copy.
+    // The logs of a failed campaign are kept, but here they are in the copy and are deleted with
+    // it.
     mkdirSync(join(copy, 'tmp'));
     const report = join(copy, 'report.json');
     const args = [join(copy, 'tests', 'faults', 'run.ts'), '--quick', '--only', rows, '--json', report];

@@ -11,9 +11,10 @@ import { rows } from './rows/all.ts';
 import { together } from './rows/together.ts';
 
 /**
- * `npm run simulate -- [--seed N,M] [--hours H | --minutes M] [--write-docs]`: rows drawn by a seed, alone or up to three at once, at
- * random moments, for hours of real time, divided among the seeds; everything is checked after each round. The
- * seed gives the same rounds and requests again; when they meet is up to the machine.
+ * `npm run simulate -- [--seed N,M] [--hours H | --minutes M] [--write-docs]`: runs rows chosen at
+ * random, alone or up to three concurrently, for hours of real time, divided among the seeds;
+ * everything is checked after each round. The same seed gives the same rounds and requests; their
+ * timing depends on the machine.
  */
 const text = { type: 'string' } as const;
 const { values: options } = parseArgs({
@@ -24,7 +25,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 const mostAtOnce = 3;
 const spreadMs = 15_000;
 
-/** One to three rows that hurt different parts, as one. */
+/** Combines one to three rows that affect different parts into one. */
 function draw(random: Random): Row {
   const count = random.int(1, mostAtOnce);
   const chosen: Row[] = [];
@@ -52,7 +53,7 @@ interface Simulation {
   minutes: number;
 }
 
-/** Rounds until the time is over or something is found; then everything again. */
+/** Runs rounds until the time is over or something is found, and finally repeats all checks. */
 async function simulate(seed: string, durationMs: number, dir: string): Promise<Simulation> {
   const begun = performance.now();
   const campaign = await Campaign.start({

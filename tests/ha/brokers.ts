@@ -8,26 +8,25 @@ import { makeServer, type Server } from '../faults/processes.ts';
 import type { Proxy } from '../faults/proxy.ts';
 
 /**
- * Three brokers that are their own controllers. Each knows the others by names, and has a hosts
- * file of its own, in which the name of every other one leads to a link between these two: so that
- * one can be cut from the others. Services reach each broker directly, over TLS; who checks, in
- * plain text.
+ * Three brokers that are also controllers. Each uses the others' names and its own hosts file, in
+ * which every name resolves to a link between the two, so that one broker can be cut off from the
+ * others. Services connect to each broker directly over TLS, checks in plain text.
  */
 export interface Brokers {
   all: Server[];
-  /** All of them as one, for what starts and stops everything. */
+  /** All brokers as one server, to start and stop them together. */
   together: Server;
-  /** Host and port of each, separated by commas: of the checks, and of the services. */
+  /** Host and port of each, separated by commas: for checks, and for services. */
   bootstrap: string;
   secured: string;
-  /** Between a broker and the others, both ways. */
+  /** Between a broker and the others, in both directions. */
   linksOf(broker: Server): Proxy[];
 }
 
 const count = 3;
 const startTimeoutMs = 240_000;
 
-/** What docs/operations.md says of the brokers in production, and what makes a loss noticed soon. */
+/** The settings from docs/operations.md, and shorter timeouts so that a loss is detected soon. */
 const replicatedSettings: Record<string, string> = {
   'default.replication.factor': '3',
   'min.insync.replicas': '2',
@@ -37,14 +36,14 @@ const replicatedSettings: Record<string, string> = {
   'transaction.state.log.min.isr': '2',
   'share.coordinator.state.topic.replication.factor': '3',
   'share.coordinator.state.topic.min.isr': '2',
-  // Who is silent for three seconds leads nothing any more; clients look for the next one then
-  // (libs/kafka/patched/lost-brokers.ts).
+  // A broker that is silent for three seconds leads no partitions; clients then look for the new
+  // leader (libs/kafka/patched/lost-brokers.ts).
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
-  // By default a request to a controller that is frozen or cut off has 30 s, and the change of
-  // replicas in sync that others wait for with it.
+  // By default, a request to a controller that is frozen or cut off times out after 30 s, which
+  // delays changes of the in-sync replicas.
   'controller.socket.timeout.ms': '2000',
-  // A follower that asks its new leader too early asks again after this long, and what is written waits for it.
+  // A follower that asks its new leader too early retries after this time, and writes wait for it.
   'replica.fetch.backoff.ms': '100',
 };
 
@@ -100,8 +99,8 @@ export async function makeBrokers(
           ...replicatedSettings,
           'node.id': String(id),
           'controller.quorum.voters': voters,
-          // The controller's too: followers go on to the address that their leader names, past the
-          // links if it is another one.
+          // Also the controller's port: followers use the address that their leader advertises, and
+          // bypass the links if that is another one.
           'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},CONTROLLER://${nameOf(id)}:${own.controller},SERVICES://127.0.0.1:${services}`,
           'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
           'ssl.keystore.type': 'PEM',
@@ -122,7 +121,7 @@ export async function makeBrokers(
 }
 
 const nameOf = (id: number) => `broker-${id}`;
-/** An address of this machine for each pair: Linux has the whole of 127.0.0.0/8. */
+/** A separate loopback address for each pair: Linux has the whole of 127.0.0.0/8. */
 const address = (from: number, to: number) => `127.7.${from}.${to}`;
 
 function writeHosts(dir: string, id: number, ids: number[]): string {

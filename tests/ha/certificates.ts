@@ -5,16 +5,16 @@ import { type Authority, createAuthority } from '../support/certificates.ts';
 const names = ['IP:127.0.0.1'];
 
 /**
- * The files that servers present and services trust; each change is in place at once, and seen by
- * who reads them next.
+ * The files that servers present and services trust. Each change replaces them immediately; a
+ * process sees it when it reads the files again.
  */
 export class Certificates {
-  /** What services trust: one CA or several. */
+  /** Trusted by services: one or several CAs. */
   readonly trusted: string;
-  /** Of Postgres. */
+  /** Certificate and key of Postgres. */
   readonly cert: string;
   readonly key: string;
-  /** Of the brokers: key and certificate in one file. */
+  /** Certificate and key of the brokers in one file. */
   readonly both: string;
   readonly #dir: string;
   #authority: Authority;
@@ -35,7 +35,7 @@ export class Certificates {
     return this.#authority;
   }
 
-  /** A further CA, from now on the one that signs. */
+  /** Adds another CA, which signs from now on. */
   nextAuthority(): Authority {
     this.#authority = createAuthority(this.#dir, `ca-${++this.#count}`);
     return this.#authority;
@@ -45,7 +45,7 @@ export class Certificates {
     put(this.trusted, authorities.map(({ ca }) => readFileSync(ca, 'utf8')).join(''));
   }
 
-  /** What servers present from their next reload or start on. */
+  /** Replaces the certificates that servers present after their next reload or start. */
   present(authority: Authority, days = 2): void {
     const made = authority.sign(`server-${++this.#count}`, names, days);
     for (const [to, from] of [

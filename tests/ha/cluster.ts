@@ -11,7 +11,7 @@ export interface HaCluster extends Cluster {
   certificates: Certificates;
 }
 
-/** What self-tests take away: a row must find that something is lost then. */
+/** Protections that self-tests remove: a row must then find a loss. */
 export interface HaOptions {
   brokers?: Record<string, string>;
   env?: Record<string, string>;
@@ -33,7 +33,7 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
       databasePort: database.port,
       databasePortOf: () => database.port,
       databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
-      // Services refuse to start where a topic could be lost with a broker.
+      // Services refuse to start with topics that could be lost with one broker.
       env: {
         REPLICATION_FACTOR: '3',
         ALLOW_UNREPLICATED: 'false',

@@ -12,41 +12,44 @@ import { patroniSettings } from './patroni/settings.ts';
 import { programPath } from './preflight.ts';
 
 /**
- * A primary and a synchronous standby under Patroni, which keeps in etcd who is primary; HAProxy
- * leads connections to that one. The servers are those of the npm package; Patroni, etcd and
+ * A primary and a synchronous standby under Patroni, which stores in etcd which one is the primary;
+ * HAProxy routes connections to it. The servers come from the npm package; Patroni, etcd, and
  * HAProxy are Debian's.
  */
 export interface Database {
   members: Member[];
-  /** HAProxy's, where the bank connects. */
+  /** HAProxy's port, to which the bank connects. */
   port: number;
-  /** Both members, etcd and HAProxy as one, for what starts and stops everything. */
+  /** Both members, etcd, and HAProxy as one server, to start and stop them together. */
   together: Server;
-  /** The member that says that it is primary; undefined while none does. */
+  /** The member that is the primary; undefined if none is. */
   primary(): Promise<Member | undefined>;
   standby(): Promise<Member | undefined>;
-  /** Resolves when there is a primary, and the other one is its synchronous standby. */
+  /** Resolves when there is a primary and the other one is its synchronous standby. */
   paired(timeoutMs?: number): Promise<void>;
-  /** Both read their settings and certificates again. */
+  /** Makes both reload their settings and certificates. */
   reload(): Promise<void>;
-  /** Asks Patroni to make the standby the primary, in order. */
+  /** Asks Patroni for a controlled switchover to the standby. */
   switchover(): Promise<void>;
 }
 
-/** Patroni with its server. kill() ends both as the machine's death would. */
+/** Patroni with its server. kill() ends both, like the loss of the machine. */
 export interface Member extends Server {
-  /** Of Postgres itself; `port` too. */
+  /** Port and process of Postgres itself. */
   restPort: number;
-  /** Stops what sends the log of this primary, so that its standby falls behind. */
+  /** Freezes the WAL sender of this primary, so that its standby falls behind. */
   freezeSenders(): void;
-  /** What Patroni says of itself, such as {role: 'primary', state: 'running'}; undefined where it does not answer. */
+  /**
+   * Patroni's report about itself, such as {role: 'primary', state: 'running'}; undefined if it
+   * does not respond.
+   */
   status(): Promise<{ role?: string; state?: string; sync_standby?: boolean; timeline?: number } | undefined>;
 }
 
 export interface DatabaseOptions {
-  /** What the servers present. */
+  /** The certificate that the servers present. */
   tls: { cert: string; key: string };
-  /** false: what a standby that lags costs, for the self-test. */
+  /** false: for the self-test, replication is asynchronous. */
   synchronous?: boolean;
 }
 
@@ -122,13 +125,13 @@ export async function makeDatabase(
     const asleep = [etcd, ...members, haproxy].filter((one) => !one.running());
     for (const one of asleep) await one.start();
     await paired();
-    // HAProxy takes every server for a good one until it has asked.
+    // HAProxy considers every server healthy until its first check.
     await eventually(() => createOwner(haproxy.port, superuserPassword, owner).then(() => true), startMs);
     return performance.now();
   };
   const stop = async (how: 'stop' | 'kill'): Promise<void> => {
     await haproxy[how]();
-    // The standby first: the primary then stops without making it the next one.
+    // The standby first, so that the primary does not promote it when it stops.
     for (const member of [await standby(), ...members]) await member?.[how]();
     await etcd[how]();
   };
@@ -147,7 +150,7 @@ export async function makeDatabase(
       kill: () => stop('kill'),
     },
     async reload() {
-      // Of the server itself: to Patroni nothing has changed.
+      // Of the server itself; Patroni does not notice.
       for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
     },
     async switchover() {
@@ -166,7 +169,10 @@ export async function makeDatabase(
   };
 }
 
-/** What a member runs: the npm package's programs, Debian's pg_isready, and what stands in for pg_controldata. */
+/**
+ * The programs of a member: those of the npm package, Debian's pg_isready, and a replacement for
+ * pg_controldata.
+ */
 function makeBin(bin: string, programs: { initdb: string; postgres: string }): string {
   mkdirSync(bin, { recursive: true });
   const native = join(programs.postgres, '..');
@@ -174,7 +180,8 @@ function makeBin(bin: string, programs: { initdb: string; postgres: string }): s
     writeFileSync(join(bin, name), `#!/bin/sh\nexec ${text} "$@"\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  // Not by links: a server looks for its libraries beside the path that it was started by.
+  // Not symbolic links, because a server looks for its libraries relative to the path that it was
+  // started with.
   for (const name of ['initdb', 'postgres', 'pg_ctl']) script(name, join(native, name));
   if (!existsSync(join(bin, 'pg_isready'))) symlinkSync(programPath('pg_isready'), join(bin, 'pg_isready'));
   script('pg_controldata', `${process.execPath} ${join(import.meta.dirname, 'patroni', 'control-data.ts')}`);
@@ -208,8 +215,8 @@ async function makeEtcd({ dir, unexpectedExits }: ServersContext): Promise<Serve
 }
 
 /**
- * Asks each member's Patroni twice a second whether it is primary, and cuts the connections of one
- * that is not any more.
+ * Checks twice a second which member is the primary, and closes the connections of a member that no
+ * longer is.
  */
 async function makeHaproxy({ dir, unexpectedExits }: ServersContext, members: Member[]): Promise<Server> {
   return makeServer(
@@ -269,7 +276,7 @@ async function awaitServing(child: Child, serves: () => Promise<boolean>): Promi
   }, startMs);
 }
 
-/** Patroni and every process of its server, as when their machine dies. */
+/** Patroni and every process of its server, like the loss of their machine. */
 async function killMachine(patroni: Server, folder: string): Promise<void> {
   const pids = postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid }));
   const killed = patroni.kill();
@@ -283,7 +290,7 @@ function sendersOf(folder: string): number[] {
     .filter((pid) => commandLine(pid).includes('walsender'));
 }
 
-/** The process of the server on this folder, if there is one. */
+/** The server's process for this data folder, if there is one. */
 function postmasterOf(folder: string): number[] {
   const file = join(folder, 'postmaster.pid');
   return existsSync(file) ? [Number(readFileSync(file, 'utf8').split('\n')[0])] : [];

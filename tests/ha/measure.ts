@@ -2,22 +2,22 @@ import type { Evidence } from '../faults/evidence.ts';
 import { type Attempt, decides, isDone } from '../faults/journal.ts';
 import type { Bench, Row } from '../faults/row.ts';
 
-/** When something died, and what is allowed of writes from then on. */
+/** The time of a failure, and the limit for writes after it. */
 interface Moment {
   what: string;
   at: number;
 }
 
 interface Figures {
-  /** From a moment until the last write that was not answered as always was sent; the longest of all moments. */
+  /** The longest time from a failure until the last write that did not get a normal response. */
   outageMs: number;
   writes: number;
-  /** 503, 504, 202 and connections cut. */
+  /** 503, 504, 202, and closed connections. */
   troubled: number;
 }
 
 export interface HaRow extends Row {
-  /** How long after each moment writes may fail; from then on 99 % must not. */
+  /** How long writes may fail after each failure; after that, 99 % must succeed. */
   outageMs: number;
   /** Of the last run. */
   figures?: Figures;
@@ -27,7 +27,10 @@ export type Mark = (what: string) => void;
 
 const wantedShare = 0.99;
 
-/** A row that marks moments while it injects, and is judged by what writers saw after each. */
+/**
+ * A row that marks failures while it injects them, and is judged by the writers' results after
+ * each.
+ */
 export function haRow(
   row: Omit<HaRow, 'inject' | 'recoveryMs'> & {
     recoveryMs?: number;
@@ -59,7 +62,8 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
   let longest = 0;
   for (const [i, { what, at }] of moments.entries()) {
     const until = moments[i + 1]?.at ?? Number.POSITIVE_INFINITY;
-    // A write that was on its way when the next server died, and was answered after that, is judged with that server.
+    // A write that was in flight when the next server failed, and got its response after that, is
+    // attributed to that failure.
     const own = (all: typeof writes) => all.filter(({ attempt }) => endOf(attempt) >= at && endOf(attempt) < until);
     const bad = own(troubled);
     const outage = Math.max(0, ...bad.map(({ attempt }) => attempt.sentAt - at));
@@ -84,7 +88,7 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
 
 const endOf = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
 
-/** Neither done nor refused: the caller has to ask or to send again. */
+/** Neither executed nor refused: the caller has to query or repeat it. */
 function isTrouble(attempt: Attempt): boolean {
   return !isDone(attempt.status) && !decides(attempt);
 }

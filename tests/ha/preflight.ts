@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { haveJars, haveMaven, javaVersion } from '../../tools/local/kafka-jars.ts';
 
-/** What `npm run test:ha` runs besides the project's own, and the Debian package that has it. */
+/** Programs that `npm run test:ha` needs in addition, with their Debian packages. */
 const packages: Record<string, string> = {
   patroni: 'patroni',
   etcd: 'etcd-server',
@@ -12,11 +12,11 @@ const packages: Record<string, string> = {
   git: 'git',
   tar: 'tar',
 };
-/** Where packages put what only an administrator has on PATH. */
+/** Where packages put programs that only administrators have in PATH. */
 const more = ['/usr/local/sbin', '/usr/sbin', '/usr/bin', '/bin'];
 const minJava = 17;
 
-/** The path of a program of the list above; undefined where it is not installed. */
+/** The path of a program of the list above; undefined if it is not installed. */
 function find(program: string): string | undefined {
   for (const folder of [...(process.env['PATH'] ?? '').split(':'), ...more]) {
     const path = join(folder, program);
@@ -36,7 +36,7 @@ export function programPath(program: string): string {
   return path;
 }
 
-/** Throws, naming everything that this machine lacks and how to install it: nothing is skipped. */
+/** Throws with everything that this machine lacks and how to install it; nothing is skipped. */
 export function requirePrograms(): void {
   if (process.platform !== 'linux')
     throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');

@@ -6,7 +6,7 @@ import { type Result, wholeRun } from '../faults/campaign.ts';
 import { totals } from '../faults/report.ts';
 import type { HaRow } from './measure.ts';
 
-/** What was measured, with the loss (RPO) and the time (RTO) of each row. */
+/** The measurements, with the loss (RPO) and the recovery time (RTO) of each row. */
 export function table(results: Result[]): string {
   const lines = results
     .filter(({ row }) => row !== wholeRun && !row.name.startsWith('self-test'))
@@ -29,13 +29,13 @@ export function table(results: Result[]): string {
 
 const seconds = (ms: number): string => (Number.isFinite(ms) ? `${(ms / 1000).toFixed(1)} s` : 'never');
 
-/** Of the run that the document tells of. */
+/** Of the run that the document describes. */
 export interface Run {
   options: string;
   quick: boolean;
-  /** What the times allowed were multiplied by. */
+  /** The factor for time limits. */
   slowness: number;
-  /** Titles of the rows that were left out. */
+  /** Titles of skipped rows. */
   notRun: string[];
 }
 

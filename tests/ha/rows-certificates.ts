@@ -13,7 +13,9 @@ const outageMs = 5000;
 const expiredMs = 10_000;
 const ha = ({ cluster }: Bench) => cluster as HaCluster;
 
-/** Every service once, one after the other; each reads the files of what it trusts as it starts. */
+/**
+ * Restarts every service, one after the other; each reads its trusted certificates when it starts.
+ */
 async function restartServices({ cluster }: Bench): Promise<void> {
   for (const name of ['ledger', 'ledger-2', 'gateway', 'gateway-2']) {
     const node = cluster.node(name);
@@ -30,7 +32,7 @@ async function restartServices({ cluster }: Bench): Promise<void> {
   await spare.stop();
 }
 
-/** Postgres presents what is in its files now, and every service has to look at it. */
+/** Postgres now presents the new certificates, and every service must verify them. */
 async function reloadDatabase(bench: Bench): Promise<void> {
   await ha(bench).database.reload();
   await bench.pool.query(

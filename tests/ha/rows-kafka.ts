@@ -13,23 +13,28 @@ const awayMs = 12_000;
 const quickAwayMs = 8000;
 const frozenMs = 40_000;
 const cutMs = 25_000;
-/** After a cut leaders move back, and groups with them: the next broker is cut when that is over. */
+/**
+ * After a cut, leaders move back, and consumer groups with them; the next broker is cut off after
+ * that.
+ */
 const settleMs = 15_000;
 const catchUpMs = 120_000;
 
 const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
-/** Long enough for the time after the bound to be seen; shorter in the quick form. */
+/** Long enough to show the time after the limit; shorter in the quick form. */
 const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
 
-/** Resolves when every partition of the bank's topics and of the offsets has all its replicas in sync. */
+/**
+ * Resolves when every partition of the bank's topics and of the offsets has all replicas in sync.
+ */
 export async function caughtUp({ cluster }: Bench): Promise<void> {
   const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker-replicas' }, silent);
   await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
 }
 
 /**
- * Ends and starts these brokers in turn, each when all replicas are in sync again. Resolves to when
- * the last one served again.
+ * Stops and starts these brokers in turn, each when all replicas are in sync again. Resolves to the
+ * time at which the last one served again.
  */
 async function inTurn(
   bench: Bench,
@@ -54,7 +59,7 @@ export function restartBrokers(bench: Bench, mark: Mark): Promise<number> {
   return inTurn(bench, mark, brokersOf(bench).all, 'restart of', (broker) => broker.stop());
 }
 
-/** Each broker is away for a while; in the quick form one of them. */
+/** Each broker is stopped for a while; in the quick form only one of them. */
 function eachAway(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
   const { all } = brokersOf(bench);
   return inTurn(bench, mark, bench.quick ? [bench.random.pick(all)] : all, what, async (broker) => {
@@ -130,7 +135,10 @@ const cutOne = haRow({
   },
 });
 
-/** While two are away nothing can be written: what counts begins when both serve again. */
+/**
+ * While two brokers are stopped, nothing can be written: the measurement begins when both serve
+ * again.
+ */
 const twoOfThree = haRow({
   name: 'broker-two-of-three',
   title: 'two of three brokers killed and started again',

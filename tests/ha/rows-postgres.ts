@@ -9,8 +9,8 @@ const databaseOf = ({ cluster }: Bench) => (cluster as HaCluster).database;
 const promotionMs = 60_000;
 const recoveryMs = 10_000;
 /**
- * Patroni gives a primary that is silent up to its ttl of 8 s, then the standby is promoted, and 10
- * s later all must be normal.
+ * Patroni waits for a silent primary up to its ttl of 8 s, then promotes the standby; 10 s later
+ * everything must be normal.
  */
 const failoverMs = 18_000;
 const pausedMs = 10_000;
@@ -68,13 +68,13 @@ const switchover = haRow({
 });
 
 /**
- * Writes stop until Patroni takes the standby out of synchronous_standby_names; from then on there
+ * Writes stop until Patroni removes the standby from synchronous_standby_names; from then on there
  * is one copy, and no failover.
  */
 const standbyLost = haRow({
   name: 'postgres-standby-lost',
   title:
-    'the synchronous standby killed for 20 s: writes go on with one copy, and nobody is promoted until it is back and in sync',
+    'the synchronous standby killed for 20 s: writes continue with one copy, and nothing is promoted until it is back and in sync',
   touches: ['postgres'],
   outageMs: recoveryMs,
   recoveryMs,

@@ -10,13 +10,13 @@ import type { Bench } from '../faults/row.ts';
 import { type HaRow, haRow } from './measure.ts';
 
 /**
- * Two versions of the bank at the same time, over a migration. The older one is OLD_COMMIT, or the
- * last commit before the newest migration was added, or, where there are only the first migrations,
- * the commit before this one. It is taken from the history of the clone.
+ * Two versions of the bank at the same time, across a migration. The older version is OLD_COMMIT,
+ * or the last commit before the newest migration was added, or, if there are only the first
+ * migrations, the parent of this commit. It is taken from the clone's history.
  */
 const migrationFolders = ['services/ledger/migrations', 'services/accounts/migrations'];
 
-/** The migrations behind the first one of each service. */
+/** The migrations after the first one of each service. */
 function laterMigrations(): string[] {
   return migrationFolders.flatMap((folder) =>
     readdirSync(join(PROJECT, folder))
@@ -26,7 +26,7 @@ function laterMigrations(): string[] {
 }
 const besideMs = 15_000;
 
-/** The commit of the older version. Throws, saying what is missing, in a clone without its history. */
+/** The commit of the older version. Throws in a clone without its history. */
 function oldCommit(): string {
   const git = (...args: string[]) =>
     execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
@@ -62,7 +62,7 @@ export async function startOldCluster(dir: string, random: Random): Promise<Clus
 
 const older = ({ cluster }: Bench) => join(cluster.dir, 'older');
 
-/** Starts every service of the list again, as this version or as the older one, one after the other. */
+/** Restarts every service of the list, as this or the older version, one after the other. */
 async function become(bench: Bench, names: string[], project: string): Promise<void> {
   for (const name of names) {
     const node = bench.cluster.node(name);

@@ -20,9 +20,9 @@ import { selfTestRows } from './rows-self-test.ts';
 import { startOldCluster, versionRows } from './rows-versions.ts';
 
 /**
- * `npm run test:ha`: what dies for good and what is replaced, under load, on three brokers and a database with a standby, with
- * the checks of the fault campaign after each row. `--short` is what continuous integration runs.
- * Exit code 0 only if everything held.
+ * `npm run test:ha`: permanent failures and replacements under load, on three brokers and a
+ * database with a standby, with the checks of the fault campaign after each row. `--short` is the
+ * part for continuous integration. The exit code is 0 only if everything held.
  */
 const { values: options } = parseArgs({
   options: {
@@ -37,7 +37,7 @@ const { values: options } = parseArgs({
 });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Rows by the cluster that they run on. */
+/** Rows by their cluster. */
 interface Suite {
   name: string;
   rows: HaRow[];
@@ -89,7 +89,7 @@ async function runSuite({ name, rows, start }: Suite, seed: string, dir: string)
   return results;
 }
 
-/** A self-test has passed when a loss was found. */
+/** A self-test passes if a loss was found. */
 function judged(results: Result[], { mustFail }: Suite): Result[] {
   if (!mustFail) return results;
   const isFound = results.some(({ findings }) => findings.some((finding) => /LOST|I3|I5/.test(finding)));
@@ -106,7 +106,7 @@ function thisRun(results: Result[]): Run {
     .filter(({ name }) => !run.has(name))
     .map((row) => titleOf(row, false));
   return {
-    // The file of results is of the machine, and not of the run.
+    // Only the file of results depends on the machine.
     options: process.argv
       .slice(2)
       .join(' ')
@@ -144,5 +144,5 @@ async function main(): Promise<Verdict> {
 }
 
 if (options.list) for (const { name, title } of suites.flatMap(({ rows }) => rows)) say(`${name.padEnd(26)} ${title}`);
-// A start that failed may have left servers that were still starting.
+// A failed start may have left servers that were still starting.
 else await reportVerdict(() => main().finally(() => stopAllChildren(stopMs)));

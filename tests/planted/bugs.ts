@@ -1,4 +1,7 @@
-/** One bug on purpose: texts to replace, each found exactly once in its file, and the folder of whose tests one must then fail. */
+/**
+ * One bug: texts to replace, each exactly once in its file, and the folder of whose tests one must
+ * then fail.
+ */
 export interface PlantedBug {
   name: string;
   edits: { file: string; find: string; replace: string }[];
@@ -10,7 +13,7 @@ const relay = 'libs/postgres/outbox/relay.ts';
 const batchBooks = 'services/ledger/batch/books.ts';
 const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
-/** So that the write of a batch can begin a transaction of its own. */
+/** So that writing a batch can begin a separate transaction. */
 const poolReachesWrite: PlantedBug['edits'] = [
   { file: engine, find: 'runOnce(client, commands, slot));', replace: 'runOnce(client, commands, slot, pool));' },
   {
@@ -43,7 +46,7 @@ export const bugs: PlantedBug[] = [
     tests: 'services/ledger/domain',
   },
   {
-    // With the unique index it would only be slow: the bug is to trust the check alone.
+    // With the unique index this would only be slow; the bug is to rely on the check alone.
     name: 'key check outside the transaction',
     edits: [
       {

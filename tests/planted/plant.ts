@@ -6,7 +6,7 @@ import type { PlantedBug } from './bugs.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 
-/** What git would keep of this checkout, with its packages. */
+/** The files of this checkout that git tracks or would track, and its packages. */
 export function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), 'core-banking-planted-'));
   const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
@@ -16,7 +16,7 @@ export function copyCheckout(): string {
   });
   for (const file of new Set(files.split('\0').filter((name) => name !== ''))) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
-    // Links are links: the chart has some, to a folder too.
+    // Symbolic links are copied as links, because the chart contains some, also to a folder.
     cpSync(join(root, file), join(copy, file), { force: true, recursive: true, verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
@@ -26,7 +26,7 @@ export function copyCheckout(): string {
 type Bug = Pick<PlantedBug, 'name' | 'edits'>;
 type Texts = Map<string, string>;
 
-/** The files with the bug in them, by name. Throws where a text is not there exactly once. */
+/** The files with the bug, by name. Throws if a text does not occur exactly once. */
 export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; texts: Texts } {
   const originals = new Map(edits.map(({ file }) => [file, readFileSync(join(dir, file), 'utf8')]));
   const texts = new Map(originals);
@@ -38,7 +38,7 @@ export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; 
   return { originals, texts };
 }
 
-/** Plants the bug; returns what takes it out again. */
+/** Plants the bug; returns a function that removes it. */
 export function plant(copy: string, bug: Bug): () => void {
   const { originals, texts } = withBug(copy, bug);
   const write = (contents: Texts) => contents.forEach((text, file) => writeFileSync(join(copy, file), text));

@@ -6,9 +6,10 @@ import { bugs } from './bugs.ts';
 import { copyCheckout, plant, root } from './plant.ts';
 
 /**
- * `npm run test:planted`: does the suite notice? Plants one bug after the other in a copy of this checkout and runs the unit and
- * integration tests of the folder that the bug names, until one fails: which one is nobody's to choose. Without any bug they must
- * all pass. Arguments are parts of names of bugs: only those. Exit code 0 only if every bug is caught.
+ * `npm run test:planted`: tests the test suite. Plants one bug after the other in a copy of this
+ * checkout and runs the unit and integration tests of the folder that the bug names until one
+ * fails. Without a bug all must pass. Arguments select bugs by parts of their names. The exit code
+ * is 0 only if every bug is caught.
  */
 const testRunMs = 1_800_000;
 
@@ -16,7 +17,10 @@ interface Report {
   testResults: { name: string; assertionResults: { fullName: string; status: string }[] }[];
 }
 
-/** Runs the tests of these folders, to the first that fails: which that is. A file that does not load is not sound, but has no test that failed. */
+/**
+ * Runs the tests of these folders until one fails, and returns its name. A file that does not load
+ * counts as an error, not as a failed test.
+ */
 async function runTests(copy: string, folders: string[]): Promise<{ isSound: boolean; failed: string[] }> {
   const report = join(copy, 'planted-report.json');
   rmSync(report, { force: true });

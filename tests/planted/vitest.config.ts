@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** For run.ts, which has started the servers: the unit and integration tests that it names. */
+/** For run.ts, which starts the servers: the unit and integration tests that it selects. */
 export default defineConfig({
   test: {
     root: '.',

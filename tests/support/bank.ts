@@ -28,15 +28,15 @@ const READY_MS = 45_000;
 const STOP_MS = 12_000;
 
 export type BankOptions = {
-  /** Numbers of processes; 1 of each unless said otherwise. */
+  /** Numbers of processes; the default is 1 each. */
   gateways?: number;
   ledgers?: number;
   accounts?: number;
-  /** None unless said otherwise: a process less for the banks that need none. */
+  /** None by default, because most banks do not need it. */
   webhooks?: number;
   /** With the administration dashboard; people sign in at the test issuer. */
   dashboard?: boolean;
-  /** More environment for every service. */
+  /** Additional environment of every service. */
   env?: Record<string, string>;
 };
 
@@ -49,35 +49,38 @@ export type BankProcess = {
   log: string;
   running: () => boolean;
   kill: (signal: NodeJS.Signals) => void;
-  /** Asks it to stop (bounded) and waits until it is gone. */
+  /** Sends SIGTERM (with a time limit) and waits until it has ended. */
   stop: () => Promise<void>;
-  /** Kills it when it still runs, starts it again and waits until it is ready. */
+  /** Kills it if it is running, starts it again, and waits until it is ready. */
   restart: () => Promise<void>;
-  /** Kills it and starts it again with more environment; it need not become ready. */
+  /** Kills it and starts it again with additional environment; it need not become ready. */
   startWith: (env: Record<string, string>) => Promise<void>;
 };
 
 export type Bank = {
   base_urls: string[];
-  /** Carries every scope. */
+  /** An API key with every scope. */
   api_key: string;
   issuer: string;
   kafka_brokers: string;
   topic_prefix: string;
-  /** A superuser's, on this bank's own database. */
+  /** A superuser's URL for this bank's own database. */
   database_url: string;
   processes: BankProcess[];
-  /** The process of that name. */
+  /** The process with that name. */
   process: (name: string) => BankProcess;
-  /** An access token with these scopes (default all); `client`: core-banking-local, reader or bound:<client_id>. */
+  /**
+   * An access token with these scopes (default: all); `client`: core-banking-local, reader, or
+   * bound:<client_id>.
+   */
   token: (scopes?: string[], client?: string) => Promise<string>;
   stop: () => Promise<void>;
 };
 
 /**
- * Starts a whole bank as separate processes on the shared test servers, with a database and a topic prefix of its
- * own; resolves when every process is ready and the API key works. Throws with the ends of the logs.
- * Nothing is restarted by itself: tests kill and restart.
+ * Starts a complete bank as separate processes on the shared test servers, with its own database
+ * and topic prefix; resolves when every process is ready and the API key works. Throws with the
+ * ends of the logs. Processes are not restarted automatically; tests kill and restart them.
  */
 export async function startBank(options: BankOptions = {}): Promise<Bank> {
   const database = await createTestDatabase();
@@ -214,8 +217,8 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
 }
 
 /**
- * Creates the topics of events with few partitions, because each costs the broker 15 ms of CPU and nothing addresses
- * them by number. createTopics leaves existing topics as they are.
+ * Creates the topics of events with few partitions, because each costs the broker 15 ms of CPU and
+ * nothing addresses them by number. createTopics does not change existing topics.
  */
 async function createEventTopics(settings: BankSettings): Promise<void> {
   const config = topicsConfig.parse({
@@ -235,7 +238,7 @@ function kafkaOf({ brokers }: BankSettings): KafkaClient {
   return createKafka({ brokers: brokers.split(','), client_id: 'test' }, silent);
 }
 
-/** A broker that many banks have used would run out of open files. */
+/** A broker that many banks have used would run out of file descriptors. */
 async function removeTopics(settings: BankSettings): Promise<void> {
   const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(settings.topicPrefix, name));
   await kafkaOf(settings).withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));

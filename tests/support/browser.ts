@@ -5,7 +5,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { World } from './world.ts';
 
-/** Chromium with the dashboard in it: the one that CHROMIUM names, or where systems have theirs. */
+/** Chromium for the dashboard: the path in CHROMIUM, or a usual location. */
 const places = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
@@ -17,18 +17,24 @@ const missing = 'there is no Chromium: install it (Debian: apt-get install chrom
 if (executablePath === undefined && process.env['CI_STRICT'] === '1') throw new Error(missing);
 if (executablePath === undefined) console.warn(`The dashboard's tests in a browser are skipped: ${missing}.`);
 
-/** `describe` for what needs a browser: skipped, with the reason printed, where none is; a failure with CI_STRICT=1. */
+/**
+ * `describe` for tests that need a browser: skipped with a message if there is none; a failure with
+ * CI_STRICT=1.
+ */
 export const describeInBrowser = describe.skipIf(executablePath === undefined);
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const widths = { phone: { width: 375, height: 800 }, desk: { width: 1440, height: 900 } } as const;
 
-/** One person's browser window, and what must not happen in it. It is closed after the test. */
+/** One person's browser window, which records errors. It is closed after the test. */
 interface Window {
   page: Page;
   context: BrowserContext;
-  /** Errors of the console and of scripts, and requests to other places than the bank and its issuer. */
+  /**
+   * Errors of the console and of scripts, and requests to servers other than the bank and its
+   * issuer.
+   */
   complaints: string[];
 }
 
@@ -36,13 +42,18 @@ export interface Dashboard {
   world: World;
   /** The address of a page below /admin/ui. */
   ui(path: string, gateway?: number): string;
-  /** A window of nobody. `origins`: where its requests may go, besides the bank and its issuer. */
+  /**
+   * A window without a session. `origins`: servers that its requests may go to, besides the bank
+   * and its issuer.
+   */
   open(origins?: readonly string[]): Promise<Window>;
-  /** A window of somebody who is signed in. Everybody signs in once, and has one session in all of their windows. */
+  /**
+   * A window of a signed-in person. Each person signs in once and has one session in all windows.
+   */
   as(user: 'admin' | 'officer' | 'auditor' | 'manager'): Promise<Window>;
 }
 
-/** One browser for all tests of a file, in front of its bank. */
+/** One browser for all tests of a file, with its bank. */
 export function useDashboard(world: World): Dashboard {
   let browser: Browser | undefined;
   const contexts: BrowserContext[] = [];
@@ -70,7 +81,8 @@ export function useDashboard(world: World): Dashboard {
     context.setDefaultTimeout(15_000);
     const page = await context.newPage();
     const complaints: string[] = [];
-    // It asks again by itself when an interface of this machine comes or goes, as those of containers do.
+    // Chromium repeats requests when a network interface appears or disappears, as those of
+    // containers do.
     const isOurs = (text: string) => !text.includes('ERR_NETWORK_CHANGED');
     page.on(
       'console',
@@ -111,7 +123,10 @@ export async function enterPassword(page: Page, user: string): Promise<void> {
   await page.keyboard.press('Enter');
 }
 
-/** From the page that asks for it to the dashboard's first page, through the issuer's own form. */
+/**
+ * Signs in through the issuer's own form, from the page that redirects to it to the first page of
+ * the dashboard.
+ */
 export async function signIn(page: Page, baseUrl: string, user: string): Promise<void> {
   await page.goto(`${baseUrl}/admin`);
   await page.getByRole('button', { name: 'Sign in' }).click();
@@ -125,7 +140,7 @@ export const heading = (page: Page): Promise<string> => page.getByRole('heading'
 export const plain = (text: string): string => text.replaceAll('\u00a0', '');
 
 const shots = process.env['SCREENSHOTS'];
-/** Keeps a picture of the page, where a folder for them is given. */
+/** Stores a picture of the page if a folder for them is given. */
 export async function look(page: Page, name: string): Promise<void> {
   if (!shots) return;
   mkdirSync(shots, { recursive: true });
@@ -134,9 +149,12 @@ export async function look(page: Page, name: string): Promise<void> {
 
 type Violation = { id: string; impact: string | null; nodes: { html: string; failureSummary?: string }[] };
 
-/** axe-core finds nothing serious or critical on the page, by these rules (default: all). */
+/**
+ * Expects that axe-core finds nothing serious or critical on the page, by these rules (default:
+ * all).
+ */
 async function expectAccessible(page: Page, rules?: string[]): Promise<void> {
-  // Evaluated by the debugger, which the page's content policy does not hold back.
+  // Evaluated by the debugger, which the page's content security policy does not block.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe);
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
   const violations = await page.evaluate<Violation[]>(
@@ -150,7 +168,7 @@ async function expectAccessible(page: Page, rules?: string[]): Promise<void> {
   ).toEqual([]);
 }
 
-/** Nothing is wider than the window: what is, scrolls by itself. */
+/** Expects that nothing is wider than the window, except elements that scroll themselves. */
 async function expectNoSidewaysScroll(page: Page): Promise<void> {
   expect(
     await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
@@ -158,10 +176,13 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
   ).toBe(0);
 }
 
-/** What of a page changes with its width and its theme. */
+/** The parts of a page that change with width and theme. */
 const looks = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
-/** The page as it is, on a desk in light and on a phone in the dark: accessible, and no wider than the window. */
+/**
+ * Tests the page in a wide, light window and a narrow, dark one: it must be accessible and not
+ * wider than the window.
+ */
 export async function expectFine(page: Page, name: string): Promise<void> {
   for (const [size, colorScheme, rules] of [
     ['desk', 'light', undefined],

@@ -13,13 +13,12 @@ import type {
 import { checkDocumented } from './documented.ts';
 
 /**
- * A small REST client over fetch for end-to-end tests. It adds nothing to a request but the
- * credentials and, where there is a body, Content-Type; a body may be given as raw text, so that a
- * test decides every character. Of every answer it checks that OpenAPI tells of its status and
- * code.
+ * A small REST client on fetch for end-to-end tests. It adds only the credentials and, if there is
+ * a body, Content-Type; a body can be raw text, so that a test controls every character. It checks
+ * that OpenAPI documents the status and code of every response.
  */
 
-/** A resource as REST shows it: money as JSON numbers. */
+/** A resource as in REST: money as JSON numbers. */
 type Rest<T> = {
   [K in keyof T]: K extends 'balance' | 'available_balance' | 'amount' | 'balance_after' ? number : T[K];
 };
@@ -111,7 +110,7 @@ export class Api {
     return this.with({ authorization: `Bearer ${token}` });
   }
 
-  /** One request, its path as it stands (no encoding is added). */
+  /** Sends one request to this exact path, without encoding. */
   async send(
     method: string,
     path: string,
@@ -152,7 +151,7 @@ export class Api {
     return this.post(path, body, { 'idempotency-key': key });
   }
 
-  /** Every item of a list, page by page. */
+  /** All items of a list, page by page. */
   async all<T>(path: string): Promise<T[]> {
     const items: T[] = [];
     for (let next: string | undefined = path; next !== undefined; ) {
@@ -164,7 +163,7 @@ export class Api {
     return items;
   }
 
-  // What nearly every test needs; each asserts its success.
+  // Common requests; each asserts its success.
 
   async client(fields: Record<string, unknown> = {}): Promise<RestClient> {
     return done<RestClient>(await this.post('/clients', { ...retail(), ...fields }));
@@ -230,7 +229,7 @@ function done<T>(answer: Answer, status = 201): T {
   return answer.data<T>();
 }
 
-/** The least that a Retail client needs. */
+/** The minimal fields of a Retail client. */
 export function retail(): Record<string, unknown> {
   return {
     client_type: 'Retail',
@@ -266,14 +265,14 @@ export function newKey(): string {
 export const unknownId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
 
 /**
- * Throws for an answer of another status; no assertion, so that `eventually` asks again where a
- * service may still be away.
+ * Throws if the response has another status. Not an assertion, so that `eventually` retries while a
+ * service is unavailable.
  */
 function mustBe({ status, text }: Answer, expected: number): void {
   if (status !== expected) throw new Error(`the answer is ${status} instead of ${expected}: ${text}`);
 }
 
-/** Asserts an error of the contract: status, code, and the error body's shape. */
+/** Asserts an error of the contract: its status, its code, and the form of the body. */
 export function expectError(answer: Answer, status: number, code: string, message?: RegExp): ErrorBody {
   expect(
     { status: answer.status, code: (JSON.parse(answer.text || '{}') as { code?: string }).code },
@@ -293,7 +292,10 @@ export function expectError(answer: Answer, status: number, code: string, messag
   return error;
 }
 
-/** Sends text as it is over a socket; what came until the server closed, or was silent for two seconds. */
+/**
+ * Sends this text over a socket; returns what was received until the server closed the connection
+ * or was silent for two seconds.
+ */
 export function rawHttp(baseUrl: string, text: string): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve) => {

@@ -29,7 +29,7 @@ type Export = {
   }[];
 };
 
-/** Takes traces as an OpenTelemetry collector does: POST /v1/traces, JSON. */
+/** Receives traces like an OpenTelemetry collector: POST /v1/traces, JSON. */
 export async function startCollector(): Promise<Collector> {
   const spans: SentSpan[] = [];
   const server = createServer((request, response) => {

@@ -14,8 +14,8 @@ const PASSWORD = 'test';
 export type Containers = { brokers: string; databaseUrl: string; stop: () => Promise<void> };
 
 /**
- * Starts the wanted servers in containers, or says in a few words why that cannot be; decides
- * quickly where no engine is.
+ * Starts the given servers in containers, or returns a short reason why that is not possible;
+ * returns quickly if there is no engine.
  */
 export async function startContainers(wanted: { kafka: boolean; postgres: boolean }): Promise<Containers | string> {
   const engine = await docker(['version', '--format', '{{.Server.Version}}'], ANSWER_MS);
@@ -24,7 +24,8 @@ export async function startContainers(wanted: { kafka: boolean; postgres: boolea
   for (const image of images) {
     if (!(await haveImage(image))) return `the image ${image} is not there and cannot be pulled`;
   }
-  // Ryuk clears up behind a killed run; where its image is out of reach, the rest must work without it.
+  // Ryuk removes the containers of a killed run; if its image is not available, the tests must work
+  // without it.
   if (!(await haveImage(RYUK_IMAGE))) process.env['TESTCONTAINERS_RYUK_DISABLED'] = 'true';
   const kafkaPort = await freePort();
   const started = await Promise.allSettled([
@@ -41,7 +42,7 @@ export async function startContainers(wanted: { kafka: boolean; postgres: boolea
     return `starting them failed: ${(failure.reason as Error).message.split('\n')[0]}`;
   }
   return {
-    // The name under which the broker makes itself known: a client must not be sent from one name to another.
+    // The broker's advertised name must be the one that clients use first.
     brokers: `127.0.0.1:${kafkaPort}`,
     databaseUrl: postgresUrl(postgres?.getMappedPort(5432) ?? 0, 'postgres', PASSWORD, 'postgres', postgres?.getHost()),
     stop,
@@ -57,7 +58,7 @@ async function haveImage(image: string): Promise<boolean> {
   return (await docker(['pull', '-q', image], PULL_MS)).code === 0;
 }
 
-/** The broker advertises the port it has outside, so that port is chosen first. */
+/** The broker advertises its port outside the container, so that port is chosen first. */
 async function startKafkaContainer(port: number): Promise<StartedTestContainer> {
   return new GenericContainer(KAFKA_IMAGE)
     .withEnvironment(containerSettings(port, 'NqvJKkXxT6CHtCNuxbJN5Q'))
@@ -73,7 +74,7 @@ async function startPostgresContainer(): Promise<StartedTestContainer> {
       .withEnvironment({ POSTGRES_PASSWORD: PASSWORD, POSTGRES_INITDB_ARGS: initdbLocale.join(' ') })
       .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
       .withExposedPorts(5432)
-      // The image starts it twice: the first time for its own setting up.
+      // The image starts it twice, first for its initialization.
       .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
       .withStartupTimeout(PULL_MS)
       .start()

@@ -32,7 +32,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   ),
 );
 
-/** Throws where an operation answers with a status, or an error code, that docs/openapi.json does not tell of. */
+/** Throws if a response has a status or an error code that docs/openapi.json does not document. */
 export function checkDocumented(method: string, path: string, status: number, text: string): void {
   const operation = operations.find((one) => one.method === method && one.form.test(path.split('?', 1)[0] ?? ''));
   if (operation === undefined) return;

@@ -1,6 +1,7 @@
 /**
- * Waits until `check` gives something, looking every 50 ms, for at most `timeoutMs`. A check that
- * throws counts as not yet, but an assertion that failed ends the wait: it says what must never be.
+ * Calls `check` every 50 ms until it returns a value, for at most `timeoutMs`. If it throws, it is
+ * called again, but a failed assertion is rethrown immediately, because it states a condition that
+ * must always hold.
  */
 export async function eventually<T>(check: () => Promise<T | undefined | false>, timeoutMs = 15_000): Promise<T> {
   const deadline = Date.now() + timeoutMs;

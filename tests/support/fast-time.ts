@@ -1,6 +1,6 @@
 /**
- * Environment under which the timers of a process, and its clock that never jumps, run so many times faster. Dates are
- * those of the host, and what Node does below timers takes as long as ever.
+ * Environment with which a process's timers and its monotonic clock run this many times faster.
+ * Dates are those of the host, and Node's internals below timers are not faster.
  */
 export function fastTime(speed: number): Record<string, string> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hurry(speed))}` };

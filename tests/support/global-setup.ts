@@ -9,17 +9,19 @@ import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
 import { startContainers } from './containers.ts';
 
-/** Two projects of one run share the servers: the first starts them, the last to finish stops them. */
+/**
+ * Two projects of one run share the servers: the first starts them, and the last one stops them.
+ */
 type Shared = { users: number; started: Promise<() => Promise<void>> };
 const key = Symbol.for('core-banking.test-servers');
 const registry = globalThis as { [key]?: Shared };
 
 /**
- * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a
- * superuser's), and an identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and
- * TEST_USER_PASSWORD, which sends people back to this machine and to TEST_PUBLIC_URL. The servers
- * are those that the environment names, else containers where an engine answers and has or can pull
- * the images, else the programs that `npm start` uses. Says which; fails when there is no way.
+ * Provides tests with a real Kafka and a real Postgres in KAFKA_BROKERS and DATABASE_URL (a
+ * superuser's), and with an identity provider in TEST_ISSUER, TEST_CLIENT_SECRET, and
+ * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL. The servers
+ * are those in the environment, else containers if an engine responds and has or can pull the
+ * images, else the programs that `npm start` uses. Prints its choice; fails if none is possible.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const shared = (registry[key] ??= { users: 0, started: start() });
@@ -74,7 +76,7 @@ async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise
   const port = await freePort();
   const [clientSecret, userPassword] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   const log = join(dir, 'identity-provider.log');
-  // Where one gateway will be reached behind TLS. No loopback address: those are for plain http.
+  // The address of a gateway behind TLS. Not a loopback address, because those are for plain http.
   const publicUrl = `https://bank.localhost:${await freePort()}`;
   const provider = startIdentityProvider({
     port,

@@ -6,9 +6,12 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { type Answer, type Api, unknownId } from './client.ts';
 import type { World } from './world.ts';
 
-/** What tests of hostile input share: what an error body must never show, what must not change, and raw connections. */
+/**
+ * Shared by tests of hostile input: what an error body must never contain, what must not change,
+ * and raw connections.
+ */
 
-/** Text of drivers, libraries, stacks, files and SQL. */
+/** Text of drivers, libraries, stack traces, files, and SQL. */
 const leaks = [
   /\bat \S+ \(/,
   /\bat (async |file:|\/)/,
@@ -21,7 +24,7 @@ const leaks = [
   /\[object Object\]|undefined|\bNaN\b/,
 ];
 
-/** Asserts the one error body and the status that the table gives its code, and that it shows nothing of the inside. */
+/** Asserts the common error body, the status of its code, and that it reveals no internals. */
 export function checkErrorBody(status: number, text: string): ErrorBody {
   const body = errorBodySchema.strict().parse(JSON.parse(text));
   expect(status, text).toBe(errorCodes[body.code].status);
@@ -29,7 +32,7 @@ export function checkErrorBody(status: number, text: string): ErrorBody {
   return body;
 }
 
-/** Asserts a refusal: its status (never 5xx) and body. Gives back the body. */
+/** Asserts a refusal: its status (never 5xx) and body. Returns the body. */
 export function expectRefused(answer: Answer, status: number, code?: string): ErrorBody {
   expect(answer.status, answer.text).toBe(status);
   const body = checkErrorBody(answer.status, answer.text);
@@ -42,7 +45,9 @@ export function expectRefused(answer: Answer, status: number, code?: string): Er
   return body;
 }
 
-/** Asserts a 400 that names exactly these violations, `[field, code]`, in any order, each with a message. */
+/**
+ * Asserts a 400 with exactly these violations, `[field, code]`, in any order, each with a message.
+ */
 export function expectViolations(answer: Answer, expected: [field: string, code: string][]): void {
   const { errors, message } = expectRefused(answer, 400);
   expect(errors?.map(({ field, code }) => [field, code]).sort(), answer.text).toEqual([...expected].sort());
@@ -69,7 +74,7 @@ export async function footprint(world: World): Promise<Record<string, unknown>> 
   const [row] = await world.sql(
     `select ${columns.join(', ')}, (select coalesce(sum(balance_minor), 0)::text from v_accounts) as balances`,
   );
-  // A refused call leaves an audit record, and its event; nothing else.
+  // A refused request leaves an audit record and its event, and nothing else.
   const told = await Promise.all(
     ['ledger.outbox', 'accounts.outbox'].map(async (name) => [
       name,
@@ -79,7 +84,7 @@ export async function footprint(world: World): Promise<Record<string, unknown>> 
   return { ...row, ...Object.fromEntries(told) };
 }
 
-/** In the surrounding `describe` nothing may be created, changed or sent. */
+/** Asserts that the tests of the surrounding `describe` create, change, and send nothing. */
 export function expectNothingDone(world: World): void {
   let before: Record<string, unknown>;
   beforeAll(async () => {
@@ -98,9 +103,9 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a connection of its own and gives back the final answers (1xx left out) in their
- * order, and whether the server closed it. Ends when it is closed, or silent for `quietMs` after an
- * answer, or after three seconds. `halfClose`: the caller says that nothing more will come.
+ * Writes bytes to a new connection and returns the final responses (without 1xx) in order, and
+ * whether the server closed it. Ends when it is closed, after `quietMs` of silence after a
+ * response, or after three seconds. `halfClose`: the caller ends its side.
  */
 export function exchange(
   baseUrl: string,
@@ -156,7 +161,7 @@ const ids: Record<string, string> = {
   accountNumber: 'SAV-0000000000',
 };
 
-/** Every row of the endpoints table, its path filled with ids that nothing has. */
+/** Every row of the endpoints table, its path filled with unknown ids. */
 export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) => ({
   name,
   method: endpoint.method,
@@ -164,12 +169,12 @@ export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) =>
   path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
 }));
 
-/** Texts for `it.each`, each behind a name that fits into a line. */
+/** Texts for `it.each`, each with a name that fits into a line. */
 export function named(texts: string[]): [name: string, text: string][] {
   return texts.map((text) => [text.length > 50 ? `${text.slice(0, 20)}… of ${text.length}` : text, text]);
 }
 
-/** POSTs text as it stands. */
+/** POSTs this exact text. */
 export function postRaw(
   api: Api,
   path: string,

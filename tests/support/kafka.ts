@@ -9,9 +9,9 @@ import { signedForTest } from '#libs/service/test/keys.ts';
 import type { Bank } from './bank.ts';
 import { eventually } from './eventually.ts';
 
-/** What tests do with Kafka themselves; only through libs/kafka. */
+/** Kafka functions for tests; they use only libs/kafka. */
 
-/** Where a bank's topics are. */
+/** The brokers and topic prefix of a bank. */
 export type BankTopics = Pick<Bank, 'kafka_brokers' | 'topic_prefix'>;
 
 export function kafkaOf(bank: BankTopics): KafkaClient {
@@ -19,8 +19,8 @@ export function kafkaOf(bank: BankTopics): KafkaClient {
 }
 
 /**
- * Everything that a topic holds now, in order per partition. Positions left by compaction are not
- * waited for longer than needed.
+ * All messages in a topic now, in order per partition. Offsets removed by compaction are not waited
+ * for longer than needed.
  */
 export async function readTopics(
   bank: BankTopics,
@@ -60,13 +60,13 @@ export async function readTopic(bank: BankTopics, name: TopicName): Promise<Rece
   return (await readTopics(bank, [name])).get(name) ?? [];
 }
 
-/** How many messages a topic holds now. */
+/** The number of messages in a topic now. */
 export async function countMessages(bank: BankTopics, name: TopicName): Promise<bigint> {
   const ranges = await topicRanges(kafkaOf(bank), topicName(bank.topic_prefix, name));
   return ranges.reduce((sum, { low, high }) => sum + high - low, 0n);
 }
 
-/** A publisher for as long as `use` runs. */
+/** A publisher while `use` runs. */
 async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
   const publisher = createPublisher(kafkaOf(bank), {
     logger: silent,
@@ -81,14 +81,14 @@ async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) =>
   }
 }
 
-/** The same message again: topic, partition, key, value and headers. */
+/** The same message again: topic, partition, key, value, and headers. */
 export function again({ topic, partition, key, value, headers }: ReceivedMessage): OutgoingMessage {
   return { topic, partition, key, value, headers };
 }
 
 const asksForSomething = ({ topic }: OutgoingMessage) => /\.(commands|queries|audit)$/.test(topic);
 
-/** Publishes messages as the services would that send their kinds, with their MACs; or as they are. */
+/** Publishes messages with the MACs of the services that send their kinds, or unchanged. */
 export async function publish(
   bank: BankTopics,
   messages: OutgoingMessage[],
@@ -100,7 +100,10 @@ export async function publish(
   await withPublisher(bank, (publisher) => publisher.publishAll(signed, { timeoutMs: 20_000 }));
 }
 
-/** Resolves when the group of a service has committed all of its commands, or another group all of `name`. */
+/**
+ * Resolves when the consumer group of a service has committed all of its commands, or another group
+ * all of `name`.
+ */
 export async function caughtUp(
   bank: BankTopics,
   group: string,

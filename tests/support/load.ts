@@ -2,24 +2,24 @@ import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A load driver for tests: an open loop (so many requests a second, whatever becomes of them) or a
- * closed one (so many callers who each wait for their answer). It shares the machine with what it
- * loads.
+ * A load generator for tests: an open loop (a fixed rate of requests, whatever the responses) or a
+ * closed one (a fixed number of callers who each wait for their response). It runs on the same
+ * machine as the bank.
  */
 export interface Load {
   baseUrl: string;
   headers: Record<string, string>;
-  /** What to send as the n-th request; with an Idempotency-Key of its own, so that it can be found again. */
+  /** The n-th request, with its own Idempotency-Key, by which it can be found again. */
   shot(n: number): { method: string; path: string; key: string; body: unknown };
   seconds: number;
-  /** Open loop; else a closed one with so many callers. */
+  /** The rate of an open loop; otherwise the number of callers of a closed one. */
   perSecond?: number;
   callers?: number;
 }
 
 export interface Shot {
   key: string;
-  /** 0: no answer, the connection failed. */
+  /** 0: no response, the connection failed. */
   status: number;
   retryAfter: string | undefined;
   body: string;
@@ -31,7 +31,7 @@ const tickMs = 5;
 const maxSockets = 4_000;
 const answerTimeoutMs = 15_000;
 
-/** Sends, waits for every answer, and gives them all; never rejects. */
+/** Sends requests, waits for every response, and returns them all; never rejects. */
 export async function load(options: Load): Promise<Shot[]> {
   const agent = new Agent({ keepAlive: true, maxSockets });
   const shots: Promise<Shot>[] = [];
@@ -49,7 +49,8 @@ export async function load(options: Load): Promise<Shot[]> {
     await Promise.all(Array.from({ length: options.callers ?? 1 }, caller));
   } else {
     while (elapsed() < options.seconds * 1000) {
-      // What a pause of this process has left out is left out: sent all at once, it would be another load.
+      // Requests missed during a pause of this process are skipped, because sending them all at
+      // once would be a different load.
       let due = Math.min(options.perSecond * (elapsed() / 1000) - shots.length, options.perSecond / 10);
       for (; due >= 1; due--) void fire();
       await sleep(tickMs);
@@ -87,7 +88,7 @@ function send({ baseUrl, headers, shot }: Load, agent: Agent, n: number): Promis
   });
 }
 
-/** The value below which so much of the whole (0 to 1) lies; 0 of nothing. */
+/** The value below which this fraction (0 to 1) of the numbers lies; 0 for an empty list. */
 export function quantile(values: number[], part: number): number {
   return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
 }

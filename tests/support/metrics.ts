@@ -11,17 +11,17 @@ export interface Scrape {
   series: Series[];
   /** Names of metrics with their type and help. */
   families: Map<string, { type: string; help: string }>;
-  /** The sum of all series of that name with these labels; undefined where there is none. */
+  /** The sum of all series of that name with these labels; undefined if there is none. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 }
 
-/** What /metrics of a process says now. */
+/** Reads /metrics of a process. */
 export async function scrape({ health_url }: Pick<BankProcess, 'health_url'>): Promise<Scrape> {
   const response = await fetch(new URL('/metrics', health_url), { signal: AbortSignal.timeout(10_000) });
   return readScrape(await response.text());
 }
 
-/** Reads the text format of Prometheus. */
+/** Parses the text format of Prometheus. */
 export function readScrape(text: string): Scrape {
   const series: Series[] = [];
   const families = new Map<string, { type: string; help: string }>();

@@ -12,7 +12,7 @@ interface Rule {
   annotations?: { summary?: string; runbook?: string };
 }
 
-/** What deploy/observability/alerts.yaml holds, in its order. */
+/** The rules in deploy/observability/alerts.yaml, in order. */
 export const rules = (parse(readFileSync(rulesFile, 'utf8')) as { groups: { rules: Rule[] }[] }).groups
   .flatMap((group) => group.rules)
   .map((rule) => ({ ...rule, name: rule.record ?? rule.alert ?? '' }));

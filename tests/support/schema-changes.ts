@@ -1,8 +1,8 @@
-/** What only explains: it may change at any time. */
+/** Keywords that only explain a schema; they may change at any time. */
 const annotations = new Set(['$schema', '$id', '$comment', 'title', 'description', 'examples']);
-/** Their order says nothing. */
+/** Keywords whose values have no order. */
 const sets = new Set(['required', 'enum', 'type']);
-/** A rule more, or a narrower one, refuses what was never sent. */
+/** Keywords whose addition makes a schema stricter. */
 const rules = new Set([
   'pattern',
   'format',
@@ -19,12 +19,12 @@ type Node = { [keyword: string]: unknown };
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * PURE: what in `today` is not an addition to `released`; paths with what has changed, none where
- * all is well. The rules are those of docs/events-evolution.md. Within a version of an event type
- * there may be a further property, which all events have from a release on or which is optional,
- * and a further value of an open list: so consumers of the released schema understand what is sent
- * today, and what was sent then (in topics) still has today's form. Every other difference counts.
- * `mayNarrow`, before 1.0: so may rules that refuse what was never sent.
+ * PURE: the incompatible changes from `released` to `today`, as paths with a description.
+ * docs/events-evolution.md has the rules: within a version of an event type, a property may be
+ * added, which is optional or which all events have from a release on, and a value may be added to
+ * an open list. So consumers of the released schema understand today's events, and older events in
+ * topics match today's schema. Every other difference is incompatible. `mayNarrow`, before 1.0: a
+ * schema may also become stricter without changing what is sent.
  */
 export function changes(released: unknown, today: unknown, { mayNarrow = false, path = '$' } = {}): string[] {
   if (!isNode(released) || !isNode(today)) return same(released, today) ? [] : [`${path} has changed`];
@@ -55,8 +55,8 @@ function propertyChanges(before: Node, now: Node, { mayNarrow, path }: { mayNarr
 }
 
 /**
- * Properties that are new, and come with every event from now on; before 1.0 those too that came
- * with every event already.
+ * New properties that every event has from now on; before 1.0 also existing ones that every event
+ * had already.
  */
 function hasOnlyGained(released: Node, before: unknown, now: unknown, mayNarrow: boolean): boolean {
   const known = Object.keys((released['properties'] ?? {}) as Node);

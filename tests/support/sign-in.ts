@@ -1,14 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /**
- * Signing in at the identity provider as a browser does, by fetch: cookies kept by path, redirects
- * followed one by one.
+ * Signs in at the identity provider like a browser, with fetch: cookies are stored by path, and
+ * redirects are followed one by one.
  */
 
 export class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>();
 
-  /** One request with the cookies of its path; what the answer sets is kept. Redirects are not followed. */
+  /**
+   * Sends one request with the cookies of its path and stores those of the response. Does not
+   * follow redirects.
+   */
   async send(url: string, form?: Record<string, string>): Promise<Response> {
     const { pathname } = new URL(url);
     const sent = [...this.#cookies]
@@ -27,7 +30,10 @@ export class Browser {
     return answer;
   }
 
-  /** Follows redirects until a page comes (`page`) or a redirect leaves the origin that it began at (`left`). */
+  /**
+   * Follows redirects until a page is returned (`page`) or a redirect leaves its original origin
+   * (`left`).
+   */
   async visit(url: string, form?: Record<string, string>): Promise<{ url: string; page?: Response; left?: URL }> {
     let at = url;
     let answer = await this.send(at, form);
@@ -42,12 +48,15 @@ export class Browser {
   }
 }
 
-/** Parameters of an authorization request; undefined leaves one out. */
+/** Parameters of an authorization request; undefined omits one. */
 export type Parameters = Record<string, string | undefined>;
 
 export const redirectUri = 'http://127.0.0.1:43210/admin/callback';
 
-/** An authorization request of the dashboard as it should be, changed by `changes`, and what belongs to it. */
+/**
+ * A valid authorization request of the dashboard, modified by `changes`, and the values that belong
+ * to it.
+ */
 export function authorization(issuer: string, changes: Parameters = {}) {
   const verifier = randomBytes(32).toString('base64url');
   const parameters: Parameters = {
@@ -67,7 +76,7 @@ export function authorization(issuer: string, changes: Parameters = {}) {
 
 export type Tokens = { access_token: string; id_token: string; scope: string; expires_in: number };
 
-/** Redeems a code with the dashboard's secret; `changes` spoil the request. */
+/** Redeems a code with the dashboard's secret; `changes` modify the request. */
 export async function redeem(
   issuer: string,
   clientSecret: string,

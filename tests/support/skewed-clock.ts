@@ -7,12 +7,12 @@ const libraries = [
 ];
 
 /**
- * Environment under which a process that Node runs believes that it is so many hours later (earlier, where negative):
- * by libfaketime, which shifts the clock below the process, else by shifting Date inside of it.
+ * Environment with which a Node process sees a clock that is this many hours ahead (behind, if
+ * negative): with libfaketime, which changes the process's system clock, or else by changing Date.
  */
 export function skewedClock(hours: number): Record<string, string> {
   const library = libraries.flatMap((pattern) => globSync(pattern)).find((file) => existsSync(file));
-  // A clock that never jumps is right on a host whose clock is wrong.
+  // The monotonic clock stays correct on a host whose clock is wrong.
   if (library !== undefined)
     return {
       LD_PRELOAD: library,

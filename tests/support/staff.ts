@@ -3,7 +3,10 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import { AUDIENCE, MAIN_CLIENT } from '../../tools/local/bank.ts';
 import type { Bank } from './bank.ts';
 
-/** A bank with this in its `env` takes tokens of people whom the local identity provider does not know. */
+/**
+ * A bank with this in its `env` accepts tokens of people whom the local identity provider does not
+ * know.
+ */
 export const staffEnv = {
   JWT_HS256_SECRET: 'signs tokens of people, in tests only',
   JWT_WHOLE_BANK_CLIENTS: `front-end,${MAIN_CLIENT}`,

@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { createServer } from 'node:https';
 
 /**
- * What terminates TLS in front of a gateway, and hides from it by which name and scheme it was
- * called. Listens on 127.0.0.1; resolves with the function that stops it.
+ * Terminates TLS in front of a gateway and hides the original host name and scheme from it. Listens
+ * on 127.0.0.1; resolves with the function that stops it.
  */
 export async function startTlsFront({
   port,

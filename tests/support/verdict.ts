@@ -1,13 +1,13 @@
 export interface Verdict {
   passed: number;
   failed: number;
-  /** Neither passed nor failed, but where CI_STRICT=1: failed. */
+  /** Skipped; with CI_STRICT=1 that is a failure. */
   skipped?: number;
 }
 
 /**
- * Runs a test command to its end: prints `N passed, N failed` alone on the last line (before it `N
- * skipped`, where some were), and exits with 0 only if nothing failed. What it throws counts as one
+ * Runs a test command to its end: prints `N passed, N failed` alone on the last line (preceded by
+ * `N skipped` if some were), and exits with 0 only if nothing failed. An exception counts as one
  * failure.
  */
 export async function reportVerdict(work: () => Promise<Verdict>): Promise<void> {

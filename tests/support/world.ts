@@ -7,21 +7,21 @@ import { Api } from './client.ts';
 
 export { eventually } from './eventually.ts';
 
-/** A running bank and what tests look at it with; everything is there from `beforeAll` on. */
+/** A running bank and the clients for it, available from `beforeAll` on. */
 export interface World {
   readonly bank: Bank;
   /** The owner's connections to the bank's database, search_path ledger. */
   readonly pool: Pool;
   /** A REST client of the first gateway with every scope. */
   api: Api;
-  /** One of each gateway. */
+  /** One REST client per gateway. */
   gateway(index: number): Api;
   /** Rows of a read-only query. */
   sql<T extends object = Record<string, unknown>>(text: string, values?: unknown[]): Promise<T[]>;
   expectBooksInOrder(): Promise<void>;
 }
 
-/** One bank for all tests of a file; at its end the books must be in order. */
+/** One bank for all tests of a file; at the end its books must balance. */
 export function useBank(options: BankOptions = {}): World {
   let bank: Bank | undefined;
   let pool: Pool | undefined;
@@ -67,8 +67,9 @@ function fail(): never {
 }
 
 /**
- * The calls side by side, `atOnce` of them under way: by default fewer than a gateway takes however slow the machine is
- * (`enough` of services/gateway/overload/load-shedding.ts), so that none is refused.
+ * Runs the calls concurrently, at most `atOnce` at a time: by default fewer than a gateway accepts
+ * even on a slow machine (`enough` of services/gateway/overload/load-shedding.ts), so that none is
+ * refused.
  */
 export async function together<T>(count: number, call: (index: number) => Promise<T>, atOnce = 50): Promise<T[]> {
   const answers: T[] = [];

@@ -14,7 +14,7 @@ import { starts } from './starts.ts';
 import { storms } from './storms.ts';
 import { webhookRows } from './webhooks.ts';
 
-/** Every row, in the order in which a run takes them. */
+/** Every row, in the order of a run. */
 export const rows: Row[] = [
   ...kills,
   ...holdRows,

@@ -11,13 +11,13 @@ import { killAndStart } from './kills.ts';
 const askers = 8;
 const killings = 4;
 const deciders = ['bob', 'carol', 'dan'];
-/** Above the limit of the cluster's FOUR_EYES_LIMITS. */
+/** Above the limit in the cluster's FOUR_EYES_LIMITS. */
 const amount = 2_000;
 const boundMs = 60_000;
 const path = '/transactions';
 const bodyFor = (account_id: string) => ({ account_id, transaction_type: 'Deposit', amount });
 
-/** Of the last request: 5xx and none are repeated. */
+/** The status of the last request; 5xx and missing responses are retried. */
 interface Answer {
   status: number;
   body: unknown;
@@ -26,13 +26,13 @@ interface Answer {
   tookMs: number;
 }
 
-/** What was decided of each approval. */
+/** The decisions on each approval. */
 let decided: { approval_id: string; approves: boolean }[] = [];
 let found: string[] = [];
 
 /**
- * Large deposits, each on an account that nobody else uses. What is approved goes into the journal,
- * whose rules say whether it was done once.
+ * Large deposits, each on an account that is used only for it. Approved ones are added to the
+ * journal, whose rules check that each was executed once.
  */
 const approvals: Row = {
   name: 'approvals',
@@ -48,14 +48,14 @@ const approvals: Row = {
       const own = random.fork(`asker ${i}`);
       while (!isOver) await askAndDecide(bench, account, own);
     });
-    // Awaited at the end: what goes wrong before then must not end the process.
+    // Awaited at the end; an earlier rejection must not end the process.
     const all = Promise.all(people);
     all.catch(() => undefined);
     let goneAt = performance.now();
     for (let kill = 0; kill < killings; kill++) {
       await sleep(random.int(300, 1500));
       goneAt = await killAndStart(cluster.node('accounts'), bench);
-      // Otherwise hardly anything would be decided between two of them.
+      // Otherwise hardly any approval would be decided between two of them.
       await cluster.node('accounts').ready();
     }
     await sleep(500);
@@ -97,7 +97,10 @@ async function opened({ load, random }: Bench): Promise<string> {
   return accountOf(opening) ?? '';
 }
 
-/** One person asks, three decide at the same time, in the same way: one of them does, and what was approved is done. */
+/**
+ * One person requests and three decide concurrently in the same way: exactly one decision counts,
+ * and an approved request is executed.
+ */
 async function askAndDecide(bench: Bench, account: string, random: Random): Promise<void> {
   const approves = random.chance(0.75);
   const key = randomUUID();
@@ -123,8 +126,8 @@ async function askAndDecide(bench: Bench, account: string, random: Random): Prom
 }
 
 /**
- * Writes down what became of an approved deposit, as its approval tells it. What is not in the
- * journal and booked all the same is something that nobody has asked for.
+ * Adds the outcome of an approved deposit, as its approval shows it, to the journal. A deposit that
+ * is posted but not in the journal counts as one that nobody requested.
  */
 async function follow(bench: Bench, account: string, key: string, approval_id: string): Promise<void> {
   const told = await eventually(async () => {
@@ -152,7 +155,7 @@ async function follow(bench: Bench, account: string, key: string, approval_id: s
   });
 }
 
-/** Repeats it, under its key, while the answer is 5xx or none. */
+/** Repeats it with its key while the response is 5xx or missing. */
 function settled(
   { cluster, entrance, slowness }: Bench,
   person: string,

@@ -7,7 +7,7 @@ import { rollouts } from './rollouts.ts';
 import { servers } from './servers.ts';
 import { together } from './together.ts';
 
-/** Faults that meet each other, and faults that follow each other before the last one is mended. */
+/** Faults at the same time, and faults that follow each other before the previous one has ended. */
 const parts = [...kills, ...freezes, ...links, ...rollouts, ...servers];
 const named = (...names: string[]): Row[] => names.map((name) => parts.find((row) => row.name === name) as Row);
 

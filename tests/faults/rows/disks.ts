@@ -8,10 +8,10 @@ import { recovery } from '../probe.ts';
 import { type Bench, type Row, Skipped } from '../row.ts';
 
 /**
- * A full disk: the server's data move to a file system of their own (tmpfs, which only root can
- * mount), which is then made as small as what it holds, and large again. A server that halts
- * meanwhile is started again once there is room, as what supervises it would; everything else has
- * to come back by itself.
+ * A full disk: the server's data is moved to a separate file system (tmpfs, which only root can
+ * mount), which is then shrunk to the size of its content, and enlarged again. A server that stops
+ * meanwhile is restarted once there is room, as a supervisor would; everything else must recover by
+ * itself.
  */
 const roomy = '4g';
 const sparePages = 4 * 4096;
@@ -59,7 +59,7 @@ function resize(dir: string, size: string | number): string | undefined {
   return run('mount', '-o', `remount,size=${size}`, dir);
 }
 
-/** As small as what it holds; again where that has grown meanwhile. */
+/** Shrinks the file system to its content, repeatedly while the content grows. */
 async function shrink(dir: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const failure = resize(dir, usedBytes(dir) + sparePages);
@@ -78,7 +78,7 @@ interface Disk {
   server: Server;
   /** Below the cluster's folder. */
   folder: string;
-  /** In the middle of it: makes sure that the server feels it. */
+  /** Called while the disk is full: makes sure that the server is affected. */
   press?: () => Promise<unknown>;
 }
 
@@ -86,7 +86,7 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
   const { cluster, duration, say } = bench;
   const dir = join(cluster.dir, folder);
   await onOwnFileSystem(cluster, server, dir);
-  // The move was a restart: what is to be seen is the full disk alone.
+  // Moving the data restarted the server; the row should show only the full disk.
   await recovery(bench, performance.now(), fullMs);
   await shrink(dir);
   await sleep(duration(fullMs) / 2);
@@ -126,7 +126,7 @@ const postgresFull: Row = {
     diskFull(bench, {
       server: bench.cluster.postgres,
       folder: 'postgres',
-      // Tables grow at once; the log has room in its present segment.
+      // Tables grow immediately; the WAL has space left in its current segment.
       press: () => bench.pool.query('select pg_switch_wal()').catch(() => undefined),
     }),
 };

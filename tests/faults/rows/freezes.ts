@@ -5,15 +5,20 @@ import { firstSuccess } from '../probe.ts';
 import type { Bench, Row } from '../row.ts';
 import { inTransaction } from './kills.ts';
 
-/** Processes that stand still for 3 to 45 s (SIGSTOP) and then go on as if no time had passed (SIGCONT). */
+/**
+ * Processes that are frozen for 3 to 45 s (SIGSTOP) and then continue as if no time had passed
+ * (SIGCONT).
+ */
 const shortestMs = 3_000;
 const longestMs = 45_000;
-/** How long a process that stands still may keep others out. */
+/** How long a frozen process may keep its locks. */
 const locksFreedMs = 10_000;
 
 const someTime = ({ random, duration }: Bench) => random.int(shortestMs, duration(longestMs));
 
-/** It has lost its partitions when it goes on: a zombie. It must not book, and others must not wait for it. */
+/**
+ * When it continues, it has lost its partitions. It must not post, and others must not wait for it.
+ */
 const freezeLedger: Row = {
   name: 'freeze-ledger',
   title: (lasts) => `SIGSTOP of a ledger for ${lasts(longestMs)} in the middle of a transaction, then SIGCONT`,
@@ -62,7 +67,7 @@ function freezeServer(name: string, what: string, touches: string[], of: (cluste
     recoveryMs: 10_000,
     async inject(bench) {
       const server = of(bench.cluster);
-      // The parent first: while it stands, no new child comes.
+      // The parent first, so that no new child is forked.
       trySignal(server.pid(), 'SIGSTOP');
       const pids = server.pids();
       for (const pid of pids) trySignal(pid, 'SIGSTOP');

@@ -7,24 +7,24 @@ import { killAndStart } from './kills.ts';
 
 const holders = 8;
 const killings = 4;
-/** Enough for all that is held at a time. */
+/** Sufficient for all concurrent holds. */
 const opened = 10_000_000;
-/** Holds that are left to end by themselves do so after so long. */
+/** The lifetime of holds that are left to expire. */
 const expiresInMs = 3000;
 const expectedWithinMs = 10_000;
 
-/** What one client knows of its own account. */
+/** A client's knowledge of its own account. */
 interface Holder {
   account: string;
-  /** In minor units. Only holds that end by themselves are left behind. */
+  /** In minor units. Only holds that expire remain Active. */
   balance: number;
-  /** By hold_id: what was captured of it, and how it must end. */
+  /** By hold_id: the captured amount and the expected end. */
   holds: Map<string, { captured: number; status: 'Captured' | 'Released' | 'Expired' }>;
 }
 
 let holding: Holder[] = [];
 
-/** Each on an account of its own, so that every figure of it is known to the cent. */
+/** Each on a separate account, so that every amount is known exactly. */
 const holds: Row = {
   name: 'holds',
   title: `holds placed, captured, released and left to end while ledgers are killed, ${killings} times, started again after 0-3 s`,
@@ -54,7 +54,7 @@ const holds: Row = {
   check: async (_, bench) => (await Promise.all(holding.map((holder) => checkHolder(bench, holder)))).flat(),
 };
 
-/** Repeats it under its key until it has an outcome. */
+/** Repeats it with its key until it has an outcome. */
 async function finish({ load, random }: Bench, operation: Operation): Promise<Operation> {
   await load.send(operation);
   while (operation.decided === undefined) {
@@ -64,7 +64,10 @@ async function finish({ load, random }: Bench, operation: Operation): Promise<Op
   return operation;
 }
 
-/** Places a hold, tries to take what is held, takes some of it, and ends it in one of three ways. */
+/**
+ * Places a hold, tries to withdraw the held money, captures part of it, and ends it in one of three
+ * ways.
+ */
 async function useHold(bench: Bench, holder: Holder, random: Random): Promise<void> {
   const { load, accounts } = bench;
   const { account } = holder;
@@ -77,7 +80,7 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
       deserves: ['validation_failed'],
     }),
   );
-  if (!done(placed)) return; // its time was over when the ledger came back
+  if (!done(placed)) return; // it had expired when the ledger came back
   const { hold_id } = (placed.decided?.body as { data: { hold_id: string } }).data;
   holder.holds.set(hold_id, { captured: 0, status });
   const capture = async (amount: number, final: boolean): Promise<void> => {
@@ -106,7 +109,10 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
   else if (status === 'Released') await finish(bench, load.make('release', `/holds/${hold_id}/release`, {}, []));
 }
 
-/** I3: every hold is as its client was told, there is no other, and what is available follows from them. */
+/**
+ * I3: every hold has the state that its client was told, there are no others, and the available
+ * balance matches.
+ */
 async function checkHolder(
   { cluster, slowness }: Bench,
   { account, balance, holds: known }: Holder,

@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import type { Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
-/** Processes that are killed with work in flight, and started again after 0 to 3 s. */
+/** Processes that are killed while they work, and restarted after 0 to 3 s. */
 export async function killAndStart(node: Node, { random }: Bench): Promise<number> {
   await node.kill();
   await sleep(random.int(0, 3000));
@@ -32,10 +32,12 @@ const killGateway: Row = {
 };
 
 const killsInTransaction = 3;
-/** Longer than the offsets wait to be committed. */
+/** Longer than offsets wait to be committed. */
 const waitsMs = 1500;
 
-/** What it holds is not committed: another must take it up, from the offsets. */
+/**
+ * Its messages are not committed: another process must process them, from the committed offsets.
+ */
 const killInTransaction: Row = {
   name: 'kill-in-transaction',
   title: `kill -9 of a ledger whose transaction has waited for ${waitsMs / 1000} s, ${killsInTransaction} times, started again after 0-3 s`,
@@ -57,7 +59,7 @@ const killInTransaction: Row = {
   },
 };
 
-/** Makes a ledger wait for a row, does something to it there, and lets its transaction have the row. */
+/** Makes a ledger wait for a row lock, runs an action meanwhile, and then releases the lock. */
 export async function inTransaction(
   { pool, accounts, cluster }: Bench,
   use: (node: Node) => Promise<void>,
@@ -123,7 +125,10 @@ const killInBatches: Row = {
 
 const tries = 20;
 
-/** Holds back what the relay says to its database, so that what it has published stays unmarked, and kills it then. */
+/**
+ * Blocks the relay's database connection, so that what it has published is not marked, and then
+ * kills it.
+ */
 const killRelay: Row = {
   name: 'kill-relay',
   title: 'kill -9 of the outbox relay between publish and mark, started again after 0-3 s',
@@ -152,12 +157,12 @@ const killRelay: Row = {
   },
 };
 
-/** Events that have been seen in the topics, and whose batch is not marked. */
+/** Events that are in the topics although their batch is not marked as published. */
 async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
   return (await readOutbox(pool)).filter(({ is_published, id }) => !is_published && events.has(uuidOf(id))).length;
 }
 
-/** The ledger that has said last that its relay publishes. */
+/** The ledger that last reported to be the active relay. */
 function relayHolder({ cluster }: Bench): Node {
   const said = ['ledger', 'ledger-2'].map((name) => {
     const node = cluster.node(name);

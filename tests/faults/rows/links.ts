@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster.ts';
 import type { Proxy } from '../proxy.ts';
 import type { Bench, Row } from '../row.ts';
 
-/** What a network does to the link between one process and one server, or to all of them. */
+/** Network faults on the links between one process and one server, or on all links. */
 const recoveryMs = 5_000;
 const faultMs = 30_000;
 
@@ -15,7 +15,10 @@ function linkOf({ links }: Cluster, name: string): Proxy {
   return link;
 }
 
-/** Nothing gets through, and nobody is told; what was under way arrives when it heals, long after it was given up. */
+/**
+ * Nothing passes and nothing is reset; messages in flight arrive after healing, long after they
+ * timed out.
+ */
 function blackHole(node: string, server: 'kafka' | 'postgres', title: string): Row {
   const link = `${node}>${server}`;
   return {
@@ -34,7 +37,7 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
 
 const cutEveryMs = 250;
 
-/** The request is carried out, and whoever has sent it cannot know. */
+/** The request is executed, but the sender cannot know. */
 function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cut-answers-${server}`,
@@ -61,7 +64,7 @@ function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   };
 }
 
-/** Those of the processes that run. */
+/** The links of running processes. */
 function linksTo({ cluster }: Bench, server: string): Proxy[] {
   return cluster.nodes
     .filter((node) => node.running())

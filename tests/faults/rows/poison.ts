@@ -7,7 +7,7 @@ import { kafkaOf, publish, readTopic, readTopics } from '../../support/kafka.ts'
 import type { Bench, Row } from '../row.ts';
 import { topicsOf } from './redelivery.ts';
 
-/** What nobody can process, and what nobody has. */
+/** Messages that cannot be processed, and topics that do not exist. */
 const poisoned = [
   'ledger.commands',
   'accounts.commands',
@@ -17,7 +17,7 @@ const poisoned = [
 
 type Content = { value: string | null; headers: Record<string, string> };
 
-/** Poison by name, made of a good command's headers. */
+/** Poison messages by name, with the headers of a valid command. */
 function poisons(headers: Record<string, string>): Record<string, Content> {
   const value = '{}';
   const { ce_id: _, ...withoutId } = headers;
@@ -48,7 +48,8 @@ const poison: Row = {
     if (!good) throw new Error('there is no command to make poison of');
     mark = randomBytes(8).toString('hex');
     const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
-    // Whoever sent the good one may still wait for its reply: what becomes of the poison is not for him.
+    // The sender of the valid command may still wait for its reply, which must not be one to the
+    // poison message.
     const nobody = () => ({
       ce_id: `txn_${randomBytes(16).toString('hex')}`,
       'correlation-id': randomBytes(8).toString('hex'),

@@ -9,14 +9,17 @@ import { eventually } from '../../support/eventually.ts';
 import { again, type BankTopics, kafkaOf, publish, readTopics } from '../../support/kafka.ts';
 import type { Bench, Row } from '../row.ts';
 
-/** Commands that come again, late, in another order, or all of them from the first one on: no new entry. */
+/**
+ * Commands that are delivered again, late, in another order, or all of them from the first on: no
+ * new entries.
+ */
 const commandTopics = ['ledger.commands', 'accounts.commands'] as const satisfies TopicName[];
 
 export function topicsOf({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
   return { kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix };
 }
 
-/** The newest commands of both topics, each once, at most so many of each topic. */
+/** The newest commands of both topics, each once, limited per topic. */
 async function newest(bench: Bench, count: number): Promise<ReceivedMessage[]> {
   const read = await readTopics(topicsOf(bench), [...commandTopics]);
   return commandTopics.flatMap((topic) => {
@@ -53,10 +56,10 @@ const commandsAgain: Row = {
 const delayMs = 60_000;
 const delayed = 40;
 
-/** The ids of commands that came too late, by row run. */
+/** The ids of late commands, by run of the row. */
 let lateIds: string[] = [];
 
-/** Their deadline is over when they arrive: recorded, and never carried out. */
+/** Commands that arrive after their deadline: stored and never executed. */
 const commandsLate: Row = {
   name: 'commands-late',
   title: 'commands that arrive 60 s after they were sent, past their deadline of 30 s',
@@ -90,7 +93,10 @@ async function readLate({
     .rows;
 }
 
-/** The same command as one of its own: new id, no idempotency key, and the times that it would have had 60 s ago. */
+/**
+ * The same command as a separate one: a new id, no idempotency key, and the times that it would
+ * have had 60 s ago.
+ */
 function made60SecondsAgo(message: ReceivedMessage): { id: string; message: OutgoingMessage } {
   const { 'idempotency-key': _, ...headers } = message.headers;
   const id = `txn_${inBucket(randomBytes(16).toString('hex'), Number.parseInt(idBits(headers['ce_id'] ?? '').slice(-2), 16))}`;
@@ -103,7 +109,7 @@ function made60SecondsAgo(message: ReceivedMessage): { id: string; message: Outg
   };
 }
 
-/** Stops a group's members, does something to its offsets, and starts them. */
+/** Stops the members of a consumer group, changes its offsets, and starts them. */
 async function withGroupsAtRest({ cluster }: Bench, names: string[], use: () => Promise<unknown>): Promise<number> {
   const members = names.map((name) => cluster.node(name));
   await Promise.all(members.map((node) => node.stop()));

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/** What a bank does every week, under load: nobody may notice. */
+/** Regular operations under load, which callers must not notice. */
 
 async function restart({ cluster }: Bench, name: string): Promise<void> {
   const node = cluster.node(name);
@@ -19,7 +19,8 @@ const rollingRestart: Row = {
   async inject(bench) {
     const { cluster } = bench;
     for (const name of ['ledger', 'ledger-2', 'gateway', 'gateway-2']) await restart(bench, name);
-    // Of a service with one process the new one comes before the old one goes, as a rolling update has it.
+    // For a service with one process, the new one starts before the old one stops, as in a rolling
+    // update.
     const spare = cluster.node('accounts-2');
     spare.start();
     await spare.ready();

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/** The broker and the database: killed, away, without their connections, without their answer, locked. */
+/**
+ * The broker and the database: killed, unavailable, without connections, without responses, locked.
+ */
 
 const brokerKilled: Row = {
   name: 'kill-broker',
@@ -58,7 +60,7 @@ const backendsTerminated: Row = {
 
 const lostCommits = 5;
 
-/** COMMIT reaches the server and is done; its answer never comes. */
+/** COMMIT reaches the server and is executed, but its response does not arrive. */
 const commitAnswerLost: Row = {
   name: 'lose-commit-answers',
   title: `COMMIT whose answer is lost, ${lostCommits} times for each ledger and for accounts`,

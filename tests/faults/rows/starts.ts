@@ -10,12 +10,12 @@ import { skewedClock } from '../../support/skewed-clock.ts';
 import type { Cluster, Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
-/** How a bank begins: with a wrong clock, before what it needs, or several times at once. */
+/** Starts of a bank: with a wrong clock, before its servers, or several times concurrently. */
 const recoveryMs = 15_000;
 const skewHours = 2;
 const skewedMs = 10_000;
 
-/** Says that it is not ready because of its clock, and books nothing by it; everything else goes on. */
+/** Is not ready because of its clock and does not post; everything else continues. */
 async function withWrongClock({ duration, slowness }: Bench, node: Node, hours: number): Promise<void> {
   await node.stop();
   node.start(skewedClock(hours));
@@ -55,7 +55,7 @@ const wrongClock: Row = {
 
 const lateMs = 60_000;
 
-/** Everything is off; then everything but one server comes, in any order, and that server last. */
+/** All processes are stopped; then all but one server start, in any order, and that server last. */
 function coldStart(late: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cold-start-late-${late}`,
@@ -72,7 +72,7 @@ function coldStart(late: 'kafka' | 'postgres', what: string): Row {
         starting.push(Promise.resolve(process.start()));
         await sleep(random.int(0, 300));
       }
-      // The other one has long been there, also where 5 s are shorter than its start.
+      // The other one has been running for long, even if 5 s are shorter than its start.
       await Promise.all([sleep(duration(lateMs)), ...starting]);
       return last.start();
     },
@@ -81,7 +81,7 @@ function coldStart(late: 'kafka' | 'postgres', what: string): Row {
 
 const migrators = 3;
 
-/** On an empty database and, at the same time, on the living one. */
+/** On an empty database and, at the same time, on the one in use. */
 const migrations: Row = {
   name: 'migrate-at-once',
   title: 'three ledgers migrating at once, an empty database and the living one',

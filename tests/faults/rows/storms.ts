@@ -5,23 +5,23 @@ import type { Evidence } from '../evidence.ts';
 import { type Attempt, done, type Operation } from '../journal.ts';
 import type { Bench, Row } from '../row.ts';
 
-/** More than can be done, and much at once on few accounts. */
+/** More load than capacity, and much load on few accounts. */
 const floodMs = 60_000;
 const calmSeconds = 3;
 const callers = 24;
 const times = 5;
-/** Of what is offered, the driver may fall behind by so much. */
+/** The fraction of the offered load by which the load generator may fall behind. */
 const leastTimes = 4.5;
 const refusedWithinMs = 1_000;
 const memoryBoundMiB = 512;
 
-/** What the last run of the row has found by itself, for its check. */
+/** Findings of the row's last run, for its check. */
 let floodFindings: string[] = [];
 let refusedShots: Shot[] = [];
 
 /**
- * One command per batch makes the ledger the slow part, so that five times the capacity can be
- * offered by the machine that runs everything else too.
+ * One command per batch makes the ledger the bottleneck, so that the same machine can generate five
+ * times the capacity.
  */
 const overload: Row = {
   name: 'overload',
@@ -31,7 +31,7 @@ const overload: Row = {
   withoutLoad: true,
   async inject(bench) {
     await restartLedgers(bench, { BATCH_MAX: '1' });
-    // What has just started is slow: that is not its capacity.
+    // Processes are slow after their start, which would be measured as too low a capacity.
     const warm = await flood(bench, { seconds: calmSeconds, callers });
     const calm = await flood(bench, { seconds: calmSeconds, callers });
     const done = (shots: Shot[]) => shots.filter(({ status }) => status === 201).length;
@@ -93,8 +93,8 @@ async function restartLedgers({ cluster }: Bench, env: Record<string, string>): 
 }
 
 /**
- * Deposits through both gateways. The answers go to the journal but for refusals: those need no
- * repeat, and are counted here.
+ * Deposits through both gateways. Responses are added to the journal except refusals, which need no
+ * repeat and are counted here.
  */
 async function flood(bench: Bench, how: { seconds: number; callers?: number; perSecond?: number }): Promise<Shot[]> {
   const { cluster, load, journal, accounts } = bench;
@@ -137,8 +137,8 @@ function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>)
     0.95,
   );
   const findings: string[] = [];
-  // Four of five, if the machine is as fast all the time; one that was slow when its capacity was
-  // measured is offered less than five times.
+  // Four is enough for a nominal five: if the machine was slow while the capacity was measured, the
+  // actual factor is lower.
   if (refused.length < shots.length / 10)
     findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
   if (within > refusedWithinMs * slowness) findings.push(`overload: refused only after ${Math.round(within)} ms (p95)`);
@@ -149,7 +149,7 @@ function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>)
   return findings.slice(0, 10);
 }
 
-/** The most that each service has held of resident memory, in MiB. */
+/** The maximum resident memory of each service in MiB. */
 async function watchMemory({ cluster }: Bench, until: Promise<unknown>): Promise<Record<string, number>> {
   const most: Record<string, number> = {};
   const over = until.then(() => true);
@@ -166,7 +166,10 @@ async function watchMemory({ cluster }: Bench, until: Promise<unknown>): Promise
 const stormMs = 30_000;
 const stormClients = 32;
 
-/** When the freeze was answered, and when its end was asked for: wall clock, which is the database's here. */
+/**
+ * When the freeze was acknowledged, and when its end was requested: wall clock, the same as the
+ * database's here.
+ */
 let frozenSpan: { from: string; until: string } | undefined;
 
 const storm: Row = {
@@ -215,8 +218,8 @@ const storm: Row = {
 };
 
 /**
- * What a client of the storm sends: much on the hot account, transfers between two accounts both
- * ways, and on the one to be frozen.
+ * The requests of a client of the storm: mostly on the hot account, transfers in both directions
+ * between two accounts, and on the account to be frozen.
  */
 function draw({ load, accounts }: Bench, kind: number, minor: number): Operation {
   const {
@@ -245,7 +248,7 @@ async function nothingBookedWhileFrozen({ pool }: Evidence, { accounts }: Bench)
   );
 }
 
-/** That the storm has tried to. */
+/** Whether the storm tried to post on the frozen account. */
 function refusedWhileFrozen({ operations }: Evidence, { accounts }: Bench): string[] {
   const refused = operations.filter(
     (operation) => !done(operation) && operation.effects.some(({ account }) => account === accounts.frozen),

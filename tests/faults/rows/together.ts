@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/** Several rows as one: each begins at its own moment, and callers may see what any of them allows. */
+/**
+ * Several rows as one: each starts at its own time, and callers may see the failures of all of
+ * them.
+ */
 export function together(chosen: Row[], delaysMs: number[], name = chosen.map((row) => row.name).join('+')): Row {
   return {
     name,

@@ -9,25 +9,28 @@ import { killAndStart } from './kills.ts';
 
 const names = ['webhooks', 'webhooks-2'];
 const killings = 4;
-/** More than the bank's clock and the database's may differ by. */
+/** More than the maximum difference between the clocks of the host and the database. */
 const clockMs = 1000;
-/** What a killed process was sending is claimed for 30 s; an attempt takes 15 s, and the next one comes 5 s later. */
+/**
+ * Deliveries of a killed process stay claimed for 30 s; an attempt takes 15 s, and the next one
+ * starts 5 s later.
+ */
 const quietMs = 60_000;
 const requestMs = 60_000;
 
 interface Delivering {
   webhook_id: string;
-  /** From this moment of database time on, what is booked must come. */
+  /** Everything posted from this database time on must be delivered. */
   since: string;
-  /** What the receiver has answered 204, in that order. */
+  /** The deliveries that the receiver answered 204, in order. */
   taken: Booking[];
 }
 
 let delivering: Delivering | undefined;
 
 /**
- * What the load books, sent to a receiver of this process. It refuses or leaves hanging only what
- * it has not seen before: the second repeat would come after five minutes.
+ * Receives what the load posts as a webhook in this process. It refuses or hangs only for
+ * deliveries that it has not seen before, because the second retry would come after five minutes.
  */
 const webhooks: Row = {
   name: 'webhooks',
@@ -81,7 +84,7 @@ const webhooks: Row = {
       await untilQuiet(booked, taken, quietMs * slowness);
       say(`${booked.length} bookings, ${taken.length} deliveries taken`);
       const findings = deliveredInOrder(booked, taken);
-      // 404: it was deleted, and the answer was lost.
+      // 404: it was deleted, but the response was lost.
       await eventually(
         async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${webhook_id}`)).status),
         requestMs * slowness,
@@ -98,7 +101,7 @@ function bookingOf(data: unknown): Booking {
   return { account_id: transaction.account_id, sequence };
 }
 
-/** Resolves when everything has come, or nothing new for so long. */
+/** Resolves when everything has been received, or nothing new for a while. */
 async function untilQuiet(booked: readonly Booking[], taken: readonly Booking[], patienceMs: number): Promise<void> {
   for (
     let [count, since] = [taken.length, performance.now()];

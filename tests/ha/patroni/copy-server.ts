@@ -6,13 +6,13 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { postgresUrl } from '../../../tools/local/postgres.ts';
 
 /**
- * Makes a standby's data folder from the primary's, as Patroni's create_replica_methods: the npm
- * package has no pg_basebackup, and both folders are of this machine. The server is told that a
- * backup runs (pg_backup_start and _stop), so that what changes while it is copied is made good
- * from its log. Called with what Patroni adds: --datadir, --connstring.
+ * Creates a standby's data folder by copying the primary's, as one of Patroni's
+ * create_replica_methods: the npm package lacks pg_basebackup, and both folders are on this
+ * machine. The copy is made between pg_backup_start and pg_backup_stop, so that the WAL repairs
+ * changes made meanwhile. Called with Patroni's arguments --datadir and --connstring.
  */
 const { values } = parseArgs({
-  // Patroni adds more than is used here.
+  // Patroni passes more arguments than are used here.
   strict: false,
   options: {
     members: { type: 'string' },
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const { datadir: target = '', connstring = '', members = '{}', password = '' } = values as Record<string, string>;
 /** Data folders by port. */
 const folders = JSON.parse(members) as Record<string, string>;
-/** Of the server that runs, and of no other. */
+/** Files of the running server that a copy must not contain. */
 const left = new Set([
   'postmaster.pid',
   'postmaster.opts',
@@ -54,7 +54,7 @@ const pool = createPool(
   { url, application_name: 'copy', schema: 'public', max: 1, statement_timeout_ms: 120_000 },
   silent,
 );
-// A backup begins and ends in one session.
+// A backup must begin and end in one session.
 const client = await pool.connect();
 await client.query("select pg_backup_start('patroni', true)");
 rmSync(target, { recursive: true, force: true });
@@ -67,7 +67,7 @@ copy(join(source, 'pg_wal'), join(target, 'pg_wal'), false);
 client.release();
 await pool.end();
 
-/** Files that vanish meanwhile are of what was dropped meanwhile. */
+/** Files that disappear meanwhile belong to dropped tables. */
 function copy(from: string, to: string, isEmptied: boolean): void {
   if (isEmptied) return void mkdirSync(to, { mode: 0o700 });
   try {

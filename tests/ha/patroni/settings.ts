@@ -10,11 +10,11 @@ export interface PatroniOptions {
   folders: Record<string, string>;
   superuserPassword: string;
   synchronous: boolean;
-  /** What the servers present. */
+  /** The certificate that the servers present. */
   tls: { cert: string; key: string };
 }
 
-/** What a member's Patroni and its Postgres are configured with. */
+/** The configuration of a member's Patroni and its Postgres. */
 export function patroniSettings({
   name,
   port,
@@ -67,7 +67,7 @@ export function patroniSettings({
       connect_address: `127.0.0.1:${port}`,
       data_dir: folders[port],
       bin_dir: bin,
-      // Without pg_rewind a former primary is made again from the present one.
+      // Without pg_rewind a former primary is created again from the current one.
       remove_data_directory_on_diverged_timelines: true,
       remove_data_directory_on_rewind_failure: true,
       create_replica_methods: ['copy'],
