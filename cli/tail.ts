@@ -3,6 +3,7 @@ import { Argument, type Command, Option } from 'commander';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
 import { type Follower, follow } from '#libs/kafka/consume/follow.ts';
+import { withTimeout } from '#libs/kafka/wait.ts';
 import { Failure, moment, openKafka, print, say, wholeNumber } from './api.ts';
 
 export interface Event {
@@ -44,7 +45,8 @@ export async function followEvents(
   );
   const stop = async () => void (await Promise.all(followers.map((follower) => follower.stop())));
   try {
-    await Promise.all(followers.map((follower) => follower.start({ timeoutMs: startTimeoutMs })));
+    const started = Promise.all(followers.map((follower) => follower.start()));
+    await withTimeout(started, startTimeoutMs, 'reading the topics');
   } catch (error) {
     await stop();
     throw new Failure(3, `no answer from the brokers: ${(error as Error).message}`);

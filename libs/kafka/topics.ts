@@ -1,6 +1,6 @@
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
-import { pause, repeatUntilDone, startTimeoutMs } from './wait.ts';
+import { pause, repeatUntilDone } from './wait.ts';
 
 /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
 export type Settings = Record<string, string>;
@@ -199,11 +199,11 @@ const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enabl
 
 /**
  * Resolves when each of these topics can lose a broker without losing data: three replicas, two of them in sync
- * for every write, and no unclean leader election. Rejects with the names of all topics that cannot. Waits up
- * to ten minutes for brokers and topics.
+ * for every write, and no unclean leader election. Rejects with the names of all topics that cannot. Waits for
+ * brokers and topics.
  */
 export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
-  const fault = await repeatUntilDone(() => replicationFault(kafka, topics), startTimeoutMs);
+  const fault = await repeatUntilDone(() => replicationFault(kafka, topics));
   if (fault !== undefined) throw new Error(fault);
 }
 

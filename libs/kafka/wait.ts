@@ -1,6 +1,3 @@
-/** How long a start waits for brokers and topics: one day, because a new process would not get them sooner. */
-export const startTimeoutMs = 86_400_000;
-
 /** The error of a bounded wait that timed out. */
 class WaitTimeoutError extends Error {
   override name = 'WaitTimeoutError';
@@ -46,20 +43,14 @@ export function createBackoff(firstMs: number, maxMs: number): { next(): number;
   };
 }
 
-/**
- * Calls until a call succeeds, and returns its result; after `timeoutMs` it rejects with the last error. For a
- * start, which waits for unreachable brokers instead of failing.
- */
-export async function repeatUntilDone<T>(call: () => Promise<T>, timeoutMs: number): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
+/** Calls until a call succeeds. For a start, which waits for unreachable brokers instead of failing. */
+export async function repeatUntilDone<T>(call: () => Promise<T>): Promise<T> {
   const backoff = createBackoff(100, 2_000);
   for (;;) {
     try {
       return await call();
-    } catch (error) {
-      const waitMs = backoff.next();
-      if (performance.now() + waitMs > deadline) throw error;
-      await pause(waitMs);
+    } catch {
+      await pause(backoff.next());
     }
   }
 }

@@ -1,6 +1,6 @@
 import { leastStoredDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import { repeatUntilDone, startTimeoutMs } from '#libs/kafka/wait.ts';
+import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { allowedAddresses } from '#libs/service/addresses.ts';
@@ -109,7 +109,7 @@ run('webhooks', async (context) => {
   const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
   // If Postgres is unreachable, this waits, and the readiness probe says for what.
-  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys).catch(defectAsValue), startTimeoutMs);
+  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys).catch(defectAsValue));
   if (resealed instanceof Error) throw resealed;
   if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
   deliverer.start();

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import { startTimeoutMs } from '../wait.ts';
 import type { Assignment } from './consumer-session.ts';
 import { heartbeatMs } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
@@ -29,15 +28,11 @@ export interface ConsumeOptions {
   fromBeginning?: boolean;
   /** After this time without a heartbeat, other members take over the partitions. Default 6 s. */
   sessionTimeoutMs?: number;
-  onAssignment?(assigned: Assignment[]): void;
 }
 
 export interface Consumer {
-  /**
-   * Resolves when the consumer has joined its group. Rejects after `timeoutMs` (default one day), stopped.
-   * Later it reconnects by itself.
-   */
-  start(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolves when the consumer has joined its group. Later it reconnects by itself. */
+  start(): Promise<void>;
   /**
    * Waits for the running call of handle, commits its offsets, and leaves the group, each for at most
    * `timeoutMs` (default 10 s).
@@ -57,16 +52,8 @@ const defaultSessionTimeoutMs = 6_000;
  * order per partition.
  */
 export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
-  const {
-    groupId,
-    topics,
-    handle,
-    maxBatch = 500,
-    concurrency = 1,
-    fromBeginning = true,
-    sessionTimeoutMs = defaultSessionTimeoutMs,
-  } = options;
-  const logger = options.logger;
+  const { groupId, topics, handle, logger, maxBatch = 500, concurrency = 1, fromBeginning = true } = options;
+  const sessionTimeoutMs = options.sessionTimeoutMs ?? defaultSessionTimeoutMs;
   const pool = new MessagePool({
     handle,
     maxBatch,
@@ -82,17 +69,14 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
       fromBeginning,
       sessionTimeoutMs,
       eachBatch: (payload) => pool.add(payload),
-      onJoin: (assignment) => {
-        pool.join(assignment);
-        options.onAssignment?.(assignment);
-      },
+      onJoin: (assignment) => pool.join(assignment),
       onLost: (isStillMember) => pool.lose(isStillMember),
       beforeStop: () => pool.stop(),
     }),
     logger,
   );
   return {
-    start: ({ timeoutMs = startTimeoutMs } = {}) => supervisor.start(timeoutMs),
+    start: () => supervisor.start(),
     stop: ({ timeoutMs = 10_000 } = {}) => supervisor.stop(timeoutMs),
     health: () => supervisor.health(),
     alive: () => supervisor.alive(),

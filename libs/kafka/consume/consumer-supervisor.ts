@@ -26,7 +26,6 @@ export class Supervisor {
   #lastSign = 0;
   /** When the brokers were last unreachable. Silence up to then is not the consumer's fault. */
   #lastAway = performance.now();
-  #lastError: unknown;
   #failures = 0;
 
   /** `nextReader` is called before every session, so that a reader can change its group or partition. */
@@ -36,19 +35,11 @@ export class Supervisor {
     this.#logger = logger;
   }
 
-  /**
-   * Resolves at the first join. Rejects after `timeoutMs`, with the last failure as its cause; the supervisor
-   * is then stopped.
-   */
-  async start(timeoutMs: number): Promise<void> {
+  /** Resolves at the first join. */
+  start(): Promise<void> {
     this.#lastAway = performance.now();
     this.#running ??= this.#run();
-    try {
-      await withTimeout(this.#firstJoin.promise, timeoutMs, 'joining the consumer group');
-    } catch (error) {
-      await this.stop(0);
-      throw new Error((error as Error).message, { cause: this.#lastError });
-    }
+    return this.#firstJoin.promise;
   }
 
   /** Finishes running work, commits, and leaves the group. Returns after about `timeoutMs` at the latest. */
@@ -91,12 +82,12 @@ export class Supervisor {
     while (!this.#stopping.signal.aborted) {
       const reader = this.#nextReader();
       this.#failures += 1;
-      this.#lastError = await this.#runSession(reader).catch((error: unknown) => error);
+      const err = await this.#runSession(reader).catch((error: unknown) => error);
       if (this.#stopping.signal.aborted) return;
       // A session that had joined reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn'](
-        { group: reader.groupId, err: this.#lastError, failures: this.#failures },
+        { group: reader.groupId, err, failures: this.#failures },
         'the consumer ended; rebuilding it',
       );
       if (this.#failures === 0) backoff.reset();

@@ -1,12 +1,7 @@
 import type { OutgoingMessage } from '../publish/publish.ts';
 import type { ReceivedMessage } from './received-message.ts';
 
-const defaultTimeoutMs = 10_000;
-
-/** Returns the name of the dead letter topic of `topic`. */
-function deadLetterTopic(topic: string): string {
-  return `${topic}.dlq`;
-}
+const timeoutMs = 10_000;
 
 /**
  * Dead-letters a message: publishes its unchanged key, value, and headers to `<topic>.dlq`, with the reason,
@@ -17,12 +12,11 @@ export async function deadLetter(
   publisher: { publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> },
   message: ReceivedMessage,
   why: { reason: string; code: string },
-  options: { timeoutMs: number } = { timeoutMs: defaultTimeoutMs },
 ): Promise<void> {
   const { topic, partition, offset, key, value, headers } = message;
   await publisher.publish(
     {
-      topic: deadLetterTopic(topic),
+      topic: `${topic}.dlq`,
       key,
       value,
       headers: {
@@ -35,6 +29,6 @@ export async function deadLetter(
         'dlq-time': new Date().toISOString(),
       },
     },
-    options,
+    { timeoutMs },
   );
 }

@@ -123,7 +123,9 @@ test('an empty topic is read at once, one that does not exist never', async () =
   const { follower } = following(await testTopic(kafka, 'empty', 3));
   await follower.start();
   expect(follower.health()).toEqual({ ok: true });
-  await expect(following('nowhere-at-all').follower.start({ timeoutMs: 500 })).rejects.toThrow();
+  expect(await Promise.race([following('nowhere-at-all').follower.start(), sleep(500).then(() => 'waits')])).toBe(
+    'waits',
+  );
 });
 
 test('after an outage it goes on where it was', async () => {

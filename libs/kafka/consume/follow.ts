@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import { offsetsAt, type PartitionOffset, topicRanges } from '../topics.ts';
-import { repeatUntilDone, startTimeoutMs, withTimeout } from '../wait.ts';
+import { repeatUntilDone } from '../wait.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-messages.ts';
 
@@ -30,11 +30,8 @@ export interface FollowOptions {
 }
 
 export interface Follower {
-  /**
-   * Resolves when everything written before the call has been read. Rejects after `timeoutMs` (default one
-   * day), stopped.
-   */
-  start(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolves when everything written before the call has been read. */
+  start(): Promise<void>;
   stop(): Promise<void>;
   health(): { ok: boolean; reason?: string };
 }
@@ -89,24 +86,16 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     logger,
   );
 
-  const readAll = async (timeoutMs: number): Promise<void> => {
-    // An empty partition needs no reading, whatever its end offset.
-    const ranges = await repeatUntilDone(() => topicRanges(kafka, topic), timeoutMs);
-    ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
-    checkCaughtUp();
-    await caughtUp.promise;
-  };
   return {
-    start: async ({ timeoutMs = startTimeoutMs } = {}) => {
-      for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options), timeoutMs))
+    start: async () => {
+      for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options)))
         positions.set(partition, offset);
-      await supervisor.start(timeoutMs);
-      try {
-        await withTimeout(readAll(timeoutMs), timeoutMs, `reading ${topic}`);
-      } catch (error) {
-        await supervisor.stop(0);
-        throw error;
-      }
+      await supervisor.start();
+      // An empty partition needs no reading, whatever its end offset.
+      const ranges = await repeatUntilDone(() => topicRanges(kafka, topic));
+      ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
+      checkCaughtUp();
+      await caughtUp.promise;
     },
     stop: () => supervisor.stop(stopTimeoutMs),
     health: () => supervisor.health(),

@@ -17,7 +17,6 @@ export class ProducerLink {
   readonly #stopping = new AbortController();
   #link: Link<Producer> | undefined;
   #connecting: Promise<void> | undefined;
-  #lastError: unknown;
   #partitions = new Map<string, number>();
 
   /** `onChange` is called when a producer has connected and when its last connection has closed. */
@@ -33,10 +32,6 @@ export class ProducerLink {
     return this.#link?.gate.isConnected ? this.#link.client : undefined;
   }
 
-  get lastError(): unknown {
-    return this.#lastError;
-  }
-
   /** Returns the number of partitions of a topic, or undefined if the broker did not know the topic when last asked. */
   partitionsOf(topic: string): number | undefined {
     return this.#partitions.get(topic);
@@ -44,9 +39,7 @@ export class ProducerLink {
 
   /** Asks the broker again. Never rejects. */
   async lookUp(): Promise<void> {
-    await this.#readPartitions().catch((error: unknown) => {
-      this.#lastError = error;
-    });
+    await this.#readPartitions().catch(() => undefined);
   }
 
   /** Resolves when connected or closed. It retries until then, each attempt with a time limit. */
@@ -94,7 +87,6 @@ export class ProducerLink {
         return;
       } catch (error) {
         await link.close(0);
-        this.#lastError = error;
         this.#logger[attempt === 1 ? 'warn' : 'debug'](
           { publisher: this.#name, attempt, err: error },
           'cannot connect to Kafka',

@@ -2,7 +2,7 @@ import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
 import { maxBatchBytes, type TopicSettings } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
-import { startTimeoutMs, withTimeout } from '../wait.ts';
+import { withTimeout } from '../wait.ts';
 import { type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
 import { type Entry, fail, PublishQueue, type TopicLimits } from './publish-queue.ts';
@@ -24,8 +24,8 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Resolves at the first connection. Rejects after `timeoutMs` (default one day). Later it reconnects by itself. */
-  start(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolves at the first connection. Later it reconnects by itself. */
+  start(): Promise<void>;
   /** Refuses new messages, sends queued ones for at most `timeoutMs` (default 5 s), then disconnects. */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   /** Resolves when all in-sync replicas have the message (acks=all). Rejects only with a PublishError. */
@@ -72,15 +72,10 @@ class KafkaPublisher implements Publisher {
     this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#sendSoon());
   }
 
-  async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
+  async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error(`publisher ${this.#options.name} was started before`);
     this.#state = 'running';
-    try {
-      await withTimeout(this.#link.connect(), timeoutMs, `connecting publisher ${this.#options.name}`);
-    } catch (error) {
-      await this.stop({ timeoutMs: 0 });
-      throw new Error((error as Error).message, { cause: this.#link.lastError });
-    }
+    await this.#link.connect();
   }
 
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {

@@ -39,10 +39,10 @@ export class ReplyProbe {
     return this.#ready;
   }
 
-  /** Resolves when the first probe arrives, or rejects after `timeoutMs`. Probing continues until stop(). */
-  async start(timeoutMs: number): Promise<void> {
+  /** Resolves when the first probe arrives. Probing continues until stop(). */
+  start(): Promise<void> {
     this.#running ??= this.#probeOn();
-    await withTimeout(this.#firstBack.promise, timeoutMs, 'the first message back');
+    return this.#firstBack.promise;
   }
 
   async stop(): Promise<void> {

@@ -8,7 +8,7 @@ import { murmur2 } from '../publish/partitioner.ts';
 import type { OutgoingMessage, Publisher } from '../publish/publish.ts';
 import { PublishError } from '../publish/publish.ts';
 import { ShortLivedMap } from '../short-lived-map.ts';
-import { startTimeoutMs, withTimeout } from '../wait.ts';
+import { withTimeout } from '../wait.ts';
 import { ReplyProbe } from './reply-probe.ts';
 
 export interface RequesterOptions {
@@ -50,11 +50,8 @@ export class RequestError extends Error {
 }
 
 export interface Requester {
-  /**
-   * Resolves when one of its own messages has arrived over the reply topic. Rejects after `timeoutMs` (default
-   * one day), stopped.
-   */
-  start(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolves when one of its own messages has arrived over the reply topic. */
+  start(): Promise<void>;
   /** Refuses new requests and waits for pending replies for at most `timeoutMs` (default 5 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   /**
@@ -125,15 +122,9 @@ class KafkaRequester implements Requester {
     });
   }
 
-  async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
-    const deadline = performance.now() + timeoutMs;
-    await this.#supervisor.start(timeoutMs);
-    try {
-      await this.#probe.start(Math.max(1, deadline - performance.now()));
-    } catch (error) {
-      await this.stop({ timeoutMs: 0 });
-      throw error;
-    }
+  async start(): Promise<void> {
+    await this.#supervisor.start();
+    await this.#probe.start();
   }
 
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
