@@ -19,14 +19,17 @@ const openAtOnce = 50;
 const openMs = 30_000;
 
 export interface BankOptions {
-  /** Names its database and, save for `bank`, its topics. */
+  /** The name of its database and, except for `bank`, the prefix of its topics. */
   name: string;
-  /** To be opened through its API. */
+  /** Accounts to be opened through its API. */
   accounts: number;
   ledgers?: number;
 }
 
-/** A whole bank as processes, as in production but on one machine: the services' default settings. */
+/**
+ * A complete bank as processes with the services' default settings, as in production but on one
+ * machine.
+ */
 export interface Bank extends Side {
   /** Account numbers, for reads. */
   numbers: string[];
@@ -47,7 +50,7 @@ function settingsOf(world: World, name: string, ownerUrl: string): BankSettings 
       accounts: local.secret('role_accounts'),
       webhooks: local.secret('role_webhooks'),
     },
-    // Nobody there: callers come with API keys.
+    // There is no identity provider: callers use API keys.
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
@@ -57,7 +60,7 @@ function settingsOf(world: World, name: string, ownerUrl: string): BankSettings 
   };
 }
 
-/** A database with the ledger's schema and nothing else. Its URL is the ledger's own role's. */
+/** A database with only the ledger's schema. The URL is for the ledger's role. */
 export async function migrateLedger(world: World, database: string): Promise<string> {
   const settings = settingsOf(world, database, await world.newDatabase(database));
   await migrateService('ledger', settings);
@@ -65,8 +68,8 @@ export async function migrateLedger(world: World, database: string): Promise<str
 }
 
 /**
- * Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what
- * does not get ready.
+ * Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of a
+ * process that does not become ready.
  */
 export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
   const { local, infra } = world;

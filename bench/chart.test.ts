@@ -5,7 +5,7 @@ import { accountsChart, latencyChart } from './docs.ts';
 const latency = (p50: number, p99: number) => ({ mean: p50, p50, p90: p50, p99, p999: p99, max: p99 });
 
 describe('svg', () => {
-  it('draws each series inside of the picture, and leaves out what a log scale cannot show', () => {
+  it('draws each series inside of the picture, and omits values that a log scale cannot show', () => {
     const points = [
       { x: 0, y: 1 },
       { x: 10, y: 0.5 },
@@ -30,7 +30,7 @@ describe('svg', () => {
     expect(picture).toContain('prefers-color-scheme:dark');
   });
 
-  it('stands without any point', () => {
+  it('works without any points', () => {
     const picture = svg({
       title: 't',
       x: { label: 'x', scale: 'log' },
@@ -42,7 +42,7 @@ describe('svg', () => {
 });
 
 describe('pictures', () => {
-  it('show two lines of latency per contender, and one of throughput, whatever group they come from', () => {
+  it('have two latency lines per contender, and one for throughput, whatever group they come from', () => {
     const outcomes = [
       {
         lines: [],

@@ -2,7 +2,7 @@
 export interface Series {
   name: string;
   dashed?: boolean;
-  /** Series of one contender share a colour. */
+  /** Series of one contender have the same color. */
   colour: number;
   points: { x: number; y: number }[];
 }
@@ -21,14 +21,17 @@ interface Axis {
 
 const size = { width: 760, height: 440 };
 const plot = { left: 70, top: 44, right: 210, bottom: 56 };
-/** Told apart by most colour-blind readers, on white and on near-black (after Okabe and Ito). */
+/**
+ * Colors that most color-blind readers can distinguish, on white and on near-black (after Okabe and
+ * Ito).
+ */
 const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00'];
 const style = `text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}.back{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1}path{fill:none;stroke-width:2}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117}.grid{stroke:#30363d}}`;
 
 /**
- * An SVG picture of lines with a legend, readable on light and on dark pages. Log scales leave out
- * what is not above 0.
+ * An SVG picture of lines with a legend, readable on light and on dark pages. Log scales omit
+ * values that are not positive.
  */
 export function svg({ title, x, y, series }: Chart): string {
   const shown = series.map((one) => ({
@@ -80,7 +83,7 @@ function legend({ name, colour, dashed }: Series, i: number): string {
   return `<path d="M${left} ${y}h26" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>${text(left + 34, y + 4, name, 'start')}`;
 }
 
-/** Where values lie between two pixels, and the values worth a line. */
+/** The position of values between two pixels, and the values with grid lines. */
 function scaleOf(
   { scale }: Axis,
   values: number[],
@@ -96,7 +99,7 @@ function scaleOf(
   return { at, ticks };
 }
 
-/** Powers of ten around the values, with 2 and 5 between them where there are few. */
+/** Powers of ten around the values, with 2 and 5 in between if there are few. */
 function logTicks(least: number, most: number): number[] {
   const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most) + 1e-9)];
   const steps = high - low > 3 ? [1] : [1, 2, 5];

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** What one tick of /proc is in seconds: USER_HZ, which is 100 on every architecture that this runs on. */
+/** One tick of /proc in seconds: USER_HZ is 100 on every architecture that this runs on. */
 const tickSeconds = 0.01;
 
-/** Fields of /proc/<pid>/stat from the third on, or undefined for a process that is gone. */
+/** Fields of /proc/<pid>/stat from the third on, or undefined if the process has ended. */
 function statOf(pid: number): string[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()?.split(' ');
@@ -25,7 +25,10 @@ export function cpuSeconds(pid: number): number {
   return secondsOf(pid, own);
 }
 
-/** Those of a server that forks: its own, its living children's, and those of children that have ended. */
+/**
+ * CPU seconds of a server that forks: its own, those of its living children, and those of children
+ * that have ended.
+ */
 export function cpuSecondsWithChildren(pid: number): number {
   return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), secondsOf(pid, [...own, ...ofEndedChildren]));
 }
@@ -52,8 +55,8 @@ export function residentMb(pid: number): number {
 }
 
 /**
- * CPU seconds that the whole machine has spent on anything so far: user, nice, system, interrupts,
- * and what its host took.
+ * CPU seconds that the whole machine has used: user, nice, system, interrupts, and time stolen by
+ * its host.
  */
 export function machineSeconds(): number {
   const [, user, nice, system, , , irq, softirq, steal] =

@@ -6,7 +6,10 @@ import type { Machine } from './machine.ts';
 import { markdown, table } from './report.ts';
 import type { Outcome } from './rows.ts';
 
-/** What docs/performance/results.json keeps: the last outcome of each group, and when and with what it was measured. */
+/**
+ * The content of docs/performance/results.json: the last result of each group, with the time and
+ * machine of its measurement.
+ */
 type Kept = Record<string, { measured_at: string; machine: Machine; outcome: Outcome }>;
 
 const pictures = join(PROJECT, 'docs', 'performance');
@@ -21,9 +24,9 @@ const peers: [string, string, string, string][] = [
 ];
 
 /**
- * Writes docs/performance.md, its pictures and results.json. A run of some groups replaces those
- * and keeps the others, each with the commit that it was measured at. What stands outside of the
- * two marks in the page is left alone.
+ * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only
+ * those; each has the commit that it was measured at. Text outside of the two marks in the page is
+ * not changed.
  */
 export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): void {
   mkdirSync(pictures, { recursive: true });
@@ -61,14 +64,14 @@ function generated(kept: Kept): string {
       newest?.machine ?? {},
     ).trimEnd(),
     table(['rows', 'measured at commit', 'on'], measured),
-    'Peers on such a machine, measured before: per-item HTTP, the same Postgres, 16 connections.',
+    'Other systems, measured earlier on such a machine: one HTTP request per item, the same Postgres, 16 connections.',
     table(['peer', 'transfers/s', 'CPU ms each', ''], peers),
     '![Latency against load](performance/latency.svg)',
     '![Throughput against accounts](performance/accounts.svg)\n',
   ].join('\n\n');
 }
 
-/** Contenders in the order in which they come, each with its colour. */
+/** Contenders in their order, each with its color. */
 function byContender<T extends { contender: string }>(points: T[]): [string, T[], number][] {
   return [...Map.groupBy(points, ({ contender }) => contender)].map(([name, own], i) => [name, own, i]);
 }

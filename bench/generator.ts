@@ -7,19 +7,23 @@ import type { LoadPlan, LoadResult } from './load-plan.ts';
 import { requestsOf } from './requests.ts';
 
 /**
- * The load generator, a process of its own: plans come in over IPC, one at a time, and a result goes back for each. It
- * shares the machine with what it measures, so it is lean: raw sockets kept alive, request bytes joined from prepared
- * parts, of responses only status and length read.
+ * The load generator, a separate process: it receives plans over IPC, one at a time, and returns a
+ * result for each. Because it uses the same machine as what it measures, it is cheap: raw
+ * keep-alive sockets, requests joined from prepared parts, and only status and length of responses
+ * parsed.
  */
 
 const drainMs = 8_000;
 const connectTimeoutMs = 10_000;
-/** So many requests may be under way in an open loop before the rest is counted as wrong: a plan must end. */
+/**
+ * Maximum number of requests in progress in an open loop; further ones count as failed, so that a
+ * plan ends.
+ */
 const maxWaiting = 50_000;
 
 interface Connection {
   socket: Socket;
-  /** When its request was, or was to be, sent (performance.now); NaN while idle. */
+  /** When its request was sent or due (performance.now); NaN while idle. */
   sentAt: number;
 }
 
@@ -31,7 +35,7 @@ class Load {
   readonly #late = new Histogram();
   readonly #statuses: Record<string, number> = {};
   #connections: Connection[] = [];
-  /** Open loop: idle connections, and intended times that wait for one. */
+  /** Open loop: idle connections, and due times waiting for one. */
   #idle: Connection[] = [];
   #waiting: number[] = [];
   #measureFrom = 0;
@@ -126,8 +130,8 @@ class Load {
   }
 
   /**
-   * Closed loop: what was answered within the measured time. Open loop: what was to be sent in it,
-   * whenever it is answered.
+   * Closed loop: requests answered within the measured time. Open loop: requests due within it,
+   * whenever they are answered.
    */
   #count(status: string, right: boolean, sentAt: number, now: number): void {
     const at = this.#plan.rate === undefined ? now : sentAt;
@@ -140,7 +144,7 @@ class Load {
     }
   }
 
-  /** A connection that the server closed: counted, and opened again. */
+  /** A connection that the server closed is counted and opened again. */
   #lost(connection: Connection): void {
     if (performance.now() >= this.#end) return;
     this.#count('lost', false, performance.now(), performance.now());
@@ -157,8 +161,8 @@ class Load {
   }
 
   /**
-   * Sends what is due and comes back a millisecond later; a request that finds no idle connection
-   * waits, its time running.
+   * Sends requests that are due and checks again a millisecond later. A request without an idle
+   * connection waits, and the wait counts as latency.
    */
   #pace(begun: number, gapMs: number, sent: number): void {
     const now = Math.min(performance.now(), this.#end);

@@ -1,7 +1,7 @@
-/** What the bank is to reach, as numbers; a row may hold several. */
+/** The performance goals as numbers; a row can have several. */
 export interface Goal {
   title: string;
-  /** What a throwaway trial of the pipeline gave. */
+  /** The result of a prototype of the pipeline. */
   trial: string;
   unit?: string;
   least?: number;
@@ -10,7 +10,10 @@ export interface Goal {
 
 const ratioTo = (what: string) => `transfers/s through the whole bank ÷ ${what}`;
 
-/** Every goal by its id, in the order of the report. The group of rows that measures it is named in rows.ts. */
+/**
+ * Every goal by its id, in the order of the report. rows.ts names the group of rows that measures
+ * it.
+ */
 export const goals = {
   'of-gateway': { title: ratioTo('the same gateway answering itself'), trial: '0.6', least: 0.65 },
   'over-direct': {
@@ -77,7 +80,7 @@ export function goalText({ least, most, unit }: Goal): string {
   return most === undefined ? 'report' : `≤ ${of(most)}`;
 }
 
-/** undefined where there is nothing to reach. */
+/** undefined if there is no target. */
 export function isMet({ least, most }: Goal, value: number): boolean | undefined {
   if (least === undefined && most === undefined) return undefined;
   return value >= (least ?? -Infinity) && value <= (most ?? Infinity);

@@ -1,6 +1,9 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 
-/** The n-th generated account, from 0 on, as SQL: ids are spread like random ones, and anybody can compute them. */
+/**
+ * The n-th generated account, from 0 on, as SQL: ids are distributed like random ones, and can be
+ * computed.
+ */
 const accountSql = (n: string) => `md5('account ' || (${n}))::uuid`;
 const systemId = (name: string) => `md5('system ${name}')::uuid`;
 const chunk = 500_000;
@@ -15,10 +18,10 @@ export interface DataSize {
 }
 
 /**
- * Fills the ledger's tables with a past of 30 days, as the ledger would have written it: opening
- * deposits by way of Vault, then rounds of transfers in which every account pays one and receives
- * one. The tables' own triggers check every entry. Indexes are built afterwards, statistics taken.
- * The pool must be a superuser's.
+ * Fills the ledger's tables with a history of 30 days, as the ledger would have written it: opening
+ * deposits through the Vault, then rounds of transfers in which every account pays once and
+ * receives once. The tables' own triggers check every entry. Indexes are built and statistics
+ * collected afterwards. The pool must be a superuser's.
  */
 export async function generateData(
   pool: Pool,
@@ -32,7 +35,8 @@ export async function generateData(
     await work();
     say(`  ${title}: ${((performance.now() - begun) / 1000).toFixed(0)} s`);
   };
-  // The accounts are inserted with their last balances: chunks of transfers do not continue each account in order.
+  // Accounts are inserted with their final balances, because chunks of transfers are not in order
+  // per account.
   await pool.query('alter table entries disable trigger entries_posted');
   const restore = await dropIndexes(pool);
   await step(`${accounts} accounts`, () =>
@@ -67,7 +71,10 @@ async function insertOpenings(pool: Pool, from: number, to: number): Promise<voi
     union all select ${systemId('vault')}, n + 1, id, id, 'credit', 'DR', ${openingMinor}, 'USD', ${openingMinor}::int8 * (n + 1), ${booked} from o`);
 }
 
-/** In round r account a pays the next one of r + 1 steps on: first it pays (sequence 2 + 2 r), then it receives. */
+/**
+ * In round r, account a pays the account r + 1 positions further: first it pays (sequence 2 + 2 r),
+ * then it receives.
+ */
 async function insertTransfers(
   pool: Pool,
   from: number,
@@ -91,7 +98,7 @@ async function insertTransfers(
     select account_id, sequence, id, transaction_id, direction, side, ${transferMinor}, 'USD', after, at from legs`);
 }
 
-/** Drops what would be kept up row by row; the answer builds it again. */
+/** Drops the indexes, which would be updated row by row; the result builds them again. */
 async function dropIndexes(pool: Pool): Promise<() => Promise<void>> {
   const { rows } = await pool.query<{ name: string; definition: string; key: string | null }>(
     `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition, pg_get_constraintdef(c.oid) as key

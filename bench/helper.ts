@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { LoadPlan, LoadResult } from './load-plan.ts';
 
-/** What a helper process tells: that its measured time begins or is over, or what came of it. */
+/** A helper's message: its measured time begins or has ended, or its result. */
 type Told = { phase: 'measuring' | 'measured' } | { result: unknown } | { error: string };
 
 export interface Phases {
@@ -10,17 +10,19 @@ export interface Phases {
   measured?(): void;
 }
 
-/** A process that is given one plan at a time over IPC. */
+/** A process that receives one plan at a time over IPC. */
 export interface Helper<Plan, Result> {
   pid: number;
-  /** Resolves when the process has said so by a first result of its own. */
+  /** Resolves when the process has reported that it is ready. */
   ready(timeoutMs: number): Promise<void>;
-  /** Resolves with the result; rejects when it failed, ended, or gave none within `timeoutMs`. */
+  /**
+   * Resolves with the result; rejects if it failed, ended, or did not finish within `timeoutMs`.
+   */
   run(plan: Plan, timeoutMs: number, phases?: Phases): Promise<Result>;
   stop(): void;
 }
 
-/** Starts a script of bench/ that answers plans. It ends with this process. */
+/** Starts a script of bench/ that executes plans. It ends together with this process. */
 export function startHelper<Plan extends object, Result>(
   script: string,
   env: Record<string, string> = {},
@@ -60,7 +62,7 @@ export function startHelper<Plan extends object, Result>(
   };
 }
 
-/** What a helper does with each plan. */
+/** The work of a helper for each plan. */
 export function serveHelper<Plan, Result>(
   run: (plan: Plan, tell: (phase: keyof Phases) => void) => Promise<Result>,
 ): void {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Histogram } from './histogram.ts';
 
 describe('Histogram', () => {
-  it('knows every percentile to less than one per cent', () => {
+  it('every percentile is exact to less than one percent', () => {
     const histogram = new Histogram();
     for (let us = 1; us <= 100_000; us++) histogram.record(us);
     for (const share of [0.001, 0.01, 0.5, 0.9, 0.99, 0.999, 1]) {
@@ -13,7 +13,7 @@ describe('Histogram', () => {
     expect(histogram.count).toBe(100_000);
   });
 
-  it('is exact where values are small, and keeps the largest as it is', () => {
+  it('small values are exact, and the largest is kept unchanged', () => {
     const histogram = new Histogram();
     for (const us of [3, 3, 3, 7, 123_456_789]) histogram.record(us);
     expect(histogram.percentile(0.5)).toBe(3);
@@ -21,7 +21,7 @@ describe('Histogram', () => {
     expect(histogram.summary()).toMatchObject({ p50: 0.003, max: 123_456.789 });
   });
 
-  it('takes what is beyond its ends, and nothing at all', () => {
+  it('values beyond its limits, and no values, are accepted', () => {
     const histogram = new Histogram();
     expect(histogram.summary()).toEqual({ mean: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0 });
     histogram.record(-5);

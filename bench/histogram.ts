@@ -1,11 +1,11 @@
-/** Sub-buckets per power of two: a value is known to less than one per cent. */
+/** Sub-buckets per power of two, for an error of less than one percent. */
 const subBits = 7;
 const sub = 1 << subBits;
 const buckets = (32 - subBits + 1) * sub;
 
 /**
- * Latencies in whole microseconds, up to 71 minutes, in buckets that are less than one per cent
- * wide (as HDR histograms are).
+ * Latencies in whole microseconds, up to 71 minutes, in buckets that are less than one percent wide
+ * (as in HDR histograms).
  */
 export class Histogram {
   readonly #counts = new Float64Array(buckets);
@@ -26,7 +26,7 @@ export class Histogram {
     return this.#count;
   }
 
-  /** The value, in µs, that `share` (0 to 1) of all values do not exceed; 0 when there are none. */
+  /** The value, in µs, that `share` (0 to 1) of all values do not exceed; 0 if there are none. */
   percentile(share: number): number {
     const wanted = Math.max(1, Math.ceil(share * this.#count));
     let seen = 0;
@@ -37,7 +37,7 @@ export class Histogram {
     return 0;
   }
 
-  /** All that is reported of it, in milliseconds. */
+  /** All reported values, in milliseconds. */
   summary(): Latency {
     const ms = (us: number) => Math.round(us) / 1000;
     const at = (share: number) => ms(this.percentile(share));

@@ -13,7 +13,7 @@ const refused = 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}
 const empty = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
 describe('HttpResponses', () => {
-  it('tells the status of each response, however the bytes come', () => {
+  it('returns the status of each response, however the bytes are split', () => {
     const text = created + refused + empty + created;
     for (const size of [1, 2, 7, 50, text.length]) {
       const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, i) =>
@@ -23,16 +23,16 @@ describe('HttpResponses', () => {
     }
   });
 
-  it('tells a response only when its body is complete', () => {
+  it('returns a response only when its body is complete', () => {
     expect(statuses([created.slice(0, -1)])).toEqual([]);
   });
 
-  it('does not take for a header what a body says', () => {
+  it('does not treat a body as headers', () => {
     const body = '\r\ncontent-length: 99999\r\n';
     expect(statuses([`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`])).toEqual([200]);
   });
 
-  it('throws for what it cannot read', () => {
+  it('throws for invalid responses', () => {
     expect(() => statuses(['SSH-2.0-OpenSSH_9\r\n\r\n'])).toThrow('no HTTP response');
     expect(() => statuses(['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'])).toThrow('without Content-Length');
   });

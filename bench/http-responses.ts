@@ -1,11 +1,11 @@
 /**
- * Reads what a server answers on one connection: only statuses, and where each response ends. Bodies must come with a
- * Content-Length, as all contenders send them. Throws for anything else.
+ * Parses the responses of a server on one connection: only statuses, and the end of each response.
+ * Bodies must have a Content-Length, as those of all contenders do. Throws for anything else.
  */
 export class HttpResponses {
   readonly #onResponse: (status: number) => void;
   #rest: Buffer = Buffer.alloc(0);
-  /** Bytes of a body that are still to come, and the status it belongs to. */
+  /** Bytes of the current body that are missing, and its status. */
   #missing = 0;
   #status = 0;
 
@@ -13,7 +13,7 @@ export class HttpResponses {
     this.#onResponse = onResponse;
   }
 
-  /** Takes what was read; the buffer is the reader's and may be used again afterwards. */
+  /** Parses received bytes; the buffer belongs to the caller and can be reused afterwards. */
   take(read: Buffer): void {
     let from = 0;
     let chunk = read;

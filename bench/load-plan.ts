@@ -1,11 +1,11 @@
 import type { Latency } from './histogram.ts';
 
-/** What a load asks for. */
+/** The requests of a load. */
 export type Target =
   | { kind: 'transfer' | 'deposit'; accounts: string[] }
-  /** Transfers between these accounts, so many to a request. */
+  /** Transfers between these accounts, and their number per request. */
   | { kind: 'batch'; accounts: string[]; items: number; mode?: 'independent' | 'atomic' }
-  /** The accounts of generated data, by their number. */
+  /** The accounts of generated data, by number. */
   | { kind: 'transfer'; generated: number }
   /** Balances by account number. */
   | { kind: 'balance'; numbers: string[] }
@@ -20,31 +20,34 @@ export interface LoadPlan {
   target: Target;
   connections: number;
   seconds: number;
-  /** Before it, not counted. */
+  /** Before the measured time, not counted. */
   warmUpSeconds: number;
   /**
-   * Requests per second, sent whatever comes back (open loop); without it each connection waits for
-   * its answer (closed loop).
+   * Requests per second, sent regardless of responses (open loop); without it each connection waits
+   * for its response (closed loop).
    */
   rate?: number;
 }
 
-/** What came of a load. */
+/** The result of a load. */
 export interface LoadResult {
-  /** Answers 2xx per second of the measured time. */
+  /** 2xx responses per second of the measured time. */
   perSecond: number;
   completed: number;
   /**
-   * Open loop: counted from the moment at which a request was to be sent; closed loop: from its
-   * sending. Of answers 2xx.
+   * Of 2xx responses, in an open loop from the time at which the request was due, in a closed loop
+   * from its sending.
    */
   latency: Latency;
-  /** Answers by status, and connections lost. */
+  /** Responses by status, and lost connections. */
   statuses: Record<string, number>;
-  /** Everything else than 2xx, lost connections, and what was still unanswered long after the end. */
+  /**
+   * Everything except 2xx: other responses, lost connections, and requests without a response long
+   * after the end.
+   */
   wrong: number;
-  /** Open loop: how late the generator itself sent, p50 in ms; it is part of the latency. */
+  /** Open loop: the generator's own delay, p50 in ms, which is part of the latency. */
   sentLateMs: number;
-  /** The generator's own use of a core, 0 to 1. */
+  /** The generator's own CPU use, 0 to 1 core. */
   generatorCores: number;
 }

@@ -6,12 +6,12 @@ import { PROJECT } from '../tools/local/local-dir.ts';
 import { median } from './measure.ts';
 import type { World } from './world.ts';
 
-/** Where and with what a run was measured. */
+/** The machine and software of a run. */
 export type Machine = Record<string, string>;
 
 const syncs = 200;
 
-/** Milliseconds that writing 8 kB and making them durable takes, the median: what every commit waits for. */
+/** Milliseconds to write 8 kB durably, the median: every commit waits for this. */
 function syncMs(dir: string): number {
   const file = join(dir, 'sync-probe');
   const page = Buffer.alloc(8192, 1);

@@ -2,14 +2,14 @@ import { machineSeconds } from './cpu.ts';
 import type { LoadPlan, LoadResult, Target } from './load-plan.ts';
 import type { Side, World } from './world.ts';
 
-/** How long and how often everything is measured. */
+/** Duration and number of all measurements. */
 export interface Effort {
   rounds: number;
   /** Of one side in one round. */
   seconds: number;
   warmUpSeconds: number;
   searchSeconds: number;
-  /** Of a side that has done nothing yet: compilers and caches come to rest. */
+  /** For a side that has not run yet, until compilers and caches have settled. */
   firstSeconds: number;
   connections: number[];
   pools: number[];
@@ -36,25 +36,28 @@ export const efforts: Record<'full' | 'quick', Effort> = {
   },
 };
 
-/** A load's result with the CPU that the side's processes, Postgres and its broker used for it. */
+/** A load's result with the CPU use of the side's processes, Postgres, and its broker. */
 export interface Reading extends LoadResult {
   cpuMicrosPerRequest: number;
   /** The same by process. */
   cpuMicros: Record<string, number>;
-  /** Cores that were busy with something else than the side and the generator: what makes a reading doubtful. */
+  /**
+   * Cores used by other processes than the side and the generator, which make a measurement
+   * doubtful.
+   */
   elsewhere: number;
 }
 
 export type LoadOptions = Pick<LoadPlan, 'target' | 'connections' | 'seconds' | 'warmUpSeconds' | 'rate'>;
 
-/** The default: transfers between the side's accounts. */
+/** By default, transfers between the side's accounts. */
 export function transfersOf(side: Side): Target {
   return { kind: 'transfer', accounts: side.accounts };
 }
 
 const patienceMs = 40_000;
 
-/** Loads one side; `generator` is another one than the run's where two loads go on at once. */
+/** Loads one side; `generator` replaces the run's if two loads run concurrently. */
 export async function load(
   world: World,
   side: Side,
@@ -89,8 +92,8 @@ export async function load(
 }
 
 /**
- * By what a group's loads may be trusted: how busy the machine was with something else, and what
- * was not answered 2xx.
+ * Indicators of how reliable a group's loads are: the CPU use of other processes, and responses
+ * other than 2xx.
  */
 export interface Trust {
   loads: number;
@@ -110,15 +113,15 @@ export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'w
   };
 }
 
-/** At how many connections a side does most, and how much that is. */
+/** The number of connections with the highest throughput of a side, and that throughput. */
 export interface Best {
   connections: number;
   perSecond: number;
 }
 
 /**
- * Searched coarsely, once per side and kind of request in a run; a step that gives less than 3 %
- * more is not taken. A side that has done nothing yet is warmed up before.
+ * Found by a coarse search, once per side and kind of request in a run; a step with a gain of less
+ * than 3 % is not taken. A side that has not run yet is warmed up before.
  */
 export async function best(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<Best> {
   const key = `${side.name} ${target.kind}`;
@@ -147,8 +150,8 @@ export async function best(world: World, side: Side, effort: Effort, target = tr
 }
 
 /**
- * The contender with the size of pool at which it does most transfers, found once in a run; those
- * of other sizes are stopped.
+ * The contender with the pool size of the highest throughput, found once in a run; those with other
+ * sizes are stopped.
  */
 export async function bestPool(world: World, name: 'direct' | 'function', effort: Effort): Promise<Side> {
   const known = world.pools.get(name);
@@ -173,8 +176,8 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
 }
 
 /**
- * Runs every part once per round, in turn there and back (A B C, C B A, …): the machine's moods,
- * and what a part leaves behind, meet all alike.
+ * Runs every part once per round, in alternating order (A B C, C B A, …), so that changes of the
+ * machine and effects of earlier parts are distributed evenly.
  */
 export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(
   rounds: number,
@@ -199,7 +202,10 @@ export function median(values: number[]): number {
     : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2;
 }
 
-/** The median of the rounds' own ratios: both sides of a round saw the same machine. */
+/**
+ * The median of the ratios of each round, because both sides of a round ran under the same
+ * conditions.
+ */
 export function ratio(above: number[], below: number[]): number {
   return median(above.map((value, i) => value / (below[i] ?? NaN)));
 }

@@ -11,7 +11,7 @@ describe('requests', () => {
     target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] },
   };
 
-  it('carry a key of their own, their length, and two accounts that differ', () => {
+  it('have their own key, their length, and two different accounts', () => {
     const next = requestsOf(plan, 'run');
     const texts = Array.from({ length: 100 }, next);
     expect(new Set(texts.map((text) => /idempotency-key: (\S+)/.exec(text)?.[1])).size).toBe(100);
@@ -23,20 +23,20 @@ describe('requests', () => {
     }
   });
 
-  it('ask for paths in turn', () => {
+  it('use paths in turn', () => {
     const next = requestsOf({ ...plan, target: { kind: 'get', paths: ['/a', '/b'] } }, 'run');
     expect([next(), next(), next()].map((text) => text.split(' ')[1])).toEqual(['/a', '/b', '/a']);
   });
 });
 
 describe('medians', () => {
-  it('are those of the rounds, and ratios are taken within a round', () => {
+  it('are those of the rounds, and ratios are computed within a round', () => {
     expect(median([5, 1, 3])).toBe(3);
     expect(median([4, 1, 3, 2])).toBe(2.5);
     expect(ratio([10, 30, 100], [1, 2, 4])).toBe(15);
   });
 
-  it('come from sides that take turns, there and back', async () => {
+  it('come from sides in alternating order', async () => {
     const order: string[] = [];
     const results = await inTurn(3, { a: async () => order.push('a'), b: async () => order.push('b') });
     expect(order).toEqual(['a', 'b', 'b', 'a', 'a', 'b']);
@@ -45,7 +45,7 @@ describe('medians', () => {
 });
 
 describe('report', () => {
-  it('says of each goal whether it is reached, and what was not measured', () => {
+  it('shows for each goal whether it is met, and what was not measured', () => {
     const text = markdown(
       {
         some: {
@@ -64,7 +64,7 @@ describe('report', () => {
     expect(rows[4]).toContain('| ≤ 20 ms | 21.0 ms | no | x |');
   });
 
-  it('says how far the loads of a group can be trusted', () => {
+  it('shows how reliable the loads of a group are', () => {
     const trust = trustOf([
       { elsewhere: 0.1, generatorCores: 0.2, wrong: 0 },
       { elsewhere: 0.5, generatorCores: 0.1, wrong: 3 },
@@ -74,7 +74,7 @@ describe('report', () => {
     expect(trustOf([])).toEqual({ loads: 0, elsewhere: 0, mostElsewhere: 0, mostGenerator: 0, wrong: 0 });
   });
 
-  it('knows goals without a bound', () => {
+  it('supports goals without a target', () => {
     expect([goalText({ title: '', trial: '' }), isMet({ title: '', trial: '' }, 1)]).toEqual(['report', undefined]);
     expect([shown(1234.5), shown(12.34, 'ms'), shown(0.654), shown(NaN)]).toEqual(['1235', '12.3 ms', '0.65', '–']);
   });

@@ -2,7 +2,7 @@ import { goals, goalText, isMet } from './goals.ts';
 import type { Machine } from './machine.ts';
 import type { Line, Outcome } from './rows.ts';
 
-/** The report of a run in Markdown: goals first, then the figures that they come from, then machine and settings. */
+/** The report of a run in Markdown: the goals, the figures for them, then machine and settings. */
 export function markdown(groups: Record<string, Outcome>, machine: Machine): string {
   const outcomes = Object.values(groups);
   const lines = outcomes.flatMap(({ lines }) => lines);
@@ -42,7 +42,7 @@ function trustRow([name, { trust }]: [string, Outcome]): string[] {
   return [name, String(loads), elsewhere.toFixed(2), mostElsewhere.toFixed(2), mostGenerator.toFixed(2), String(wrong)];
 }
 
-/** Three significant digits are what such a measurement is worth. */
+/** Three significant digits, the precision of such a measurement. */
 export function shown(value: number, unit?: string): string {
   if (!Number.isFinite(value)) return '–';
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;

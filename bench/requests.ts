@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { LoadPlan } from './load-plan.ts';
 
 /**
- * The requests of a load, as text to be written: each call gives the next one, an Idempotency-Key of its own included
- * where money moves. `run` makes the keys of two loads differ; accounts are chosen uniformly.
+ * The requests of a load as text: each call returns the next one, with its own Idempotency-Key if
+ * it moves money. `run` makes the keys of two loads different; accounts are chosen uniformly.
  */
 export function requestsOf(
   { port, credential, target }: Pick<LoadPlan, 'port' | 'credential' | 'target'>,

@@ -13,7 +13,7 @@ import { idle, ledgers, memory } from './rows/resources.ts';
 import { throughput } from './rows/throughput.ts';
 import type { World } from './world.ts';
 
-/** What a group of rows has at hand. */
+/** The objects that a group of rows uses. */
 export interface Bench {
   world: World;
   effort: Effort;
@@ -22,7 +22,7 @@ export interface Bench {
   growth: { accounts: number; transactions: number };
 }
 
-/** One measured goal, or why it is not. */
+/** One measured goal, or the reason why it was not measured. */
 export type Line = { goal: GoalId; value: number; note: string } | { goal: GoalId; missing: string };
 
 /** A contender under a load, for the pictures. */
@@ -35,22 +35,22 @@ export interface Point {
 
 export interface Outcome {
   lines: Line[];
-  /** Absolute figures worth a table of their own. */
+  /** Absolute figures that are shown as a table. */
   figures?: { title: string; columns: string[]; rows: string[][] }[];
   latencies?: Point[];
   growth?: { contender: string; accounts: number; perSecond: number }[];
-  /** Added by the run. */
+  /** Set by the run. */
   trust?: Trust;
-  /** Everything as measured, for the JSON. */
+  /** All measured values, for the JSON. */
   raw?: unknown;
 }
 
-/** Rows of the report that are measured together, because they compare with each other. */
+/** Rows of the report that are measured together, because they are compared with each other. */
 export interface Group {
   name: string;
   /** Part of --quick. */
   quick: boolean;
-  /** Only with an option of its own. */
+  /** Run only if it is requested by an option. */
   onRequest?: true;
   measure(bench: Bench): Promise<Outcome>;
 }

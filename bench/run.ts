@@ -10,9 +10,10 @@ import { type Bench, type Group, groups, type Outcome } from './rows.ts';
 import { World } from './world.ts';
 
 /**
- * `npm run bench`: the bank against its contenders on this machine, all in one run. Starts everything itself in a temporary
- * directory; --quick takes two minutes, --only names groups of rows (--list), --growth-transactions
- * and --growth-accounts say how large the generated data set is.
+ * `npm run bench`: compares the bank with its contenders on this machine, all in one run. Starts
+ * everything itself in a temporary directory. --quick takes two minutes, --only selects groups of
+ * rows (--list), and --growth-transactions and --growth-accounts set the size of the generated
+ * data.
  */
 const { values: options } = parseArgs({
   options: {
@@ -28,7 +29,7 @@ const { values: options } = parseArgs({
     'write-docs': { type: 'boolean', default: false },
   },
 });
-/** Cores: what was measured beside more than this says little of the bank. */
+/** Cores: if other processes used more than this, a measurement is not reliable. */
 const mostElsewhere = 0.5;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -50,7 +51,7 @@ function chosen(): Group[] {
   );
 }
 
-/** Measures group after group; one that fails is reported, and the others go on. */
+/** Measures group after group; if one fails, it is reported and the others continue. */
 async function measureAll(
   bench: Bench,
   wanted: Group[],

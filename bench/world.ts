@@ -24,33 +24,35 @@ const walMiB = 1024;
 const walFileMiB = 16;
 const openingMinor = 100_000_000_00;
 
-/** A server that takes the generator's requests. */
+/** A server that receives the generator's requests. */
 export interface Side {
   name: string;
   port: number;
   credential: string;
   accounts: string[];
-  /** Its processes; Postgres is counted with every side, the broker with those that use it. */
+  /** Its processes; Postgres is added for every side, the broker for those that use it. */
   processes: { name: string; pid: number }[];
   usesBroker: boolean;
   stop(): Promise<void>;
 }
 
 /**
- * Everything of one run: the servers, the contenders that are started, the generator. One Postgres
- * and one broker for all.
+ * The parts of one run: the servers, the contenders that were started, and the generator. There is
+ * one Postgres and one broker for all.
  */
 export class World {
   readonly local: LocalDir;
   readonly infra: Infrastructure;
   readonly generator: Generator;
   readonly say: (line: string) => void;
-  /** Every load of the present group. */
+  /** All loads of the current group. */
   readonly loads: Reading[] = [];
-  /** What was found in this run: the best numbers of connections (measure.ts), the best sizes of pool. */
+  /**
+   * Values found in this run: the best numbers of connections (measure.ts), the best pool sizes.
+   */
   readonly best = new Map<string, Best>();
   readonly pools = new Map<string, number>();
-  /** True as soon as everything is being stopped. */
+  /** Set as soon as everything is being stopped. */
   stopping = false;
   readonly #servers: Record<'kafka' | 'postgres', number>;
   readonly #sides = new Map<string, Promise<Side>>();
@@ -69,7 +71,7 @@ export class World {
     this.generator = startGenerator();
   }
 
-  /** Starts broker and database in `dir`. Throws with what is missing. */
+  /** Starts broker and database in `dir`. Throws if something is missing. */
   static async start(dir: string, say: (line: string) => void): Promise<World> {
     const local = await openLocalDir(dir);
     const servers = { kafka: 0, postgres: 0 };
@@ -89,8 +91,8 @@ export class World {
   }
 
   /**
-   * Leaves files of the write-ahead log to be used again, as in a database that has run for a
-   * while: in a new one each 16 MiB of postings wait for a new file to be filled with zeros.
+   * Creates WAL files that can be reused, as in a database that has run for a while: otherwise,
+   * every 16 MiB of postings wait for a new file to be filled with zeros.
    */
   #fillWal(): Promise<void> {
     return this.withPool(this.infra.superuserUrl, 'public', async (pool) => {
@@ -100,7 +102,7 @@ export class World {
     });
   }
 
-  /** Begins a group of rows with nothing left to be written out. */
+  /** Begins a group of rows after a checkpoint, with no pending writes. */
   checkpoint(): Promise<void> {
     return this.withPool(this.infra.superuserUrl, 'public', async (pool) => void (await pool.query('checkpoint')));
   }
@@ -112,7 +114,7 @@ export class World {
     this.local.release();
   }
 
-  /** The bank that most rows are about: one process of each service, with the default settings. */
+  /** The bank that most rows use: one process of each service, with the default settings. */
   bank(): Promise<Bank> {
     return (this.#bank ??= this.newBank({ name: 'bank', accounts: accountCount }));
   }
@@ -121,7 +123,10 @@ export class World {
     return startBank(this, options);
   }
 
-  /** One of the contenders of bench/contenders, started at its first use; those with Postgres once per size of pool. */
+  /**
+   * One of the contenders of bench/contenders, started at its first use; those with Postgres once
+   * per pool size.
+   */
   contender(name: 'self' | 'direct' | 'function', pool = 8): Promise<Side> {
     const id = `${name}-${pool}`;
     let side = this.#sides.get(id);
@@ -156,7 +161,7 @@ export class World {
     };
   }
 
-  /** The header of a token that the gateway answering itself takes. */
+  /** The Authorization header with a token for the gateway that answers itself. */
   get token(): string {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const now = Math.floor(Date.now() / 1000);
@@ -189,7 +194,10 @@ export class World {
     return child;
   }
 
-  /** The database of a contender, made at first use, with its accounts. Its URL is the owner's. */
+  /**
+   * The database of a contender, created at its first use, with its accounts. The URL is the
+   * owner's.
+   */
   async contenderDatabase(name: string): Promise<string> {
     const database = `bench_${name}`;
     const url = await this.newDatabase(database);
@@ -208,7 +216,7 @@ export class World {
     return url;
   }
 
-  /** The URL of a database of the owner's, made when it is not there. */
+  /** The URL of a database of the owner, created if it does not exist. */
   async newDatabase(name: string): Promise<string> {
     const url = new URL(this.infra.ownerUrl);
     await this.withPool(this.infra.ownerUrl, 'public', async (pool) => {
@@ -247,7 +255,7 @@ export class World {
 
   /**
    * CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the
-   * broker where it is used.
+   * broker if it is used.
    */
   cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
     const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));

@@ -53,7 +53,7 @@ for (const add of [
 ])
   add(program);
 
-// Who reads no further (`| head`) has had enough.
+// The reader closed the pipe (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

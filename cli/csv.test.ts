@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CsvRecord, csvLine, csvRecords } from './csv.ts';
 
-/** The records of a text that comes in chunks of so many bytes. */
+/** The records of a text that is read in chunks of this many bytes. */
 async function read(text: string | Uint8Array, chunk = 7): Promise<CsvRecord[]> {
   const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
   async function* chunks() {
@@ -16,7 +16,7 @@ async function read(text: string | Uint8Array, chunk = 7): Promise<CsvRecord[]> 
 const fields = async (text: string) => (await read(text)).map((record) => record.fields);
 
 describe('CSV', () => {
-  it('is read as RFC 4180 says: quotes, doubled quotes, commas and line feeds in them, CRLF or LF, with and without a last one', async () => {
+  it('is read as RFC 4180 describes: quotes, doubled quotes, quoted commas and line feeds, CRLF or LF, with or without a final one', async () => {
     expect(await fields('a,b\r\n"x, y","say ""no"""\r\n')).toEqual([
       ['a', 'b'],
       ['x, y', 'say "no"'],
@@ -33,11 +33,11 @@ describe('CSV', () => {
     expect(await fields('')).toEqual([]);
   });
 
-  it('tells in which line a record begins', async () => {
+  it('a record has the line number on which it begins', async () => {
     expect((await read('a\n"b\nc"\n\nd\n')).map(({ line }) => line)).toEqual([1, 2, 5]);
   });
 
-  it('names the line of what is none', async () => {
+  it('an error has the line number of the invalid record', async () => {
     await expect(read('a\nb"c\n')).rejects.toThrow('line 2: has a quote that is not closed');
     await expect(read('a\nb"c"\n')).rejects.toThrow(
       'line 2: has a quote within a field, or text behind a closing quote',
@@ -49,7 +49,7 @@ describe('CSV', () => {
     await expect(read(Buffer.from('a\nJos\u00e9\n', 'latin1'))).rejects.toThrow(/^line \d: is not UTF-8/);
   });
 
-  it('is written so that it is read as it was, however the file is cut into chunks', async () => {
+  it('written records are read back unchanged, however the file is split into chunks', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', 'é', '李', '😀') });
     await fc.assert(
       fc.asyncProperty(

@@ -55,7 +55,7 @@ function show({ title, refused, entries, events }: Scene): void {
 
 const money = (amount: number): string => amount.toFixed(2);
 
-/** Collects the events that name one of the story's accounts. */
+/** Collects the events that concern one of the demo's accounts. */
 class Listener {
   readonly accounts = new Set<string>();
   readonly #events: Event[] = [];
@@ -65,7 +65,7 @@ class Listener {
     this.#events.push(event);
   }
 
-  /** The next `count` events about the story; those of other callers are left out. */
+  /** The next `count` events of the demo, without those of other callers. */
   async next(count: number): Promise<Event[]> {
     const ours = () =>
       this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
@@ -96,7 +96,7 @@ async function tell(bank: Bank, scene: (scene: Scene) => void): Promise<void> {
 
 interface Stage {
   scene(scene: Scene): void;
-  /** So many events of the last act. */
+  /** The number of events of the last step. */
   hear(count: number): Promise<Event[]>;
   entriesOf(transactionId: string): Promise<Entry[]>;
   knows(accountId: string): void;

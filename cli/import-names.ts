@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 
 /**
- * Which names stand in a file, and which more than once: 8 bytes for each, so that a file of
- * millions fits. A name is told to be there, or to be repeated, where another one has the same 52
- * bits of hash: who must know for certain compares the few that are.
+ * Which names a file contains, and which it contains more than once, in 8 bytes per name, so that a
+ * file with millions fits into memory. Different names with the same 52-bit hash are treated as
+ * equal; a caller that needs certainty compares the few that are found.
  */
 export class Names {
   #hashes = new Float64Array(1024);
@@ -20,7 +20,7 @@ export class Names {
     this.#hashes[this.#count++] = hashOf(name);
   }
 
-  /** To be called behind the last `add`, before anything is asked. */
+  /** Must be called after the last `add` and before queries. */
   seal(): void {
     this.#hashes = this.#hashes.slice(0, this.#count).sort();
     for (let at = 1; at < this.#count; at++)
@@ -47,7 +47,7 @@ function hashOf(name: string): number {
   return Number.parseInt(hash('sha1', name).slice(0, 13), 16);
 }
 
-/** Of rows in the order of the file: the line in which a name stood before, if it did. */
+/** Takes rows in the order of the file; returns the line of an earlier row with the same name. */
 export class Lines {
   readonly #names: Names;
   readonly #lines = new Map<string, number>();

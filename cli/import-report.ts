@@ -4,11 +4,14 @@ import { canonicalDecimal, currencyDigits, fromMinor, toMinor } from '#libs/cont
 import type { Bank } from '../clients/typescript/index.ts';
 import { Failure } from './api.ts';
 
-/** What an import has done, and what the books say to it. Sums are decimal strings with all digits of the currency. */
+/**
+ * The result of an import, compared with the books. Sums are decimal strings with all digits of the
+ * currency.
+ */
 
 const booksSchema = z.record(z.string(), z.object({ deposits: z.string(), loans: z.string() }));
 
-/** Per currency: what the bank owes its clients, and what they owe the bank. */
+/** Per currency: the bank's liabilities to its clients, and its claims on them. */
 type Books = z.infer<typeof booksSchema>;
 
 export interface Counts {
@@ -21,7 +24,9 @@ export interface Counts {
 export interface Comparison {
   currency: string;
   accounts: number;
-  /** Opening balances of the accounts that are in the bank now, and what the books gained since the import began. */
+  /**
+   * Opening balances of the imported accounts, and the growth of the books since the import began.
+   */
   deposits: string;
   deposits_in_books: string;
   loans: string;
@@ -39,7 +44,7 @@ export interface Report {
 export class Sums {
   readonly #sums = new Map<string, { accounts: number; deposits: bigint; loans: bigint }>();
 
-  /** Of an account that the bank has taken, so that its currency and amount are right. */
+  /** For an account that the bank has accepted, so that its currency and amount are valid. */
   add(accountType: string, currency: string, amount: string): void {
     const sum = this.#sums.get(currency) ?? { accounts: 0, deposits: 0n, loans: 0n };
     const minor = toMinor(canonicalDecimal(amount) ?? '', currency);
@@ -49,7 +54,7 @@ export class Sums {
     this.#sums.set(currency, sum);
   }
 
-  /** Without books, as of a dry run, all agree. */
+  /** Without books, as in a dry run, all agree. */
   against(gained?: (currency: string) => { deposits: bigint; loans: bigint }): Comparison[] {
     return [...this.#sums]
       .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -70,7 +75,7 @@ export class Sums {
   }
 }
 
-/** The books as they are now (books:read). */
+/** The current state of the books (books:read). */
 export async function readBooks(bank: Bank): Promise<Books> {
   const [balances, systemAccounts] = await Promise.all([bank.getTrialBalance(), bank.getSystemAccounts()]);
   return Object.fromEntries(
@@ -78,7 +83,7 @@ export async function readBooks(bank: Bank): Promise<Books> {
       const cash = systemAccounts
         .filter((account) => account.currency === currency)
         .reduce((sum, { balance }) => sum + minorOf(balance, currency), 0n);
-      // Assets are Teller, Vault and the loans.
+      // Assets are Teller, Vault, and the loans.
       return [
         currency,
         {
@@ -90,7 +95,7 @@ export async function readBooks(bank: Bank): Promise<Books> {
   );
 }
 
-/** By how much the books have grown. */
+/** The growth of the books. */
 export function gainOf(before: Books, after: Books): (currency: string) => { deposits: bigint; loans: bigint } {
   const minor = (books: Books, currency: string, part: 'deposits' | 'loans') =>
     BigInt((books[currency]?.[part] ?? '0').replace('.', ''));
@@ -107,8 +112,8 @@ function minorOf(balance: number, currency: string): bigint {
 const reportSchema = z.looseObject({ books_before: booksSchema });
 
 /**
- * The books before the first run of this import: from its report, where one has begun, else as they
- * are now; then the report is begun.
+ * The books before the first run of this import: from its report if there is one, otherwise the
+ * current state, with which the report is begun.
  */
 export async function booksBefore(path: string, bank: Bank): Promise<Books> {
   if (existsSync(path)) {

@@ -5,7 +5,7 @@ import { Failure } from './api.ts';
 import { CsvError, csvRecords } from './csv.ts';
 import { Names } from './import-names.ts';
 
-/** Files of an import: what stands in them, and the requests that follow from it. */
+/** Files of an import: their rows, and the requests for them. */
 
 export type Kind = 'clients' | 'accounts';
 
@@ -33,7 +33,7 @@ const named = {
     'status',
   ],
 } as const;
-/** Columns of a file of refused rows: it can be corrected and imported as it is. */
+/** Columns of a file of refused rows, which can be corrected and imported unchanged. */
 export const refusedColumns = ['refused_line', 'refused_because'] as const;
 const needed = {
   clients: ['external_id', 'client_type'],
@@ -43,9 +43,9 @@ const needed = {
 export interface Row {
   line: number;
   fields: string[];
-  /** By column, without those that are empty. */
+  /** Values by column, without empty ones. */
   values: Record<string, string>;
-  /** What makes it no row that the bank could be asked about. */
+  /** The reason why the row cannot be sent to the bank. */
   fault: string | undefined;
 }
 
@@ -60,8 +60,8 @@ export interface Surveyed {
 }
 
 /**
- * Reads the file once: what it cannot be imported with is found before anything is sent. Throws a
- * Failure that says it.
+ * Reads the file once, to find errors that prevent its import before anything is sent. Throws a
+ * Failure with the error.
  */
 export async function survey(kind: Kind, path: string): Promise<Surveyed> {
   const surveyed: Surveyed = {
@@ -82,7 +82,7 @@ export async function survey(kind: Kind, path: string): Promise<Surveyed> {
   return surveyed;
 }
 
-/** The rows behind the header; sets the columns. */
+/** The rows after the header; sets the columns. */
 export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
   let columns: string[] | undefined;
   try {
@@ -124,7 +124,7 @@ function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'
   return { values, fault: faultOf(columns, values) };
 }
 
-/** What stands before the bank's own rules: without an external_id a row could not be found again. */
+/** Checks before the bank's own rules: without an external_id a row could not be found again. */
 function faultOf(
   columns: string[],
   { external_id, opening_balance = '0', ...values }: Record<string, string>,
@@ -133,7 +133,7 @@ function faultOf(
     return 'external_id must have 1 to 128 printable ASCII characters';
   if (columns.includes('client_external_id') && values['client_external_id'] === undefined)
     return 'client_external_id is required';
-  // So many digits a double carries unchanged.
+  // A double represents this many digits unchanged.
   const isAmount =
     /^\d{1,15}(\.\d{1,4})?$/.test(opening_balance) && opening_balance.replace(/\D|^0+/g, '').length <= 15;
   return isAmount ? undefined : 'opening_balance must be an amount not below 0 such as 250.75, of at most 15 digits';
@@ -141,12 +141,12 @@ function faultOf(
 
 type Body = Record<string, unknown>;
 
-/** What POST /clients is asked with. */
+/** The body of POST /clients. */
 export function clientBody({ values }: Row, callingCode: string | undefined): Body {
   return internationalPhones(fieldsOf(values), callingCode);
 }
 
-/** What POST /accounts is asked with. The amount is a JSON number of the digits in the file. */
+/** The body of POST /accounts. The amount is a JSON number with the digits of the file. */
 export function accountBody(
   { values: { client_external_id: _, opening_balance = '0', ...values } }: Row,
   client_id: string,
@@ -154,7 +154,7 @@ export function accountBody(
   return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance), migrated: true };
 }
 
-/** As the bank reads it: numbers with their digits. */
+/** As the bank parses it: numbers with their digits. */
 export function asRead(body: Body): Body {
   return 'initial_deposit' in body
     ? { ...body, initial_deposit: new NumberText(String(body['initial_deposit'])) }

@@ -5,16 +5,16 @@ import { parseFields } from '#services/gateway/api/input.ts';
 import { ApprovalNeededError, type Bank, BankError, type CallOptions } from '../clients/typescript/index.ts';
 import { accountBody, asRead, clientBody, type Kind, type Row } from './import-rows.ts';
 
-/** What became of a row. */
+/** The result of a row. */
 export type Outcome = 'imported' | 'already_there' | { refused: string };
 
-/** Ids of so many clients are kept; of others the bank is asked. */
+/** The ids of this many clients are kept in memory; those of others are read from the bank. */
 const mostClientIds = 100_000;
 
 /**
- * Sends rows, each by one request: the opening balance is the account's initial deposit, in one
- * database transaction with its opening. What the bank says about a row is its outcome; what is
- * wrong with all of them (credentials, no answer) throws.
+ * Sends rows, each as one request: the opening balance is the account's initial deposit, posted in
+ * the database transaction of its opening. The bank's response to a row is its outcome; a failure
+ * that concerns all rows (credentials, no response) throws.
  */
 export function createImporter(
   bank: Bank,
@@ -63,7 +63,7 @@ export function createImporter(
 
 interface Calls {
   create: (options: CallOptions) => Promise<void>;
-  /** What has the external_id of the row. */
+  /** The resource with the external_id of the row. */
   find: () => Promise<object | undefined>;
 }
 
@@ -79,14 +79,15 @@ async function take(
     idempotencyKey,
     onHeaders: (headers) => void (replayed = headers.get('idempotent-replayed') === 'true'),
   });
-  // The content is part of the key, so that a row that was refused and then corrected is another request.
+  // The content is part of the key, so that a refused and then corrected row is a different
+  // request.
   const key = `import ${what} ${values['external_id']} ${hash('sha256', JSON.stringify(body)).slice(0, 32)}`;
   try {
     try {
       await create(options(key));
     } catch (error) {
-      // A refusal is kept under its key: whether it still holds is asked under a new one.
-      // external_id keeps it from being done twice.
+      // A refusal is stored under its key, so a new key is used to find out whether it still
+      // applies. external_id prevents a second resource.
       if (!isKept(error)) throw error;
       await create(options(`${key} ${randomUUID()}`));
     }
@@ -107,7 +108,7 @@ function isKept(error: unknown): boolean {
   return error instanceof BankError && [400, 404, 409].includes(error.status) && error.errors.length === 0;
 }
 
-/** The fields in which a thing of the bank is not as the row says. */
+/** The fields in which a resource of the bank differs from the row. */
 function differences(asked: Record<string, unknown>, there: object): string[] {
   return Object.entries(asked)
     .filter(([field, value]) => {

@@ -28,7 +28,7 @@ interface ImportOptions {
   json?: true;
 }
 
-/** `bank import`: clients and accounts of a bank that moves in (docs/moving-in.md). */
+/** `bank import`: clients and accounts of another system (docs/moving-in.md). */
 export function addImport(program: Command): void {
   program
     .command('import')
@@ -90,7 +90,10 @@ async function importAll(files: Surveyed[], reportFile: string, { callingCode }:
   return { report, refusedFiles };
 }
 
-/** By the bank's own rules for each row. What is taken in the bank already, only the bank knows. */
+/**
+ * Applies the bank's own rules to each row; whether a number or id is already used, only the bank
+ * knows.
+ */
 async function tryOut(files: Surveyed[], { callingCode }: ImportOptions): Promise<Result> {
   const clients = files.find(({ kind }) => kind === 'clients');
   const judge = (kind: Surveyed['kind'], row: Row): Outcome => {
@@ -132,7 +135,10 @@ async function takeAll(
   return { counts, sums, refusedFiles };
 }
 
-/** Every row of a file; those that are refused go into a file of their own, as they were, with the reason. */
+/**
+ * Processes every row of a file; refused rows are written unchanged with the reason to a separate
+ * file.
+ */
 async function takeRows(file: Surveyed, take: (row: Row) => Promise<Outcome>): Promise<Counts> {
   const counts: Counts = { rows: file.rows, imported: 0, already_there: 0, refused: 0 };
   const [externalIds, accountNumbers] = [new Lines(file.externalIds), new Lines(file.accountNumbers)];

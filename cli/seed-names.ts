@@ -1,4 +1,4 @@
-/** What the demo bank's people, firms and bookings are called. */
+/** Names of people, companies, and descriptions in the demo bank. */
 
 export const firstNames = [
   'Amina',
@@ -81,7 +81,7 @@ export const streets = [
 
 export type Trade = 'employer' | 'landlord' | 'grocer' | 'utility';
 
-/** Firms, in the order in which a bank of some size gets them. */
+/** Companies, in the order in which they become clients. */
 export const firms: readonly { name: string; trade: Trade }[] = [
   { name: 'Rift Valley Tea', trade: 'employer' },
   { name: 'Uhuru Properties', trade: 'landlord' },

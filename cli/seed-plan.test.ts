@@ -5,12 +5,12 @@ const options = { clients: 200, days: 90, seed: 7 };
 const plan = planOf(options);
 const steps = plan.chains.flat();
 
-test('the seed decides everything', () => {
+test('the seed determines everything', () => {
   expect(planOf(options)).toEqual(plan);
   expect(planOf({ ...options, seed: 8 })).not.toEqual(plan);
 });
 
-test('it is a believable bank: all types of accounts, salaries, rents, groceries, loans, freezes and refusals', () => {
+test('the bank is realistic: all account types, salaries, rents, groceries, loans, freezes, and refusals', () => {
   expect(plan.clients).toHaveLength(200);
   expect(new Set(plan.accounts.map(({ account_type }) => account_type))).toEqual(
     new Set(['Current', 'Checking', 'Savings', 'Loan']),
@@ -33,7 +33,7 @@ test('it is a believable bank: all types of accounts, salaries, rents, groceries
 });
 
 test.each([options, { clients: 5, days: 3650, seed: 1 }, { clients: 30, days: 1, seed: 9999 }])(
-  'only what is meant to be refused has no funds, and no loan is overpaid: %o',
+  'only intended refusals lack funds, and no loan is overpaid: %o',
   (given) => {
     const { accounts, chains } = planOf(given);
     const balances = accounts.map(({ initial_deposit = 0 }) => Math.round(initial_deposit * 100));
@@ -45,7 +45,7 @@ test.each([options, { clients: 5, days: 3650, seed: 1 }, { clients: 30, days: 1,
     };
     const wrong = chains.flat().filter((step) => {
       if (step.kind === 'status') return false;
-      // What is held and never captured can be taken by nobody else.
+      // Held money that is never captured is not available for anything else.
       if (step.kind === 'hold')
         return (
           !move(step.account, -(step.captured?.amount ?? step.amount)) ||

@@ -2,9 +2,9 @@ import type { Bank } from '../clients/typescript/index.ts';
 import { firms, firstNames, lastNames, streets, type Trade } from './seed-names.ts';
 
 /**
- * PURE: the demo bank, all of it drawn from the seed: the same options give the same plan on every
- * machine and day. Its ninety days are those of the descriptions and references; the bank itself
- * books when it is asked to.
+ * PURE: the plan of the demo bank, generated from the seed: the same options give the same plan on
+ * every machine and day. Descriptions and references name days of a period of ninety days; the
+ * postings have the time of the requests.
  */
 
 export interface SeedOptions {
@@ -14,10 +14,10 @@ export interface SeedOptions {
 }
 
 type Input<Call extends keyof Bank> = NonNullable<Parameters<Bank[Call]>[0]>;
-/** A refusal that the plan means. */
+/** A refusal that the plan intends. */
 type Refused = { refused?: 'insufficient_funds' | 'inactive_account' };
 
-/** Accounts are numbered within the plan: their ids are the bank's. */
+/** Accounts are numbered within the plan, because the bank chooses their ids. */
 export type Step =
   | ({ kind: 'transaction'; account: number } & Omit<Input<'createTransaction'>, 'account_id'> & Refused)
   | ({ kind: 'transfer'; from: number; to: number } & Omit<
@@ -34,7 +34,10 @@ export type Step =
 export interface SeedPlan {
   clients: Input<'createClient'>[];
   accounts: ({ client: number } & Omit<Input<'openAccount'>, 'client_id'>)[];
-  /** Of one client each, or of the payments to suppliers of one firm: one step after the other, while chains go side by side. */
+  /**
+   * Steps of one client, or the payments to suppliers of one company: steps run one after the
+   * other, chains concurrently.
+   */
   chains: Step[][];
 }
 
@@ -47,7 +50,7 @@ const highestSupply = 40_000;
 export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
   const plan: SeedPlan = { clients: [], accounts: [], chains: [] };
   const firmCount = Math.min(firms.length, Math.max(4, Math.floor(clients / 8)), clients);
-  // So much that no salary and no supplier's payment bounces.
+  // Enough that no salary or supplier payment is refused.
   const funds = Math.ceil(days / 30 + 1) * (clients * highestSalary + 3 * highestSupply);
   const byTrade: Record<Trade, number[]> = { employer: [], landlord: [], grocer: [], utility: [] };
   for (const [index, { name, trade }] of firms.slice(0, firmCount).entries()) {
@@ -75,12 +78,12 @@ export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
   return plan;
 }
 
-/** The caller's own name: of a client or an account, by its number in the plan. */
+/** The external_id of a client or an account, by its number in the plan. */
 function nameOf(seed: number, kind: 'client' | 'account', number: number): string {
   return `seed-${seed}-${kind}-${number}`;
 }
 
-/** What a firm pays its suppliers each month, in one batch. */
+/** The monthly payments of a company to its suppliers, in one batch. */
 function addSuppliers(
   plan: SeedPlan,
   firmsOf: Record<Trade, number[]>,
@@ -106,14 +109,14 @@ interface Person {
   seed: number;
 }
 
-/** What a chain is written with. */
+/** The context with which a chain is written. */
 interface Life {
   random: Random;
   checking: number;
   savings: number | undefined;
   loan: number | undefined;
   salary: number;
-  /** What is left of the loan, and on the checking account. */
+  /** The outstanding amount of the loan, and the balance of the checking account. */
   outstanding: number;
   balance: number;
   steps: Step[];
@@ -168,7 +171,7 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
   plan.chains.push(life.steps);
 }
 
-/** One day of somebody with an account. */
+/** One day of a person with an account. */
 function live(life: Life, { employer, landlord, grocer, utility }: Record<Trade, number>, day: number): void {
   const { random, checking, savings, loan, salary, steps } = life;
   const date = dateOf(day);
@@ -230,7 +233,10 @@ function withdraw(life: Life, amount: number, date: string): void {
   });
 }
 
-/** A card at a filling station: an amount is set aside, and what was filled is captured; now and then nobody ever does. */
+/**
+ * A card at a filling station: an amount is held, and the cost of the fuel is captured; sometimes
+ * the hold is never captured.
+ */
 function holdFuel(life: Life, station: number, date: string): void {
   const { random, checking, steps } = life;
   const amount = 8000;
@@ -247,7 +253,10 @@ function holdFuel(life: Life, station: number, date: string): void {
   });
 }
 
-/** A card is reported stolen; what is tried on the account is refused. true: it stays frozen. */
+/**
+ * A card is reported stolen, and further payments on the account are refused. Returns true if it
+ * remains frozen.
+ */
 function freeze({ random, checking, steps }: Life, day: number): boolean {
   const date = dateOf(day);
   steps.push({
@@ -275,7 +284,7 @@ function dateOf(day: number): string {
   return new Date(firstDay + day * dayMs).toISOString().slice(0, 10);
 }
 
-/** One that no other client of any seed has. */
+/** A number that no other client of any seed has. */
 function phone(seed: number, index: number): string {
   return `+2547${String(seed).padStart(4, '0')}${String(index).padStart(6, '0')}`;
 }
@@ -287,7 +296,7 @@ interface Random {
   pick<T>(items: readonly T[]): T;
 }
 
-/** Numbers that look random and follow from the seed alone (mulberry32). */
+/** Pseudorandom numbers that depend only on the seed (mulberry32). */
 function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -4,7 +4,7 @@ import { createProgress, Failure, openBank, print, printJson, wholeNumber } from
 import { inLanes } from './lanes.ts';
 import { planOf, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
 
-/** `bank seed`: a believable bank, the same for the same options. */
+/** `bank seed`: a realistic bank, the same for the same options. */
 export function addSeed(program: Command): void {
   program
     .command('seed')
@@ -62,7 +62,7 @@ async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
   const steps = plan.chains.reduce((sum, chain) => sum + chain.length, 0);
   const told = createProgress('operations', steps);
   let done = 0;
-  // The longest first: a chain is one request after the other, and none should be left alone in the end.
+  // The longest first, because a chain is sequential and should not run alone at the end.
   const longestFirst = [...plan.chains.entries()].sort(([, left], [, right]) => right.length - left.length);
   await inLanes(longestFirst, async ([chain, chainSteps]) => {
     for (const [index, step] of chainSteps.entries()) {
@@ -83,7 +83,7 @@ function refusalsOf({ chains }: SeedPlan): number {
   return chains.flat().filter((step) => 'refused' in step && step.refused !== undefined).length;
 }
 
-/** Does one step. Throws a Failure where it ends otherwise than planned. */
+/** Executes one step. Throws a Failure if its outcome is not the planned one. */
 async function take(bank: Bank, accountIds: string[], step: Step, options: { idempotencyKey: string }): Promise<void> {
   const id = (account: number) => accountIds[account] ?? '';
   if (step.kind === 'status') {
@@ -122,7 +122,7 @@ function codeOf(error: unknown): string {
   throw error;
 }
 
-/** Calls for all items side by side; the answers in their order. */
+/** Makes calls concurrently for all items; returns the responses in their order. */
 async function each<Item, Answer>(
   title: string,
   items: Item[],

@@ -18,8 +18,8 @@ export interface Event {
 const startTimeoutMs = 20_000;
 
 /**
- * Follows topics from there on, and resolves when what they had by then is taken. Throws a Failure where no
- * brokers are named, or none answers.
+ * Follows topics, and resolves when everything that they contained at the start has been read.
+ * Throws a Failure if no brokers are set or none responds.
  */
 export async function followEvents(
   topics: readonly EventTopic[],
@@ -111,7 +111,7 @@ async function tail(
   await following.stop();
 }
 
-/** An event for people, in one line. */
+/** An event as one line of text. */
 export function eventLine({ headers, key, data }: Event): string {
   const type = (headers['ce_type'] ?? '').replace(/^corebanking\./, '').replace(/\.v\d+$/, '');
   return [headers['ce_time'] ?? '', type.padEnd(22), key ?? '', summary(data)].join('  ');

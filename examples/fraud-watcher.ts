@@ -2,10 +2,10 @@ import { createConsumer } from '../clients/consumer/index.ts';
 import { consume, settings } from './settings.ts';
 
 /**
- * Looks for fraud: the third withdrawal from an account within a minute, and any large sum that
- * leaves one. An alert is a line of JSON. Time is that of the events, so that a watcher that was
- * away sees the same. What it remembers of the last minute goes with the process: the next one
- * begins behind the last event that was handled.
+ * Detects suspicious transactions: the third withdrawal from an account within a minute, and large
+ * amounts that leave an account. An alert is a line of JSON. It uses the time of the events, so a
+ * watcher that was stopped finds the same alerts. Its memory of the last minute is lost with the
+ * process; a new one begins after the last event that was handled.
  */
 const { kafka, groupId, topicPrefix } = settings('fraud-watcher');
 const windowMs = 60_000;
@@ -26,7 +26,7 @@ await consume(
       'corebanking.transaction.completed.v1': ({ time, data: { transaction } }) => {
         const { account_id, transaction_id, transaction_type, direction, amount } = transaction;
         if (direction !== 'debit' || transaction_type === 'Loan Payment') return;
-        // A threshold may be a double; sums of money may not.
+        // A threshold may be a double; amounts of money may not.
         if (Number(amount) >= largeAmount) alert('large_amount', account_id, transaction_id);
         if (transaction_type !== 'Withdrawal') return;
         const now = Date.parse(time);

@@ -2,9 +2,9 @@ import { createConsumer } from '../clients/consumer/index.ts';
 import { consume, settings } from './settings.ts';
 
 /**
- * Tells account holders what happened: a line for each transaction, done or refused, and for each
- * account that is frozen. At least once; a repeat is known by its ce_id, and a service that sends
- * real messages hands that id on as idempotency key.
+ * Notifies account holders: prints a line for each transaction, completed or failed, and for each
+ * account that is frozen. Delivery is at least once; a repeated event has the same ce_id, and a
+ * service that sends real messages should pass it on as idempotency key.
  */
 const { kafka, groupId, topicPrefix } = settings('notifier');
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { BankConsumer } from '../clients/consumer/index.ts';
 
 /**
- * The bank whose events are read: that of KAFKA_BROKERS and TOPIC_PREFIX, else the local one (`npm
+ * The bank whose events are read: that of KAFKA_BROKERS and TOPIC_PREFIX, or the local one (`npm
  * start`); and a database to write to.
  */
 export function settings(name: string): {
@@ -36,7 +36,7 @@ export function settings(name: string): {
   };
 }
 
-/** Consumes until SIGTERM or Ctrl-C; then everything that was begun is finished. */
+/** Consumes until SIGTERM or Ctrl-C, then completes all work in progress. */
 export async function consume(
   consumer: BankConsumer,
   close: () => Promise<unknown> = async () => undefined,

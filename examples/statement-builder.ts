@@ -3,9 +3,9 @@ import { accountPositions, createConsumer } from '../clients/consumer/index.ts';
 import { consume, settings } from './settings.ts';
 
 /**
- * Keeps statements in Postgres, in a table of its own at DATABASE_URL: one line for each entry on
- * an account, exactly once and without a gap, however often events are delivered and whenever the
- * process is killed. Lines and positions are written by one transaction.
+ * Maintains statements in its own Postgres table at DATABASE_URL: one line for each entry of an
+ * account, exactly once and without gaps, however often events are delivered and whenever the
+ * process is killed. Lines and positions are written in one transaction.
  */
 const { kafka, groupId, topicPrefix, databaseUrl } = settings('statement-builder');
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });
@@ -51,7 +51,7 @@ const consumer = createConsumer({
         await db.query('commit');
         db.release();
       } catch (error) {
-        // Whatever state this connection is in, nobody gets it again, and the database rolls back.
+        // The connection may be in any state, so it is closed, and the database rolls back.
         db.release(true);
         throw error;
       }

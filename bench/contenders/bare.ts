@@ -7,20 +7,20 @@ import { Histogram, type Latency } from '../histogram.ts';
 import { accountCount, byFunction, type Posting } from './posting.ts';
 
 /**
- * A request-reply as one would write it with kafkajs, as that library is published, and with
- * nothing around it: what two hops through the broker cost at least. ROLE responder answers each
- * message; ROLE requester is given plans. With DATABASE_URL a message is answered when its transfer
- * is posted by the contenders' SQL function: what broker and database together cost at least,
- * without HTTP, events, or a word about what is asked. TOPICS keeps several pairs apart.
+ * A plain request-reply with kafkajs as published, which shows the minimum cost of two hops through
+ * the broker. ROLE responder replies to each message; ROLE requester receives plans. With
+ * DATABASE_URL a reply is sent after the contenders' SQL function has posted the transfer: the
+ * minimum cost of broker and database together, without HTTP, events, or validation. TOPICS
+ * separates several pairs.
  */
 const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = '', DATABASE_URL = '' } = process.env;
 const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.NOTHING });
 const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
 const [requests, replies] = [`${TOPICS}.requests`, `${TOPICS}.replies`];
 const numPartitions = 12;
-/** Connections to Postgres, as the other contenders begin with. */
+/** Connections to Postgres, the same number with which the other contenders begin. */
 const poolMax = 8;
-/** About as much as a transfer. */
+/** About the size of a transfer. */
 const value = JSON.stringify({
   transfer_id: 'x'.repeat(36),
   from_account_id: 'x'.repeat(36),
@@ -31,7 +31,7 @@ const value = JSON.stringify({
 export interface BarePlan {
   seconds: number;
   warmUpSeconds: number;
-  /** Requests per second, whatever comes back; without it one at a time. */
+  /** Requests per second, regardless of replies; without it one at a time. */
   rate?: number;
 }
 
@@ -50,13 +50,17 @@ async function makeTopics(): Promise<void> {
   await admin.disconnect();
 }
 
-/** Reads a topic from now on; resolves when the group is joined and a first fetch has had time to go out. */
+/**
+ * Reads a topic from now on; resolves when the group is joined and a first fetch has had time to be
+ * sent.
+ */
 async function read(topic: string, run: Parameters<Consumer['run']>[0]): Promise<void> {
   const consumer = kafka.consumer({ groupId: `bench-${ROLE}-${process.pid}`, allowAutoTopicCreation: false });
   const joined = new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, resolve));
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: false });
-  // Committing offsets by itself, the default, makes each fetch wait for that: four times the latency.
+  // With autoCommit, the default, each fetch waits for the commit of offsets, which increases
+  // latency fourfold.
   await consumer.run({ partitionsConsumedConcurrently: numPartitions, autoCommit: false, ...run });
   await joined;
   await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -94,7 +98,7 @@ function transferOf(id: string): Posting {
   };
 }
 
-/** A posting that was not done would be a cheaper answer than the others. */
+/** Fails if a posting was not made, because that would be cheaper than what the others do. */
 function refuse(reason: string | undefined): void {
   if (reason !== undefined) throw new Error(`the transfer was refused: ${reason}`);
 }
@@ -133,7 +137,10 @@ async function serveRequests(): Promise<void> {
   process.send?.({ result: 'ready' });
 }
 
-/** Starts a request at every multiple of `gapMs`, counted from when it was to start; resolves when all are answered. */
+/**
+ * Starts a request at every multiple of `gapMs`, measured from its scheduled time; resolves when
+ * all have a reply.
+ */
 async function paced(begun: number, end: number, gapMs: number, timed: (from: number) => Promise<void>): Promise<void> {
   const running: Promise<void>[] = [];
   let sent = 0;

@@ -3,7 +3,7 @@ import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { serveHelper } from '../helper.ts';
 
-/** A downstream system: reads the bank's transfers as they come, and notes when. */
+/** A downstream system that reads the bank's transfers and records their arrival times. */
 const { KAFKA_BROKERS = '', TOPIC = '' } = process.env;
 const logger = pino({ level: 'warn' });
 const kafka = createKafka({ brokers: [KAFKA_BROKERS], client_id: 'bench-events' }, logger);

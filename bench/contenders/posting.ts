@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 
-/** What a route of a contender asks for. Ids are uuids, money is in minor units. */
+/** The input of a contender's route. Ids are uuids, amounts are in minor units. */
 export interface Posting {
   caller: string;
   idempotencyKey: string;
@@ -13,8 +13,8 @@ export interface Posting {
 }
 
 /**
- * Posts durably. Resolves with undefined, or with why it was refused or not done again; rejects for
- * what is a fault.
+ * Posts durably. Resolves with undefined, or with the reason if it was refused or a repeat; rejects
+ * on a fault.
  */
 export type Post = (posting: Posting) => Promise<string | undefined>;
 
@@ -119,7 +119,7 @@ async function transfer(client: PoolClient, posting: Posting, toAccountId: strin
   return undefined;
 }
 
-/** Cash in: customer, Teller in, Teller out, Vault, as in the bank. */
+/** Cash in, with the same entries as in the bank: customer, Teller in, Teller out, Vault. */
 async function deposit(client: PoolClient, posting: Posting): Promise<string | undefined> {
   const known = await claim(client, posting);
   if (known !== undefined) return known;
@@ -163,14 +163,17 @@ async function deposit(client: PoolClient, posting: Posting): Promise<string | u
   return undefined;
 }
 
-/** Accounts of every contender, opened with so much money that no transfer is refused; their ids are 1 to this many. */
+/**
+ * Accounts of every contender, with enough money that no transfer is refused; their ids are 1 to
+ * this number.
+ */
 export const accountCount = 1_000;
 
 /** The only Teller and Vault, of USD: account_number TLR-USD and VLT-USD. */
 export const tellerId = 'ffffffff-ffff-4fff-8fff-fffffffffff0';
 export const vaultId = 'ffffffff-ffff-4fff-8fff-fffffffffff1';
 
-/** Takes the Idempotency-Key; says so when it was taken before. */
+/** Stores the Idempotency-Key; reports if it was used before. */
 async function claim(client: PoolClient, posting: Posting): Promise<string | undefined> {
   const { rowCount } = await client.query({
     name: 'claim',

@@ -2,7 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createPool } from '#libs/postgres/pool.ts';
 
-/** A plain relay of a contender's outbox: takes rows away as fast as they come, and sends them nowhere. */
+/**
+ * A minimal relay of a contender's outbox: deletes rows as fast as they are written, without
+ * sending them.
+ */
 const { DATABASE_URL = '' } = process.env;
 const pool = createPool(
   { url: DATABASE_URL, application_name: 'bench relay', schema: 'public', max: 1, statement_timeout_ms: 60_000 },

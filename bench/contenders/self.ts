@@ -15,8 +15,8 @@ import { createGatewayMetrics } from '#services/gateway/observe/gateway-metrics.
 import { createLoadShedding } from '#services/gateway/overload/load-shedding.ts';
 
 /**
- * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and
- * nothing behind it. The upper bound of what one gateway can do.
+ * A gateway that answers itself: a request passes everything in the gateway (authentication,
+ * limits, validation, command, reply) and nothing else. This is the upper bound of one gateway.
  */
 const { PORT = '0', API_KEY = '', API_KEY_PEPPER = '', JWT_SECRET = '' } = process.env;
 collectSeldom();
@@ -25,7 +25,7 @@ const unlimited = 100_000_000;
 const logger = pino({ level: 'info' });
 const metrics = createGatewayMetrics(createMetrics('gateway'));
 
-/** What the ledger would reply: the transfer or deposit, completed. */
+/** The ledger's reply: the completed transfer or deposit. */
 async function request({ value, headers }: OutgoingMessage) {
   const data = JSON.parse(String(value)) as Record<string, unknown>;
   const result = {

@@ -10,11 +10,14 @@ const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = '
   items,
   mode,
 });
-/** Batches under way at once: as many as the gateway takes of one caller, of a few kilobytes each. */
+/** Concurrent batches: as many as the gateway accepts of one caller, of a few kilobytes each. */
 const batchConnections = 8;
 const singlesPerSecond = 200;
 
-/** What an item of a batch costs beside a single transfer, and what batches cost the transfers beside them. */
+/**
+ * The cost of an item of a batch compared with a single transfer, and the effect of batches on
+ * concurrent transfers.
+ */
 export const batches: Group = {
   name: 'batches',
   quick: false,

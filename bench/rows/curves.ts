@@ -3,12 +3,15 @@ import type { Bench, Group, Outcome, Point } from '../rows.ts';
 import type { Side } from '../world.ts';
 
 const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
-/** Beyond this, and where less comes back than is asked for, a contender is past its end. */
+/**
+ * A contender whose latency is higher, or whose throughput is below the offered load, is beyond its
+ * capacity.
+ */
 const tooLateMs = 1_000;
 const openConnections = 512;
 const counts = [2, 10, 100, 1_000];
 
-/** For the pictures: latency against load, and throughput against the number of accounts that it touches. */
+/** For the pictures: latency against load, and throughput against the number of accounts used. */
 export const curves: Group = {
   name: 'curves',
   quick: false,
@@ -25,7 +28,7 @@ export const curves: Group = {
     for (const side of sides) {
       const { connections } = await best(world, side, effort);
       latencies.push(...(await latencyOf(bench, side)));
-      // The gateway answering itself has no accounts.
+      // The gateway that answers itself has no accounts.
       if (side.name === 'self') continue;
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };

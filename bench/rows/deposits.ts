@@ -6,7 +6,9 @@ import type { Side } from '../world.ts';
 const depositsOf = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
 const manyConnections = 1_000;
 
-/** Deposits, of which every one touches Teller and Vault, against transfers and against direct deposits. */
+/**
+ * Deposits, each of which uses Teller and Vault, compared with transfers and with direct deposits.
+ */
 export const deposits: Group = {
   name: 'deposits',
   quick: false,

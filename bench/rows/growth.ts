@@ -11,10 +11,13 @@ const deepPage = 10_000;
 const pageSize = 50;
 const walkSize = 500;
 const listRequests = 500;
-/** Until the pages of the grown tables are in memory, and were logged since the checkpoint. */
+/** Until the pages of the large tables are in memory and were logged since the checkpoint. */
 const warmSeconds = 60;
 
-/** The bank with many accounts and a long past against an empty one, and lists over that past. */
+/**
+ * The bank with many accounts and a long history compared with an empty one, and lists over that
+ * history.
+ */
 export const growth: Group = {
   name: 'growth',
   quick: false,
@@ -97,7 +100,7 @@ function outcome(measured: Measured): Outcome {
   };
 }
 
-/** One caller, one page after the other: the first, a deep one, and first pages by account. */
+/** One caller that reads page after page: the first, a deep one, and first pages by account. */
 async function measureLists(
   world: World,
   bank: Bank,
@@ -132,7 +135,10 @@ async function measureLists(
   return lists;
 }
 
-/** The cursor of a page: a list may be walked with larger pages, its places stay the same. */
+/**
+ * The cursor of a page; a list can be traversed with larger pages, because cursors do not depend on
+ * the limit.
+ */
 async function cursorOf(bank: Bank, page: number): Promise<string> {
   const [name = '', value = ''] = bank.credential.split(': ');
   let path = `/transactions?limit=${walkSize}`;

@@ -7,10 +7,13 @@ import type { Side, World } from '../world.ts';
 
 const openConnections = 256;
 const startMs = 60_000;
-/** kafkajs as it is published sets timers of negative length, of which Node warns. */
+/** kafkajs as published sets timers with a negative duration, of which Node warns. */
 const bareEnv = { NODE_NO_WARNINGS: '1' };
 
-/** How long one transfer takes: alone, at 1,000/s, at half of the maximum; and what it costs in CPU at 500/s. */
+/**
+ * The latency of one transfer: alone, at 1,000/s, and at half of the maximum; and its CPU cost at
+ * 500/s.
+ */
 export const latency: Group = {
   name: 'latency',
   quick: true,

@@ -7,7 +7,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 
 const startMs = 60_000;
 
-/** The ledger's engine alone against pgbench: what deciding and writing in batches is worth. */
+/** The ledger's engine alone compared with pgbench, which shows the effect of batches. */
 export const ledger: Group = {
   name: 'ledger',
   quick: false,

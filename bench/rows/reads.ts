@@ -3,7 +3,7 @@ import type { Target } from '../load-plan.ts';
 import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../rows.ts';
 
-/** Balance reads by account number: how many, and how long one takes beside writes. */
+/** Balance reads by account number: throughput, and latency while there are writes. */
 export const reads: Group = {
   name: 'reads',
   quick: false,

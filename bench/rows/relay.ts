@@ -11,7 +11,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 const drainMs = 120_000;
 const startMs = 60_000;
 
-/** What publishing costs, how soon events arrive, and how fast a backlog goes. */
+/** The cost of publishing, the delay of events, and the speed with which a backlog is published. */
 export const relay: Group = {
   name: 'relay',
   quick: false,
@@ -89,7 +89,7 @@ async function lastBatch(pool: Pool): Promise<bigint> {
   return (await pool.query<{ last: bigint | null }>('select max(batch_id) as last from outbox')).rows[0]?.last ?? 0n;
 }
 
-/** How long behind the commit of its batch each event was seen. */
+/** The delay of each event after the commit of its batch. */
 async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promise<Latency> {
   const { rows } = await pool.query<{ us: number; records: Buffer }>(
     'select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1',
@@ -107,12 +107,15 @@ async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promi
   return histogram.summary();
 }
 
-/** Takes the right to publish away from the ledger's relay: it stands by, as it does while another publishes. */
+/** Takes the lease away from the ledger's relay, which then stands by. */
 async function hold(pool: Pool): Promise<void> {
   await pool.query("update outbox_lease set holder = 'bench', expires_at = clock_timestamp() + interval '1 hour'");
 }
 
-/** Gives it back, and waits until everything is published. How much faster that went than it was written. */
+/**
+ * Returns the lease and waits until everything is published. Resolves with the speed relative to
+ * that of writing.
+ */
 async function drain(
   pool: Pool,
   bank: Bank,
@@ -131,7 +134,7 @@ async function drain(
   let begun = 0;
   for (const end = performance.now() + drainMs; performance.now() < end; await sleep(10)) {
     const left = await unpublished();
-    // The relay looks for its lease twice a second: counted from its first batch.
+    // The relay checks its lease twice a second, so the time is measured from its first batch.
     if (begun === 0 && left < backlog) begun = performance.now();
     if (left === 0) {
       const drainedMs = performance.now() - begun;

@@ -6,7 +6,7 @@ import type { Bench, Group, Line, Outcome } from '../rows.ts';
 
 const quietMs = 5_000;
 
-/** What a bank without work uses of a core. */
+/** The CPU use of an idle bank. */
 export const idle: Group = {
   name: 'idle',
   quick: false,
@@ -26,7 +26,7 @@ export const idle: Group = {
   },
 };
 
-/** Resident memory while the bank does what it can for --minutes. */
+/** Resident memory while the bank is saturated for --minutes. */
 export const memory: Group = {
   name: 'memory',
   quick: false,

@@ -3,7 +3,10 @@ import { pgbench, pgbenchMissing } from '../pgbench.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { Side, World } from '../world.ts';
 
-/** Transfers per second of every contender, each at its best number of connections, and what one costs in CPU. */
+/**
+ * Transfers per second of every contender, each at its best number of connections, and the CPU cost
+ * of one.
+ */
 export const throughput: Group = {
   name: 'throughput',
   quick: true,

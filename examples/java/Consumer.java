@@ -6,7 +6,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** Prints the bank's completed transactions, each once and in order per account, and says where one is missing. */
+/** Prints the bank's completed transactions, each once and in order per account, and reports missing ones. */
 public class Consumer {
   public static void main(String[] args) throws Exception {
     var env = System.getenv();
@@ -19,7 +19,7 @@ public class Consumer {
       consumer.subscribe(List.of(prefix + "transactions"), new ConsumerRebalanceListener() {
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {}
 
-        // Meanwhile another member may have read on: what was known of the accounts does not hold any more.
+        // Another member may have read further meanwhile, so the state of the accounts is outdated.
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
           lastSequences.clear();
         }
@@ -37,7 +37,7 @@ public class Consumer {
               new String(headers.lastHeader("ce_id").value()));
           lastSequences.put(message.key(), sequence);
         }
-        consumer.commitSync(); // what was read is done: after a crash it comes again
+        consumer.commitSync(); // only after processing, so that a crash causes redelivery
       }
     }
   }

@@ -1,4 +1,4 @@
-"""The bank's entries as Parquet: `load` once, `follow` the events, `prove` every night that both are equal, account by account.
+"""Keeps the bank's entries as Parquet: `load` once, `follow` the events, and `prove` every night that they match the ledger.
 
 pip install duckdb confluent-kafka psycopg[binary]. Settings: LEDGER_URL (a member of the ledger's reader role), KAFKA_BROKERS, TOPIC_PREFIX,
 WAREHOUSE (a folder). What comes twice is harmless: an entry is known by its account and sequence.
@@ -14,7 +14,7 @@ columns = "account_id, sequence, operation_id, transaction_id, direction, amount
 distinct = f"(select distinct on (account_id, sequence) * from '{entries}/*.parquet')"
 
 def snapshot(query, file):
-    """What the query finds, as CSV of one moment; returns that moment in milliseconds since 1970, by the bank's clock."""
+    """Writes the result of a query as CSV; returns the database's time of its snapshot in milliseconds since 1970."""
     with psycopg.connect(os.environ["LEDGER_URL"]) as db, open(folder / file, "wb") as out:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         moment = db.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()[0]
@@ -29,7 +29,7 @@ def load():
     position.write_text(json.dumps({"moment": moment - 300_000}))  # the clocks of database and brokers may differ
 
 def follow():
-    """Reads to the present end of the topic, from where it was; the position is kept after the entries."""
+    """Reads from the stored position to the current end of the topic; the position is stored after the entries."""
     kafka = Consumer({"bootstrap.servers": os.environ["KAFKA_BROKERS"], "group.id": "warehouse", "enable.auto.commit": False})
     topic, at = os.environ.get("TOPIC_PREFIX", "") + "transactions", json.loads(position.read_text())
     partitions = kafka.list_topics(topic, timeout=30).topics[topic].partitions
@@ -52,9 +52,9 @@ def follow():
     position.write_text(json.dumps(next_offsets))
 
 def prove():
-    """The ledger's accounts of one moment, then what was published until then, then both side by side. Exit code 1: they differ."""
+    """Takes a snapshot of the ledger's accounts, reads the events published until then, and compares both. Exit code 1: they differ."""
     snapshot("select account_id, balance_minor, last_sequence from ledger.v_accounts", "ledger.csv")
-    for _ in range(12):  # an event may be some moments behind its entry
+    for _ in range(12):  # an event may be published shortly after its entry
         follow()
         differing = duckdb.sql(f"""
             select account_id, balance_minor as ledger, warehouse, last_sequence as ledger_entries, entries from '{folder}/ledger.csv' left join (

@@ -9,10 +9,10 @@ public class Receiver {
   public static void main(String[] args) throws Exception {
     var mac = Mac.getInstance("HmacSHA256");
     mac.init(new SecretKeySpec(Base64.getDecoder().decode(System.getenv("WEBHOOK_SECRET").replaceFirst("^whsec_", "")), "HmacSHA256"));
-    var seen = new HashSet<String>(); // in your database: with what the event changes, in one transaction
+    var seen = new HashSet<String>(); // in your database, in the transaction of the changes that the event causes
     var server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(System.getenv("PORT"))), 0);
     server.createContext("/", exchange -> {
-      var body = exchange.getRequestBody().readAllBytes(); // as it came, not parsed
+      var body = exchange.getRequestBody().readAllBytes(); // the received bytes, not parsed
       var headers = exchange.getRequestHeaders();
       String id = headers.getFirst("webhook-id"), timestamp = headers.getFirst("webhook-timestamp");
       mac.update((id + "." + timestamp + ".").getBytes());

@@ -2,11 +2,11 @@ import base64, hashlib, hmac, json, os, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 key = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
-seen = set()  # in your database: with what the event changes, in one transaction
+seen = set()  # in your database, in the transaction of the changes that the event causes
 
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))  # as it came, not parsed
+        body = self.rfile.read(int(self.headers["content-length"]))  # the received bytes, not parsed
         id, timestamp = self.headers["webhook-id"], self.headers["webhook-timestamp"]
         mac = hmac.new(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
         expected = "v1," + base64.b64encode(mac).decode()

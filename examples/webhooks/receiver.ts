@@ -2,14 +2,14 @@ import { createServer } from 'node:http';
 import { Webhook } from 'standardwebhooks'; // npm install standardwebhooks
 
 const webhook = new Webhook(process.env['WEBHOOK_SECRET'] ?? '');
-const seen = new Set<string>(); // in your database: with what the event changes, in one transaction
+const seen = new Set<string>(); // in your database, in the transaction of the changes that the event causes
 
 createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     try {
-      // The body as it came: what was parsed and written again has another signature.
+      // The signature covers the received bytes, so verify before parsing.
       const event = webhook.verify(Buffer.concat(chunks), request.headers as Record<string, string>) as {
         id: string;
         type: string;

@@ -12,7 +12,7 @@ import { webhooksConfig } from '#services/webhooks/config.ts';
 import { topicsConfig } from '../../deploy/create-topics.ts';
 import { resendConfig } from '../../deploy/recovery/resend-commands.ts';
 
-/** What each program reads. */
+/** The configuration of each program. */
 export const programs: Record<string, z.ZodObject> = {
   gateway: gatewayConfig,
   ledger: ledgerConfig,
@@ -42,7 +42,7 @@ export function configurationPage(): string {
       [program, new Map(describeConfig(schema).map((variable) => [variable.name, row(variable)]))] as const,
   );
   const rows = new Set(described.flatMap(([, variables]) => [...variables.values()]));
-  // What several programs read alike is told once.
+  // Variables that several programs share are listed once.
   const groups = Map.groupBy(rows, (line) =>
     described
       .filter(([, variables]) => [...variables.values()].includes(line))

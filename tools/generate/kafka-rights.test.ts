@@ -12,14 +12,14 @@ const may = (user: string, operation: string) =>
     .map(({ name }) => name)
     .sort();
 
-test('consumers read the topics of events, write their own dead letters, and nothing else', () => {
+test('consumers can read the topics of events and write their own dead letters, and nothing else', () => {
   const own = ['core-banking-consumer-'];
   expect(may('consumer', 'Read')).toEqual([...own, ...eventTopics].sort());
   expect(['Write', 'Create'].map((operation) => may('consumer', operation))).toEqual([own, own]);
   expect(['DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation))).toEqual([]);
 });
 
-test('a gateway asks and reads answers; it writes nothing that says what has happened', () => {
+test('a gateway sends requests and reads replies; it cannot write events', () => {
   expect(may('gateway', 'Write')).toEqual([
     'accounts.commands',
     'accounts.queries',
@@ -35,7 +35,7 @@ test('a gateway asks and reads answers; it writes nothing that says what has hap
   expect(may('gateway', 'Read')).toEqual(['api-keys', 'replies', 'sessions']);
 });
 
-test('every topic is written and read by somebody, and the state of keys by accounts alone', () => {
+test('every topic has a writer and a reader, and only accounts writes the state of keys', () => {
   for (const [name, { writers, readers }] of Object.entries(topics))
     expect(
       [writers.length, readers.length].every((count) => count > 0),
@@ -44,7 +44,7 @@ test('every topic is written and read by somebody, and the state of keys by acco
   expect(topics['api-keys'].writers).toEqual(['accounts']);
 });
 
-test('both forms say the same, with the prefix of topics and groups', () => {
+test('both formats grant the same rights, with the prefix of topics and groups', () => {
   const rights = kafkaRights('bank.');
   const users = parseAllDocuments(kafkaUsers('bank.')).map(
     (document) => document.toJS() as { metadata: { name: string }; spec: { authorization: { acls: object[] } } },

@@ -3,7 +3,10 @@ import { topics } from '#libs/contracts/topics.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
 
-/** Strimzi's KafkaTopics: what create-topics would make, for clusters whose topics belong to the Topic Operator. */
+/**
+ * Strimzi's KafkaTopics: the topics that create-topics would create, for clusters in which the
+ * Topic Operator manages topics.
+ */
 export function kafkaTopics(): string {
   const config = loadConfig(topicsConfig, { NODE_ENV: 'test', KAFKA_BROKERS: 'kafka:9093' });
   const documents = (Object.keys(topics) as TopicName[]).map((name) => {

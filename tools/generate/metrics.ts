@@ -12,7 +12,7 @@ import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/
 import { measureBooks, observeBatches } from '#services/ledger/measure.ts';
 import { countWork, measureDeliveries } from '#services/webhooks/measure.ts';
 
-/** Nothing of it is read: nobody scrapes here. */
+/** Placeholders: nothing is read, because nobody scrapes here. */
 const nobody = {} as never;
 
 function shared(metrics: Metrics): void {
@@ -54,7 +54,7 @@ export interface MetricDescription {
   services: string[];
 }
 
-/** Every metric of ours, by name; what several services have under one name is one. */
+/** All our metrics by name; a name that several services use is listed once. */
 export function describeMetrics(): MetricDescription[] {
   const found = new Map<string, MetricDescription>();
   for (const [service, register] of Object.entries(services)) {

@@ -6,17 +6,17 @@ import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { programs } from './configuration.ts';
 import { pages } from './pages.ts';
 
-test.each(Object.entries(pages))('docs/%s is what the code says (else: npm run generate)', (name, page) => {
+test.each(Object.entries(pages))('docs/%s is up to date with the code (else: npm run generate)', (name, page) => {
   expect(readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')).toBe(page());
 });
 
-test('every error code says what it means and what to do', () => {
+test('every error code has an explanation and advice', () => {
   expect(
     Object.keys(errorCodes).filter((code) => !errorMeanings[code]?.meaning || !errorMeanings[code]?.action),
   ).toEqual([]);
 });
 
-/** What loadConfig says is wrong, by variable. */
+/** The errors of loadConfig, by variable. */
 function problems(schema: (typeof programs)[string], env: Record<string, string>): string[] {
   try {
     loadConfig(schema, { NODE_ENV: 'test', ...env });
@@ -30,13 +30,10 @@ function problems(schema: (typeof programs)[string], env: Record<string, string>
   }
 }
 
-test.each(Object.entries(programs))(
-  '%s names all that is missing, and all that is wrong, at once',
-  (_program, schema) => {
-    const names = Object.keys(schema.shape);
-    const required = names.filter((name) => !schema.shape[name]?.safeParse(undefined).success);
-    expect(problems(schema, {})).toEqual(required);
-    const choosy = names.filter((name) => !schema.shape[name]?.safeParse('\u0000').success);
-    expect(problems(schema, Object.fromEntries(names.map((name) => [name, '\u0000'])))).toEqual(choosy);
-  },
-);
+test.each(Object.entries(programs))('%s reports all missing and all invalid variables together', (_program, schema) => {
+  const names = Object.keys(schema.shape);
+  const required = names.filter((name) => !schema.shape[name]?.safeParse(undefined).success);
+  expect(problems(schema, {})).toEqual(required);
+  const choosy = names.filter((name) => !schema.shape[name]?.safeParse('\u0000').success);
+  expect(problems(schema, Object.fromEntries(names.map((name) => [name, '\u0000'])))).toEqual(choosy);
+});

@@ -13,7 +13,7 @@ const eventSchemas = Object.entries(eventSchemaFiles()).map(
   ([file, schema]) => [`events/${file}`, () => json(schema)] as const,
 );
 
-/** Pages of docs/ by their names, and what else is made from the code, by its path from there. */
+/** Generated pages of docs/ by name, and other generated files by their path relative to docs/. */
 export const pages: Record<string, () => string> = {
   'configuration.md': configurationPage,
   'errors.md': errorsPage,

@@ -6,20 +6,20 @@ import { runToEnd, startChild } from './child.ts';
 import { type LocalDir, PROJECT } from './local-dir.ts';
 
 export const AUDIENCE = 'core-banking';
-/** The confidential client of the local identity provider that may have every scope. */
+/** The confidential client of the local identity provider that can have every scope. */
 export const MAIN_CLIENT = 'core-banking-local';
-/** The one that may have the reading scopes only. */
+/** The confidential client that can have only reading scopes. */
 export const READER_CLIENT = 'reader';
-/** The confidential client that people sign in through. */
+/** The confidential client with which people sign in. */
 export const DASHBOARD_CLIENT = 'dashboard';
-/** So high that no load test meets them. */
+/** So high that no load test reaches them. */
 const UNLIMITED_PER_MINUTE = 100_000_000;
 
-/** What all parts of one bank share. */
+/** Settings shared by all parts of one bank. */
 export type BankSettings = {
   brokers: string;
   topicPrefix: string;
-  /** The owner of the database: migrations use it, the services get roles of their own. */
+  /** The database's owner, used by migrations; services have their own roles. */
   ownerUrl: string;
   rolePasswords: Record<ServiceWithSchema, string>;
   issuer: string;
@@ -27,18 +27,18 @@ export type BankSettings = {
   idempotencySecret: string;
   webhookSecretKey: string;
   signing: SigningKeys;
-  /** Gateways serve the dashboard with these; without them, none does. */
+  /** Settings of the dashboard; without them, gateways do not serve it. */
   dashboard?: { clientSecret: string; sessionSecret: string };
   /** The folder of another version of the project, whose programs are run; default: this one. */
   project?: string;
-  /** More environment for the services. */
+  /** Additional environment of the services. */
   env?: Record<string, string>;
 };
 
-/** By which services know whose messages they read. */
+/** The keys with which services authenticate each other's messages. */
 export type SigningKeys = { mac: Record<Signer, string>; keyPair: { privateKey: string; publicKey: string } };
 
-/** Those of LOCAL_DIR, made once and kept. */
+/** The keys of LOCAL_DIR, generated once and kept. */
 export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValue'>): SigningKeys {
   const kept = local.value('api_key_signing') ?? JSON.stringify(newKeyPair());
   local.keepValue('api_key_signing', kept);
@@ -51,7 +51,7 @@ export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValu
   return { mac, keyPair: JSON.parse(kept) as SigningKeys['keyPair'] };
 }
 
-/** A new pair of Ed25519, in PEM. */
+/** A new Ed25519 key pair in PEM. */
 export function newKeyPair(): SigningKeys['keyPair'] {
   return generateKeyPairSync('ed25519', {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -73,13 +73,13 @@ export type ServiceSpec = {
   onStart?: (record: ProcessRecord) => void;
 };
 
-/** Role names carry the database's, because roles belong to the whole server. */
+/** Role names include the database's name, because roles are shared by the whole server. */
 function roleName(settings: BankSettings, kind: ServiceWithSchema): string {
   const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres';
   return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
 
-/** The URL by which a service reaches its schema, in its own role. */
+/** The URL of a service's schema, for its own role. */
 export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string {
   const url = new URL(settings.ownerUrl);
   url.username = roleName(settings, kind);
@@ -87,10 +87,16 @@ export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string
   return url.href;
 }
 
-/** Without this cache, each process loads a compiler to read TypeScript: 26 MB that stay, and 0.3 s of its start. */
+/**
+ * Without this cache, each process loads the TypeScript compiler, which costs 26 MB of memory and
+ * 0.3 s of its start.
+ */
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
-/** Runs one of the project's scripts to its end and answers what it printed. Throws with the end of its output. */
+/**
+ * Runs one of the project's scripts to its end and returns its output. Throws with the end of its
+ * output.
+ */
 async function runScript(script: string, env: Record<string, string>, project = PROJECT): Promise<string> {
   const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script)], {
     cwd: project,
@@ -108,7 +114,7 @@ async function runScript(script: string, env: Record<string, string>, project = 
   throw new Error(`${script} failed (${code === null ? 'killed after 180 s' : `exit code ${code}`}):\n${output}`);
 }
 
-/** Brings the schema, role and grants of one service up to date. */
+/** Migrates the schema, role, and grants of one service. */
 export async function migrateService(kind: ServiceWithSchema, settings: BankSettings): Promise<void> {
   await runScript(
     `services/${kind}/migrate.ts`,
@@ -122,7 +128,7 @@ export async function migrateService(kind: ServiceWithSchema, settings: BankSett
   );
 }
 
-/** Makes the topics that are missing. */
+/** Creates missing topics. */
 export async function createTopics(settings: BankSettings): Promise<void> {
   await runScript(
     'deploy/create-topics.ts',
@@ -137,7 +143,7 @@ export async function createTopics(settings: BankSettings): Promise<void> {
   );
 }
 
-/** Makes an API key with every scope. */
+/** Creates an API key with every scope. */
 export async function makeApiKey(settings: BankSettings): Promise<string> {
   const output = await runScript(
     'services/accounts/bootstrap-key.ts',
@@ -154,7 +160,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
   return key;
 }
 
-/** To each service the keys that it needs. */
+/** The keys that each service needs. */
 export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningKeys): Record<string, string> {
   const own = { GATEWAY_MAC_KEYS: mac.gateway };
   if (kind === 'gateway') return { ...own, API_KEY_PUBLIC_KEYS: keyPair.publicKey };
@@ -176,7 +182,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
-    // A killed process gives its partitions back after this long.
+    // The partitions of a killed process are reassigned after this time.
     SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
@@ -216,13 +222,13 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
 }
 
 /**
- * A third less memory at full load, at no cost that could be measured (docs/performance.md): the
- * young generation may otherwise take 100 MB, and what glibc has freed stays with the process.
+ * Reduces memory at full load by a third without a measurable cost (docs/performance.md): otherwise
+ * the young generation can grow to 100 MB, and glibc does not return freed memory.
  */
 const nodeFlags = ['--max-semi-space-size=16'];
 const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };
 
-/** Starts the process of one service; it is not ready yet. */
+/** Starts the process of one service without waiting until it is ready. */
 export function startService(spec: ServiceSpec, settings: BankSettings): Child {
   const project = settings.project ?? PROJECT;
   const script = join(project, 'services', spec.kind, 'main.ts');
@@ -247,17 +253,20 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
 export type IdentityProviderOptions = {
   port: number;
   keysFile: string;
-  /** Of every client. */
+  /** The secret of every client. */
   clientSecret: string;
-  /** Of everybody in users.ts. */
+  /** The password of everybody in users.ts. */
   userPassword: string;
   log: string;
-  /** Origins, besides those of this machine, that people may be sent back to. */
+  /** Additional origins that people may be redirected to, besides those of this machine. */
   publicUrls?: readonly string[];
   onStart?: (record: ProcessRecord) => void;
 };
 
-/** Every port of this machine: the identity provider starts before it is known where gateways listen. */
+/**
+ * Every port of this machine, because the identity provider starts before the ports of gateways are
+ * known.
+ */
 const fromHere = (publicUrls: readonly string[] = [], ...paths: string[]): string =>
   ['http://127.0.0.1', 'http://localhost', ...publicUrls]
     .flatMap((origin) => paths.map((path) => origin + path))

@@ -5,13 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const MAX_LOG_BYTES = 20 * 1024 * 1024;
 
-/** A process that was started and recorded, so that a later start can recognise and end it. */
+/** A recorded process, which a later start can recognize and end. */
 export type ProcessRecord = {
   name: string;
   pid: number;
-  /** When the process began, as the kernel tells it; a reused pid has another one. */
+  /** The start time of the process, from the kernel; a reused pid has a different one. */
   identity: string;
-  /** Text that the command line of this process contains, and of no other's. */
+  /** Text that appears only in the command line of this process. */
   marker: string;
 };
 
@@ -23,10 +23,10 @@ export type ChildOptions = {
   cwd?: string;
   uid?: number;
   gid?: number;
-  /** File that standard output and error are appended to. */
+  /** Standard output and error are appended to this file. */
   log: string;
   marker: string;
-  /** The signal that asks this program to stop in an orderly way. */
+  /** The signal that stops this program gracefully. */
   stopSignal?: 'SIGTERM' | 'SIGINT';
   onStart?: (record: ProcessRecord) => void;
 };
@@ -38,7 +38,7 @@ export type Child = {
   /** Resolves, never rejects, with a phrase such as "exit code 1" or "signal SIGKILL". */
   exited: Promise<string>;
   running: () => boolean;
-  /** Asks to stop, kills the whole process group after `timeoutMs`; resolves when it is gone. */
+  /** Asks it to stop and kills the process group after `timeoutMs`; resolves when it has ended. */
   stop: (timeoutMs: number) => Promise<void>;
 };
 
@@ -46,8 +46,8 @@ const living = new Set<Child>();
 const programs = new Set<ChildProcess>();
 
 /**
- * The last resort of a launcher that gives up: kills programs that run to their end, asks every
- * child to stop and kills it after `timeoutMs`.
+ * The last resort of a launcher that gives up: kills running programs, asks every child to stop,
+ * and kills it after `timeoutMs`.
  */
 export async function stopAllChildren(timeoutMs: number): Promise<void> {
   for (const program of programs) program.kill('SIGKILL');
@@ -56,7 +56,10 @@ export async function stopAllChildren(timeoutMs: number): Promise<void> {
 
 let deathSignalWorks: boolean | undefined;
 
-/** Linux can send a signal to a child whose parent died, even by kill -9 (prctl PR_SET_PDEATHSIG through setpriv). */
+/**
+ * Linux can send a signal to a child whose parent died, even by kill -9 (prctl PR_SET_PDEATHSIG
+ * through setpriv).
+ */
 function withDeathSignal(signal: string, command: string, args: string[]): [string, string[]] {
   deathSignalWorks ??=
     process.platform === 'linux' &&
@@ -64,7 +67,7 @@ function withDeathSignal(signal: string, command: string, args: string[]): [stri
   return deathSignalWorks ? ['setpriv', ['--pdeathsig', signal.slice(3), command, ...args]] : [command, args];
 }
 
-/** Opens a log for appending; a large one of earlier runs is moved aside once to `<file>.1`. */
+/** Opens a log for appending; a large one of earlier runs is first renamed to `<file>.1`. */
 function openLog(file: string): number {
   try {
     if (statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`);
@@ -75,8 +78,8 @@ function openLog(file: string): number {
 }
 
 /**
- * Starts a process in a group of its own, so that Ctrl-C in the terminal reaches the launcher only and it can
- * stop things in order. Throws when the program cannot be started at all.
+ * Starts a process in its own process group, so that Ctrl-C in the terminal reaches only the
+ * launcher, which then stops everything in order. Throws if the program cannot be started.
  */
 export function startChild(options: ChildOptions): Child {
   const stopSignal = options.stopSignal ?? 'SIGTERM';
@@ -123,14 +126,14 @@ export type RunOptions = {
   gid?: number;
   timeoutMs: number;
   /**
-   * A group of its own, for a program that starts others: at the time-out all of it is asked to
-   * stop, and killed after so many milliseconds.
+   * For a program that starts others: at the timeout the whole process group is asked to stop, and
+   * killed after this many milliseconds.
    */
   groupGraceMs?: number;
 };
 
 /**
- * Runs a program to its end; never rejects. `code` is null when it was killed (the time-out) or
+ * Runs a program to its end; never rejects. `code` is null if it was killed (at the timeout) or
  * could not be started.
  */
 export function runToEnd(
@@ -164,8 +167,8 @@ export function runToEnd(
 }
 
 /**
- * Ends a group when its time is over, by a signal that lets its programs clear up and then by one
- * that does not; says whether it came to that.
+ * Ends a process group after the timeout, first with a signal that lets its programs clean up, then
+ * with SIGKILL; returns whether that happened.
  */
 function stopGroupLater(child: ChildProcess, timeoutMs: number, graceMs: number): () => boolean {
   let isOver = false;
@@ -180,7 +183,7 @@ function stopGroupLater(child: ChildProcess, timeoutMs: number, graceMs: number)
   return () => isOver;
 }
 
-/** Sends a signal (0 only asks); false when there is no such process. */
+/** Sends a signal (0 only tests); returns false if there is no such process. */
 export function trySignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(pid, signal);
@@ -190,7 +193,7 @@ export function trySignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** The start time of a process, or undefined when it is gone (a zombie counts as gone). */
+/** The start time of a process; undefined if it has ended (also for a zombie). */
 export function processIdentity(pid: number): string | undefined {
   if (process.platform === 'linux') {
     try {
@@ -204,7 +207,7 @@ export function processIdentity(pid: number): string | undefined {
   return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim() || undefined;
 }
 
-/** The command line of a process; empty where it is gone or cannot be told. */
+/** The command line of a process; empty if it has ended or cannot be read. */
 export function commandLine(pid: number): string {
   try {
     if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
@@ -214,7 +217,7 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** The folder that a process works in (Linux only). */
+/** The working directory of a process (Linux only). */
 export function workingFolder(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
@@ -223,12 +226,17 @@ export function workingFolder(pid: number): string | undefined {
   }
 }
 
-/** Whether the recorded process still runs, and is the same one: same start time and command line. */
+/**
+ * Whether the recorded process is still running and is the same one: same start time and command
+ * line.
+ */
 export function isSameProcess(record: ProcessRecord): boolean {
   return processIdentity(record.pid) === record.identity && commandLine(record.pid).includes(record.marker);
 }
 
-/** Ends recorded processes that an earlier, killed run left behind; waits until they are gone. Returns their names. */
+/**
+ * Ends recorded processes of an earlier, killed run and waits for their end. Returns their names.
+ */
 export async function endLeftovers(records: ProcessRecord[], graceMs = 3000): Promise<string[]> {
   const living = records.filter(isSameProcess);
   for (const record of living) trySignal(record.pid, 'SIGTERM');

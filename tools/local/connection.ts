@@ -4,7 +4,7 @@ import { MAIN_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
 import { users } from './users.ts';
 
-/** What a caller, a test or a tool needs to know of a running copy: LOCAL_DIR/connection.json. */
+/** The data that callers, tests, and tools need about a running bank: LOCAL_DIR/connection.json. */
 export type Connection = {
   base_url: string;
   api_key: string;
@@ -15,7 +15,7 @@ export type Connection = {
   database_url: string;
   docs_url: string;
   dashboard_url: string;
-  /** Who can sign in to the dashboard, all with the one password. */
+  /** The users who can sign in to the dashboard, all with the same password. */
   dashboard_users: string[];
   dashboard_password: string;
   services: { name: string; pid: number; health_url: string; base_url?: string }[];
@@ -47,7 +47,7 @@ export function connectionOf(
 
 const FILE = 'connection.json';
 
-/** Writes connection.json; it is there only while everything runs. */
+/** Writes connection.json, which exists only while everything runs. */
 export function writeConnection(dir: string, connection: Connection): void {
   writeAtomically(join(dir, FILE), `${JSON.stringify(connection, null, 2)}\n`);
 }
@@ -56,7 +56,9 @@ export function removeConnection(dir: string): void {
   rmSync(join(dir, FILE), { force: true });
 }
 
-/** What is printed when everything runs; the three curl lines work when pasted in order. */
+/**
+ * The text that is printed when everything runs; its three curl lines work when pasted in order.
+ */
 export function summary(connection: Connection): string {
   const call = (path: string, body: object) =>
     `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
@@ -67,7 +69,7 @@ export function summary(connection: Connection): string {
     email: 'ada@example.com',
     contact_number: '+254700000001',
   };
-  // The ids of the steps before come in through shell variables, between the single quotes.
+  // The ids from earlier requests are inserted through shell variables, between the single quotes.
   const account = { client_id: "'$CLIENT_ID'", account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 };
   const deposit = {
     account_id: "'$ACCOUNT_ID'",

@@ -23,7 +23,7 @@ import { freePort } from './ports.ts';
 import { awaitReady } from './ready.ts';
 import { users } from './users.ts';
 
-/** The process itself, as a browser and the gateway see it. */
+/** The identity provider as a process, used as by a browser and the gateway. */
 const dir = mkdtempSync(join(tmpdir(), 'identity-provider-'));
 const port = await freePort();
 const issuer = `http://127.0.0.1:${port}`;
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const everything = ['openid', 'profile', ...scopes].join(' ');
 
-/** To the sign-in page, and its answer to that name and password. */
+/** Opens the sign-in page and submits this name and password. */
 async function signIn(
   userName: string,
   changes: Parameters = {},
@@ -67,14 +67,14 @@ async function tokensOf(
   return { ...((await answer.json()) as Tokens), nonce: parameters['nonce'] };
 }
 
-test.each([undefined, 'production', 'staging'])('does not start where NODE_ENV is %s', (environment) => {
+test.each([undefined, 'production', 'staging'])('does not start if NODE_ENV is %s', (environment) => {
   expect(() => loadConfig(idpConfig, { NODE_ENV: environment, IDP_CLIENT_SECRET: clientSecret })).toThrow(
     /IDP_CLIENT_SECRET: .*local development/,
   );
 });
 
 describe('signing in', () => {
-  test('the page says what it is and who can sign in, without scripts and under a strict policy', async () => {
+  test('the page shows its purpose and the users, without scripts and with a strict policy', async () => {
     const { page } = await new Browser().visit(authorization(issuer).url);
     expect(page?.status).toBe(200);
     const policy = page?.headers.get('content-security-policy');
@@ -88,7 +88,7 @@ describe('signing in', () => {
   });
 
   test.each(users)(
-    '$user_name gets what was asked for and $user_name may, and is a member of staff',
+    '$user_name gets the requested scopes that $user_name is allowed, and is a member of staff',
     async ({ user_name, name, scopes: own }) => {
       const { access_token, id_token, scope, nonce, expires_in } = await tokensOf(user_name);
       expect(scope.split(' ').sort()).toEqual([...own].sort());
@@ -121,13 +121,13 @@ describe('signing in', () => {
     },
   );
 
-  test('a token carries no more than was asked for', async () => {
+  test('a token has no more scopes than were requested', async () => {
     const asked: Scope[] = ['clients:read', 'keys:manage'];
     expect((await tokensOf('admin', ['openid', ...asked].join(' '))).scope.split(' ').sort()).toEqual(asked);
     expect((await tokensOf('officer', ['openid', ...asked].join(' '))).scope).toBe('clients:read');
   });
 
-  test('a wrong password and an unknown name are refused alike, and the next attempt may succeed', async () => {
+  test('a wrong password and an unknown name get the same refusal, and the next attempt can succeed', async () => {
     const texts = new Set<string>();
     for (const [name, password] of [
       ['admin', 'wrong'],
@@ -148,21 +148,21 @@ describe('signing in', () => {
     expect(left?.searchParams.get('code')).toBeTruthy();
   });
 
-  test('what was typed is shown as text', async () => {
+  test('input is shown as text', async () => {
     const { page } = await signIn('"><script>alert(1)</script>', {}, new Browser());
     const html = (await page?.text()) ?? '';
     expect(html).toContain('value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
     expect(html).not.toContain('<script');
   });
 
-  test('a form without the cookie of its sign-in, and too large a one, sign nobody in', async () => {
+  test('a form without the cookie of its sign-in, or too large a one, signs nobody in', async () => {
     const { browser, url } = await signIn('admin', {}, new Browser(), 'wrong');
     const stranger = await new Browser().visit(url, { user_name: 'admin', password: userPassword });
     expect([stranger.page?.status, stranger.left]).toEqual([400, undefined]);
     expect((await browser.visit(url, { user_name: 'admin', password: 'x'.repeat(5000) })).page?.status).toBe(413);
   });
 
-  test('who is signed in comes straight back; with prompt=login somebody else can take over', async () => {
+  test('a signed-in user is redirected immediately; with prompt=login somebody else can sign in', async () => {
     const browser = new Browser();
     await tokensOf('admin', everything, browser);
     const again = await browser.visit(authorization(issuer).url);
@@ -173,12 +173,12 @@ describe('signing in', () => {
   });
 });
 
-describe('what the code flow asks for', () => {
+describe('requirements of the code flow', () => {
   test.each<[string, Parameters]>([
     ['no PKCE', { code_challenge: undefined, code_challenge_method: undefined }],
     ['PKCE in plain', { code_challenge_method: 'plain' }],
     ['a token instead of a code', { response_type: 'id_token' }],
-  ])('%s is sent back with an error', async (_, changes) => {
+  ])('%s is redirected back with an error', async (_, changes) => {
     const { left } = await new Browser().visit(authorization(issuer, changes).url);
     expect(`${left?.origin}${left?.pathname}`).toBe(redirectUri);
     const answer = new URLSearchParams(left?.search || left?.hash.slice(1));
@@ -192,14 +192,14 @@ describe('what the code flow asks for', () => {
     'https://127.0.0.1:43210/admin/callback',
     'http://127.0.0.1:43210/admin/callback?x=1',
     'http://user@127.0.0.1:43210/admin/callback',
-  ])('redirect_uri %s is shown as wrong and never followed', async (uri) => {
+  ])('redirect_uri %s is reported as an error and never followed', async (uri) => {
     const { page, left } = await new Browser().visit(authorization(issuer, { redirect_uri: uri }).url);
     expect(left).toBeUndefined();
     expect(page?.status).toBe(400);
     expect(await page?.text()).toContain('redirect_uri');
   });
 
-  test('a code needs its verifier, its redirect_uri and the secret, and works once', async () => {
+  test('a code requires its verifier, its redirect_uri, and the secret, and works once', async () => {
     const spoiled: [Record<string, string>, string][] = [
       [{ code_verifier: 'x'.repeat(43) }, clientSecret],
       [{ redirect_uri: 'http://localhost:43210/admin/callback' }, clientSecret],
@@ -220,18 +220,18 @@ describe('signing out', () => {
   const after = { post_logout_redirect_uri: 'http://127.0.0.1:43210/admin/login', state: 'abc' };
   const isSignedIn = async (browser: Browser) => (await browser.visit(authorization(issuer).url)).left !== undefined;
 
-  test('with the person’s ID token it happens at once, and ends at the dashboard', async () => {
+  test('with the user’s ID token it happens immediately and redirects to the dashboard', async () => {
     const browser = new Browser();
     const { id_token } = await tokensOf('officer', everything, browser);
     expect(await isSignedIn(browser)).toBe(true);
     const url = end({ ...after, id_token_hint: id_token });
     expect((await browser.visit(url)).left?.href).toBe('http://127.0.0.1:43210/admin/login?state=abc');
     expect(await isSignedIn(browser)).toBe(false);
-    // Again, when there is nothing to end: no page that only a script gets past.
+    // Again without a session: no page that only a script can leave.
     expect((await browser.visit(url)).left?.href).toBe('http://127.0.0.1:43210/admin/login?state=abc');
   });
 
-  test('without it, or with another person’s, the person is asked first', async () => {
+  test('without it, or with another user’s, it asks for confirmation', async () => {
     const browser = new Browser();
     await tokensOf('officer', everything, browser);
     const { id_token } = await tokensOf('admin');
@@ -249,7 +249,7 @@ describe('signing out', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  test('nobody is led to an address that is not registered', async () => {
+  test('never redirects to an unregistered address', async () => {
     const browser = new Browser();
     const { id_token } = await tokensOf('admin', everything, browser);
     const { page, left } = await browser.visit(
@@ -260,7 +260,7 @@ describe('signing out', () => {
   });
 });
 
-test('machines get their tokens as ever, and cannot use the dashboard’s client', async () => {
+test('machines get tokens as before, and cannot use the dashboard’s client', async () => {
   const ask = (client_id: string, rest: Record<string, string> = {}) =>
     fetch(`${issuer}/token`, {
       method: 'POST',

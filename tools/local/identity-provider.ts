@@ -1,13 +1,12 @@
 /**
- * The identity provider of local development: a real OpenID provider (oidc-provider), in a process of its own.
- * It issues RS256 JWT access tokens to these confidential clients, all with the secret in IDP_CLIENT_SECRET:
+ * The local identity provider: a real OpenID provider (oidc-provider) in a separate process. It issues RS256 JWT access tokens to these confidential clients, all with the secret in IDP_CLIENT_SECRET:
  *   core-banking-local   client credentials, every scope
  *   reader               client credentials, the reading scopes only
  *   bound:<client_id>    client credentials, every scope, bound to that client of the bank by the claim bank_client_id
  *   dashboard            authorization code with PKCE (S256): people sign in, users.ts names them and their scopes
- * Without a `scope` parameter a machine's token carries all scopes of its client; a person's
- * carries what was asked for and the person may, in their name (sub, name). Its environment:
- * idpConfig below.
+ * Without a `scope` parameter a machine's token has all scopes of its client; a person's token has
+ * the requested scopes that the person is allowed, and the claims sub and name. idpConfig below
+ * describes its environment.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -33,16 +32,16 @@ import { messagePage } from './sign-in-pages.ts';
 import { userNamed } from './users.ts';
 
 const BOUND_PREFIX = 'bound:';
-/** OAuth asks for a URI here (RFC 8707); the audience in the token is IDP_AUDIENCE. */
+/** OAuth requires a URI here (RFC 8707); the audience in the token is IDP_AUDIENCE. */
 const RESOURCE = 'urn:core-banking';
 const TOKEN_SECONDS = 3600;
-/** A working day: nobody stays signed in longer. */
+/** A working day; sessions end after this time. */
 const SESSION_SECONDS = 8 * 3600;
 
 type Settings = { secret: string; audience: string; redirectUris: string[]; postLogoutRedirectUris: string[] };
 type Keys = { jwks: JWKS; cookie_key: string };
 
-/** The signing key, made once and kept: tokens stay valid over a restart. */
+/** The signing key, generated once and kept, so that tokens stay valid after a restart. */
 function loadKeys(file: string): Keys {
   if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Keys;
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
@@ -59,7 +58,8 @@ function dashboardMetadata({ secret, redirectUris, postLogoutRedirectUris }: Set
   return {
     client_id: DASHBOARD_CLIENT,
     client_secret: secret,
-    // Gateways have whatever port is free: of a loopback address, a native client may use every one (RFC 8252, 7.3).
+    // Gateways use any free port: native clients may use every port of a loopback address (RFC
+    // 8252, 7.3).
     application_type: 'native',
     grant_types: ['authorization_code'],
     response_types: ['code'],
@@ -85,8 +85,8 @@ function clientMetadata(id: string, settings: Settings): ClientMetadata | undefi
 }
 
 /**
- * Keeps what the provider stores in memory (access tokens are JWTs and not stored), and makes up
- * the clients by their name.
+ * Stores the provider's data in memory (access tokens are JWTs and are not stored), and derives
+ * clients from their names.
  */
 function memoryAdapter(model: string, settings: Settings): Adapter {
   const entries = new Map<string, AdapterPayload>();
@@ -117,7 +117,7 @@ function account(id: string): Account | undefined {
   return user && { accountId: id, claims: () => ({ sub: id, name: user.name }) };
 }
 
-/** The bank's own dashboard asks nobody for consent: it gets what the person may. */
+/** The bank's own dashboard needs no consent: it gets the scopes that the person is allowed. */
 async function grantAll({ oidc }: KoaContextWithOIDC): Promise<Grant> {
   const user = userNamed(oidc.session?.accountId);
   const grant = new oidc.provider.Grant({ accountId: user?.user_name, clientId: oidc.client?.clientId });
@@ -144,7 +144,7 @@ function showMessage(ctx: KoaContextWithOIDC, title: string, text: string): void
   ctx.body = messagePage(title, text);
 }
 
-/** People: who they are, how they sign in and out. */
+/** Pages and actions for people: sign-in and sign-out. */
 const forPeople = {
   findAccount: (_ctx, id) => account(id),
   claims: { openid: ['sub'], profile: ['name'] },
@@ -159,7 +159,8 @@ function resourceServer(audience: string): NonNullable<Configuration['features']
   return {
     enabled: true,
     defaultResource: (ctx, client) => {
-      // Called before the scopes are looked at: no scope asked for means all that the client may have.
+      // Called before the scopes are checked: a request without scopes gets all that the client is
+      // allowed.
       if (ctx.oidc.params !== undefined) ctx.oidc.params['scope'] ??= client?.scope;
       return RESOURCE;
     },

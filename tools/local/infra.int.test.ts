@@ -22,7 +22,7 @@ async function sql(url: string, text: string): Promise<Record<string, unknown>[]
   }
 }
 
-test('data survive kill -9 of both servers, and a second start clears what is left', async () => {
+test('data survives kill -9 of both servers, and a second start ends leftover processes', async () => {
   const first = await openLocalDir(dir);
   const before = await startInfrastructure(first);
   await sql(before.ownerUrl, 'create table public.kept (n int)');
@@ -30,7 +30,8 @@ test('data survive kill -9 of both servers, and a second start clears what is le
   const kafka = createKafka({ brokers: [before.brokers], client_id: 'infra-test' }, logger);
   await ensureTopics(kafka, [{ name: 'kept', partitions: 3, replication_factor: 1, config: {} }]);
 
-  // As after kill -9 of everything: the lock and the process list stay, the servers are gone or (Kafka) still there.
+  // As after kill -9 of everything: the lock and the process list exist; Postgres is gone, and
+  // Kafka is still running.
   const processes = JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
   expect(processes.map(({ name }) => name).sort()).toEqual(['kafka', 'postgres']);
   process.kill(processes.find(({ name }) => name === 'postgres')!.pid, 'SIGKILL');
@@ -38,7 +39,8 @@ test('data survive kill -9 of both servers, and a second start clears what is le
     join(dir, 'lock'),
     JSON.stringify({ name: 'launcher', pid: process.pid, identity: 'gone', marker: '' }),
   );
-  // PostgreSQL's own lock file now names a process that is none: the number was used again.
+  // PostgreSQL's own lock file now names a process that is not PostgreSQL, because the pid was
+  // reused.
   const pidFile = join(dir, 'postgres', 'postmaster.pid');
   writeFileSync(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, String(process.ppid)));
 

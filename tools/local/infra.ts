@@ -17,32 +17,32 @@ export type Infrastructure = {
   brokers: string;
   /** Superuser, database postgres. */
   superuserUrl: string;
-  /** The role and database that the services' schemas belong to. */
+  /** The role and database for the services' schemas. */
   ownerUrl: string;
-  /** Stops Kafka, then Postgres; bounded. */
+  /** Stops Kafka, then Postgres, within a time limit. */
   stop: () => Promise<void>;
 };
 
 export type InfrastructureOptions = {
-  /** Leave out what the environment names already. */
+  /** Servers that the environment names and that are not started. */
   kafka?: boolean;
   postgres?: boolean;
-  /** false for data that are thrown away: no fsync. */
+  /** false for temporary data: no fsync. */
   durable?: boolean;
-  /** More settings of Postgres. */
+  /** Additional settings of Postgres. */
   postgresSettings?: Record<string, string>;
-  /** Fixed ports instead of free ones that are kept. */
+  /** Fixed ports; by default free ones, which are kept. */
   ports?: { kafka?: number; postgres?: number };
-  /** Called around each step, for the line with its time. */
+  /** Called around each step, to print its duration. */
   step?: Step;
-  /** Keeps a server running; without it, it runs until it dies. */
+  /** Keeps a server running; without it, a server that ends is not restarted. */
   keep?: (name: 'kafka' | 'postgres', start: () => Promise<Child>) => Promise<Running>;
 };
 
 export type Step = <T>(title: string, work: () => Promise<T>) => Promise<T>;
 type Running = { stop: (timeoutMs: number) => Promise<void> };
 
-/** How Kafka can run here. Throws one line that names what is missing and the ways out. */
+/** The way to run Kafka here. Throws one line that names what is missing and the alternatives. */
 export function chooseKafkaWay(): 'java' | 'docker' {
   const java = javaVersion();
   const javaIsEnough = java !== undefined && java >= MIN_JAVA;
@@ -60,8 +60,8 @@ export function chooseKafkaWay(): 'java' | 'docker' {
 }
 
 /**
- * Starts a real Kafka and a real Postgres side by side in `local`; resolves when both serve. On
- * failure both are stopped.
+ * Starts a real Kafka and a real Postgres concurrently in `local`; resolves when both serve. If one
+ * fails, both are stopped.
  */
 export async function startInfrastructure(
   local: LocalDir,
@@ -133,8 +133,9 @@ function postgresIn(
 }
 
 /**
- * `node tools/local/infra.ts`: Kafka and Postgres alone, until Ctrl-C. LOCAL_DIR, KAFKA_PORT and POSTGRES_PORT
- * choose the place; LOCAL_DIR/env.sh then holds KAFKA_BROKERS and DATABASE_URL for a shell to source.
+ * `node tools/local/infra.ts`: Kafka and Postgres alone, until Ctrl-C. LOCAL_DIR, KAFKA_PORT, and
+ * POSTGRES_PORT set directory and ports; LOCAL_DIR/env.sh then sets KAFKA_BROKERS and DATABASE_URL
+ * for a shell.
  */
 async function main(): Promise<void> {
   const dir = process.env['LOCAL_DIR'] ?? '.local-infra';

@@ -10,7 +10,7 @@ import { runToEnd, trySignal } from './child.ts';
 const POM = join(import.meta.dirname, 'pom.xml');
 const MAVEN_TIMEOUT_MS = 5 * 60_000;
 
-/** The folder of Kafka's jars, shared between all copies of the project; its name changes with pom.xml. */
+/** The folder of Kafka's jars, shared by all copies of the project; its name depends on pom.xml. */
 export function jarFolder(): string {
   const pom = readFileSync(POM, 'utf8');
   const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown';
@@ -19,19 +19,19 @@ export function jarFolder(): string {
   return join(cache, 'core-banking', `kafka-${version}-${hash}`);
 }
 
-/** Whether the jars are there already: the folder appears only when it is complete. */
+/** Whether the jars exist: the folder appears only when it is complete. */
 export function haveJars(): boolean {
   return existsSync(jarFolder());
 }
 
-/** The major version of `java`; undefined when there is none. */
+/** The major version of `java`; undefined if there is none. */
 export function javaVersion(): number | undefined {
   const result = spawnSync('java', ['-version'], { encoding: 'utf8', timeout: 10_000 });
   const major = /version "(\d+)/.exec(result.stderr ?? '')?.[1];
   return result.status === 0 && major !== undefined ? Number(major) : undefined;
 }
 
-/** Whether `mvn` can be called. */
+/** Whether `mvn` can be run. */
 export function haveMaven(): boolean {
   return (
     spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' })
@@ -40,8 +40,8 @@ export function haveMaven(): boolean {
 }
 
 /**
- * The folder with Kafka's jars, fetched through Maven where it is not there yet. Several copies may start at once:
- * one fetches, the others wait for it. Throws one line that says what Maven could not do.
+ * The folder with Kafka's jars, downloaded with Maven if it is missing. If several copies start at
+ * the same time, one downloads and the others wait. Throws one line with Maven's error.
  */
 export async function ensureJars(): Promise<string> {
   const folder = jarFolder();
@@ -92,7 +92,10 @@ function firstError(output: string): string | undefined {
     .trim();
 }
 
-/** A lock file that names its holder; one of a dead holder is taken over. Returns early when `done` holds. */
+/**
+ * A lock file with the pid of its holder; the lock of a dead process is taken over. Returns early
+ * if `done` returns true.
+ */
 async function lock(file: string, done: () => boolean): Promise<() => Promise<void>> {
   const end = Date.now() + MAVEN_TIMEOUT_MS;
   while (!done() && Date.now() < end) {

@@ -15,22 +15,28 @@ const HEAP = ['-Xms256m', '-Xmx512m', '-XX:+UseSerialGC'];
 const STARTED = 'Kafka Server started';
 
 export type KafkaOptions = {
-  /** Folder of the broker's data and settings; made at the first start. */
+  /** Folder of the broker's data and settings, created at the first start. */
   dir: string;
   log: string;
-  /** Ports on 127.0.0.1: for clients, for the broker to itself, and for the controller. */
+  /** Ports on 127.0.0.1: for clients, for the broker itself, and for the controller. */
   ports: { client: number; broker: number; controller: number };
   way: 'java' | 'docker';
-  /** How long a start may take; default a minute. With java only. */
+  /** Time limit of a start, a minute by default. With java only. */
   startTimeoutMs?: number;
-  /** More ways in, each advertised as another port (a proxy's): for fault tests; with java only. */
+  /**
+   * Additional listeners, each advertised with another port (a proxy's): for fault tests, with java
+   * only.
+   */
   listeners?: { name: string; port: number; advertisedPort: number }[];
-  /** More settings of the broker, and users with their passwords for a SCRAM-SHA-512 log-in; with java only. */
+  /**
+   * Additional settings of the broker, and users with their passwords for SCRAM-SHA-512; with java
+   * only.
+   */
   settings?: Record<string, string>;
   users?: Record<string, string>;
   /**
-   * The cluster that its folder is formatted for, where several brokers make one; and more flags of
-   * the JVM. With java only.
+   * The cluster id with which its folder is formatted, if several brokers form a cluster; and
+   * additional JVM flags. With java only.
    */
   clusterId?: string;
   javaFlags?: readonly string[];
@@ -46,7 +52,7 @@ export async function startKafka(options: KafkaOptions): Promise<Child> {
   return options.way === 'java' ? startWithJava(options) : startWithDocker(options);
 }
 
-/** What every broker that we configure is given, whatever runs it. */
+/** Settings of every broker that we configure, however it is run. */
 function brokerSettings(): Record<string, string | number> {
   return {
     'process.roles': 'broker,controller',
@@ -55,12 +61,14 @@ function brokerSettings(): Record<string, string | number> {
     'controller.listener.names': 'CONTROLLER',
     'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
     'auto.create.topics.enable': 'false',
-    // A killed consumer stalls its partitions for its session time-out: allow short ones.
+    // Allow short session timeouts, because a killed consumer stalls its partitions for that time.
     'group.min.session.timeout.ms': 1000,
-    // As long as topics keep events: so long a group may be away and still know how far it was.
+    // As long as topics retain events, so that a group can be away for that time and keep its
+    // offsets.
     'offsets.retention.minutes': eventsRetentionDays * 24 * 60,
     'group.initial.rebalance.delay.ms': 0,
-    // After kill -9 the controller takes the broker back only when its session is over: not after 9 s.
+    // After kill -9 the controller accepts the broker again only when its session has ended, which
+    // takes 9 s by default.
     'broker.session.timeout.ms': 3000,
     'broker.heartbeat.interval.ms': 500,
     'offsets.topic.num.partitions': 8,
@@ -70,7 +78,7 @@ function brokerSettings(): Record<string, string | number> {
     'transaction.state.log.num.partitions': 4,
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
-    // Replies and dead letters may be larger than what clients send.
+    // Replies and dead letters may be larger than client messages.
     'message.max.bytes': 4_194_304,
     'replica.fetch.max.bytes': 4_194_304,
     'log.cleaner.dedupe.buffer.size': 33_554_432,
@@ -128,7 +136,10 @@ function propertiesText(values: Record<string, string | number>): string {
     .join('');
 }
 
-/** KRaft wants its folder formatted once; done beside its place, so that a kill half-way leaves nothing half-made. */
+/**
+ * KRaft needs a formatted folder. It is prepared next to its final place, so that a kill leaves
+ * nothing half-made.
+ */
 async function format(
   { dir, users = {}, clusterId = newClusterId() }: KafkaOptions,
   data: string,
@@ -146,7 +157,7 @@ async function format(
     classPath,
     'kafka.tools.StorageTool',
     'format',
-    // In one word: an id may begin with a dash.
+    // In one argument, because an id may begin with a dash.
     `--cluster-id=${clusterId}`,
     '-c',
     properties,
@@ -161,7 +172,7 @@ async function format(
   await rename(fresh, data);
 }
 
-/** The same broker from its official image, for machines without Java; data stay in `dir`. */
+/** The same broker from its official image, for machines without Java; data stays in `dir`. */
 async function startWithDocker(options: KafkaOptions): Promise<Child> {
   const { client } = options.ports;
   const data = join(options.dir, 'data');
@@ -193,7 +204,9 @@ export function newClusterId(): string {
   return randomBytes(16).toString('base64url');
 }
 
-/** Environment of the official image for a broker that is reached from outside as 127.0.0.1:`port`. */
+/**
+ * Environment of the official image for a broker that clients outside reach at 127.0.0.1:`port`.
+ */
 export function containerSettings(port: number, clusterId: string): Record<string, string> {
   const settings = {
     ...brokerSettings(),
@@ -217,7 +230,7 @@ async function stopContainer(child: Child, name: string, timeoutMs: number): Pro
   spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 });
 }
 
-/** Whether a container engine answers within two seconds. */
+/** Whether a container engine responds within two seconds. */
 export function dockerAnswers(): boolean {
   return (
     spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0

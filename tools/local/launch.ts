@@ -5,7 +5,7 @@ import type { Supervised } from './supervisor.ts';
 
 const STOP_REST_MS = 5000;
 
-/** The order in which things are stopped: what serves goes before what it needs. */
+/** The order in which parts are stopped: services before the servers that they need. */
 const stopOrder = {
   connection: 0,
   gateway: 1,
@@ -15,16 +15,16 @@ const stopOrder = {
   postgres: 5,
 } as const;
 
-/** What the parts of a start share: the lines it prints and the list of what must be stopped. */
+/** Shared by the parts of a start: output, and the list of what must be stopped. */
 export type Launch = {
   say: (line: string) => void;
   step: Step;
   onStop: (part: keyof typeof stopOrder, stop: () => Promise<void>) => void;
-  /** Stops everything, part after part; what was just being started is ended too. */
+  /** Stops everything in order, including parts that are still being started. */
   stopAll: () => Promise<void>;
 };
 
-/** The launcher's console and its list of things to stop. */
+/** The launcher's output and its list of parts to stop. */
 export function createLaunch(): Launch {
   // A closed pipe (npm start | head) must not end the bank.
   process.stdout.on('error', () => {});
@@ -57,7 +57,7 @@ export function createLaunch(): Launch {
   };
 }
 
-/** For awaitReady: a process that died three times at its start will not come up. */
+/** For awaitReady: a process that died three times during its start will not become ready. */
 export function keepsDying(process: Supervised): () => string | undefined {
   return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`);
 }

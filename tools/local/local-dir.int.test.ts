@@ -30,7 +30,7 @@ test('a start waits for an earlier one that is stopping', async () => {
   (await second).release();
 });
 
-test('the lock of a dead process is taken over, even when its number belongs to another process now', async () => {
+test('the lock of a dead process is taken over, even if another process now has its pid', async () => {
   const gone = { name: 'launcher', pid: process.pid, identity: 'another start time', marker: '' };
   writeFileSync(join(dir, 'lock'), JSON.stringify(gone));
   (await openLocalDir(dir)).release();
@@ -50,7 +50,7 @@ test('secrets and ports are kept, and only their owner can read them', async () 
   second.release();
 });
 
-test('a kept port that somebody else has taken is replaced', async () => {
+test('a kept port that another process has taken is replaced', async () => {
   const local = await openLocalDir(dir);
   const port = await local.port('p');
   const server = createServer().listen(port, '127.0.0.1');
@@ -60,7 +60,7 @@ test('a kept port that somebody else has taken is replaced', async () => {
   local.release();
 });
 
-test('processes of a killed run are ended, others with the same number are not', async () => {
+test('processes of a killed run are ended, but not others with the same pid', async () => {
   const first = await openLocalDir(dir);
   const left = startChild({
     name: 'left',
@@ -72,13 +72,13 @@ test('processes of a killed run are ended, others with the same number are not',
   });
   const stranger = spawn('sleep', ['62']);
   await once(stranger, 'spawn');
-  // What starts it becomes it by exec, in the middle of which a process has no command line.
+  // The process is started by exec, and during exec it has no command line.
   await expect.poll(() => commandLine(left.pid)).toMatch(/^sleep /);
   const pid = stranger.pid!;
   first.recordProcess({ name: 'stranger', pid, identity: processIdentity(pid)!, marker: 'sleep 62' });
   const records = join(dir, 'processes.json');
   expect(existsSync(records)).toBe(true);
-  // As after kill -9 of the launcher, long enough ago for the number to have been used again.
+  // As after kill -9 of the launcher, long enough ago for the pid to have been reused.
   writeFileSync(join(dir, 'lock'), '');
   rmSync(join(dir, 'lock'));
   writeFileSync(
@@ -93,7 +93,7 @@ test('processes of a killed run are ended, others with the same number are not',
   second.release();
 });
 
-test('a folder whose passwords were deleted is not started on, and stays free', async () => {
+test('a folder whose passwords were deleted is refused and stays unlocked', async () => {
   const half = join(dir, 'half');
   mkdirSync(join(half, 'postgres'), { recursive: true });
   for (let attempt = 0; attempt < 2; attempt++)
@@ -102,7 +102,7 @@ test('a folder whose passwords were deleted is not started on, and stays free', 
     );
 });
 
-test('a folder that cannot be written is named', async () => {
+test('a folder that cannot be written is named in the error', async () => {
   writeFileSync(join(dir, 'file'), '');
   await expect(openLocalDir(join(dir, 'file'))).rejects.toThrow(/LOCAL_DIR .*file cannot be written/);
 });

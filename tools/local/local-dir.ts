@@ -15,7 +15,7 @@ import type { ProcessRecord } from './child.ts';
 import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
 import { freePortOr } from './ports.ts';
 
-/** What is kept between starts; it holds secrets, so only its owner reads it. */
+/** The state that is kept between starts; it contains secrets, so only its owner can read it. */
 type State = { ports: Record<string, number>; secrets: Record<string, string>; values: Record<string, string> };
 
 export type LocalDir = {
@@ -23,26 +23,26 @@ export type LocalDir = {
   /** Names of processes of an earlier, killed run that had to be ended. */
   cleared: string[];
   log: (name: string) => string;
-  /** The port kept under this name; another one when somebody else listens on it now. */
+  /** The port kept under this name, or a new one if another process listens on it now. */
   port: (name: string, wanted?: number) => Promise<number>;
-  /** A random secret, made once and kept: hexadecimal, of 32 bytes unless said otherwise. */
+  /** A random secret, generated once and kept: hexadecimal, 32 bytes by default. */
   secret: (name: string, bytes?: number) => string;
   value: (name: string) => string | undefined;
   keepValue: (name: string, value: string) => void;
-  /** Remembers a child, so that a start after kill -9 finds it. */
+  /** Records a child process, so that a start after kill -9 finds it. */
   recordProcess: (record: ProcessRecord) => void;
-  /** Says that the folder will be let go soon: a start that comes meanwhile waits. */
+  /** Announces that the folder will be released soon, so that a new start waits. */
   stopping: () => void;
-  /** Forgets the children and lets the folder go. */
+  /** Forgets the child processes and releases the folder. */
   release: () => void;
 };
 
-/** Longest that a start waits for an earlier one that is stopping. */
+/** Maximum time that a start waits for an earlier one that is stopping. */
 const STOP_WAIT_MS = 25_000;
 
 export const PROJECT = resolve(import.meta.dirname, '..', '..');
 
-/** Writes a file that is never seen half-written and that only its owner can read. */
+/** Writes a file atomically; only its owner can read it. */
 export function writeAtomically(file: string, text: string): void {
   const temporary = `${file}.${process.pid}.tmp`;
   writeFileSync(temporary, text, { mode: 0o600 });
@@ -50,8 +50,8 @@ export function writeAtomically(file: string, text: string): void {
 }
 
 /**
- * Opens LOCAL_DIR for this process alone: makes it, takes its lock, ends what a killed run left running.
- * Throws one readable line when it cannot be written or another start holds it.
+ * Opens LOCAL_DIR exclusively: creates it, locks it, and ends processes that a killed run left.
+ * Throws one readable line if it cannot be written or another start has locked it.
  */
 export async function openLocalDir(wanted: string): Promise<LocalDir> {
   const path = makeFolder(wanted);
@@ -130,7 +130,7 @@ function readJson<T>(file: string): T | undefined {
 }
 
 interface Holder extends ProcessRecord {
-  /** It is about to go: who comes next waits for it. */
+  /** The holder is stopping, so the next start waits for it. */
   stopping?: boolean;
 }
 
@@ -140,8 +140,9 @@ interface Lock {
 }
 
 /**
- * One start per folder. The lock names its holder; that of a dead process is taken over, and one
- * who is stopping is waited for: under npm a stop may still be under way when npm itself is gone.
+ * Allows one start per folder. The lock contains the pid of its holder. The lock of a dead process
+ * is taken over, and a holder that is stopping is waited for, because under npm a stop can still be
+ * in progress after npm itself has ended.
  */
 async function takeLock(file: string): Promise<Lock> {
   const mine: ProcessRecord = {
@@ -181,14 +182,16 @@ async function takeLock(file: string): Promise<Lock> {
   throw new Error(`the lock ${file} could not be taken; several starts at once?`);
 }
 
-/** Takes a dead holder's lock away; should another start have replaced it in between, that one is put back. */
+/**
+ * Removes a dead holder's lock; if another start has replaced it in between, that one is restored.
+ */
 function removeStale(file: string, holder: ProcessRecord | undefined): void {
   const aside = `${file}.stale-${process.pid}`;
   try {
     renameSync(file, aside);
     if (readJson<ProcessRecord>(aside)?.pid !== holder?.pid) linkSync(aside, file);
   } catch {
-    // somebody else was faster; the next attempt looks again
+    // Another process was faster; the next attempt checks again.
   } finally {
     rmSync(aside, { force: true });
   }

@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from './child.ts';
 
-/** Size of a log in bytes; 0 when there is none yet. */
+/** Size of a log in bytes; 0 if it does not exist yet. */
 export function logSize(file: string): number {
   try {
     return statSync(file).size;
@@ -11,7 +11,7 @@ export function logSize(file: string): number {
   }
 }
 
-/** The last lines of a log, for a message that says why something failed. */
+/** The last lines of a log, for an error message. */
 export function logTail(file: string, lines = 15): string {
   try {
     return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
@@ -33,8 +33,8 @@ function readFrom(file: string, offset: number): string {
 }
 
 /**
- * Waits until a process has written `text` behind `offset` into its log. Throws with the end of that log when the
- * process ends first or `timeoutMs` is over (then the process is killed).
+ * Waits until a process has written `text` to its log after `offset`. Throws with the end of that
+ * log if the process ends first or after `timeoutMs` (then the process is killed).
  */
 export async function awaitLogLine(
   child: Child,
@@ -43,7 +43,7 @@ export async function awaitLogLine(
   text: string,
   timeoutMs: number,
 ): Promise<void> {
-  // A log that was moved aside at this start begins again at 0.
+  // A log that was renamed at this start begins again at 0.
   const from = logSize(file) < offset ? 0 : offset;
   const end = Date.now() + timeoutMs;
   while (!readFrom(file, from).includes(text)) {

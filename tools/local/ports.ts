@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto';
 import { connect, createServer } from 'node:net';
 
 /**
- * Below the ports that the operating systems hand to outgoing connections: one of those could take
- * ours while a service restarts.
+ * Below the range that operating systems use for outgoing connections, one of which could take our
+ * port while a service restarts.
  */
 const LOWEST_PORT = 15_000;
 const HIGHEST_PORT = 31_999;
 
-/** Whether this address can be listened on now. */
+/** Whether it is possible to listen on this address now. */
 export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -17,10 +17,10 @@ export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   });
 }
 
-/** Ports that freePort has returned: the caller may not be listening on them yet. */
+/** Ports that freePort has returned, because the caller may not be listening on them yet. */
 const returned = new Set<number>();
 
-/** A port on 127.0.0.1 that nobody listens on at this moment, and a different one at each call in this process. */
+/** A port on 127.0.0.1 that is free now; different at each call in this process. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
@@ -31,12 +31,12 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port found between ${LOWEST_PORT} and ${HIGHEST_PORT}`);
 }
 
-/** `wanted` when it is free, else another one: a kept port that somebody else has taken meanwhile. */
+/** `wanted` if it is free, otherwise another port. */
 export async function freePortOr(wanted: number | undefined): Promise<number> {
   return wanted !== undefined && (await isFree(wanted)) ? wanted : freePort();
 }
 
-/** Whether something accepts TCP connections there, asked with a bound of `timeoutMs`. */
+/** Whether something accepts TCP connections there, within `timeoutMs`. */
 export function accepts(host: string, port: number, timeoutMs = 1000): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: timeoutMs });

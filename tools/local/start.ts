@@ -1,8 +1,9 @@
 /**
- * `npm start`: a whole bank on this machine. Postgres, Kafka, the identity provider, migrations, topics and the four
- * services, supervised until Ctrl-C. LOCAL_DIR (default .local) holds all data, PORT (default 3000)
- * is the public port; KAFKA_BROKERS and DATABASE_URL name existing servers instead; GATEWAYS,
- * LEDGERS, ACCOUNTS and WEBHOOKS (default 1) are the numbers of processes.
+ * `npm start`: runs a complete bank on this machine: Postgres, Kafka, the identity provider,
+ * migrations, topics, and the four services, supervised until Ctrl-C. LOCAL_DIR (default .local)
+ * contains all data, PORT (default 3000) is the public port. KAFKA_BROKERS and DATABASE_URL name
+ * existing servers to use instead. GATEWAYS, LEDGERS, ACCOUNTS, and WEBHOOKS (default 1) are the
+ * numbers of processes.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +41,7 @@ async function publicPort(): Promise<number> {
   return port;
 }
 
-/** A named server of the environment must answer, or the start says so at once. */
+/** A server named by the environment must respond, or the start fails immediately. */
 async function checkReachable(variable: ServerVariable, host: string, port: number): Promise<void> {
   if (await accepts(host, port, 3000)) return;
   throw new Error(`${variable} names ${host}:${port}, but nothing answers there. Start it, or ${instead(variable)}`);
@@ -52,7 +53,7 @@ function instead(variable: ServerVariable): string {
   return `correct ${variable}, or unset it: npm start then runs a server of its own`;
 }
 
-/** Adds the environment variable to errors of a server that it names. */
+/** Adds the environment variable to errors of the server that it names. */
 async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -66,8 +67,8 @@ async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promi
 }
 
 /**
- * Books and events belong together: a bank that was there before has both, or what is left of it
- * would contradict itself.
+ * Books and events belong together: an existing bank must have the folders of both, because a
+ * partial one would be inconsistent.
  */
 function checkComplete(local: LocalDir): void {
   const missing = ['kafka', 'postgres'].filter((name) => !existsSync(join(local.path, name)));
@@ -77,7 +78,7 @@ function checkComplete(local: LocalDir): void {
   );
 }
 
-/** Kafka and Postgres: our own, or those that the environment names. */
+/** Kafka and Postgres: our own, or those in the environment. */
 async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ brokers: string; ownerUrl: string }> {
   const brokers = process.env['KAFKA_BROKERS'] || undefined;
   const databaseUrl = process.env['DATABASE_URL'] || undefined;
@@ -105,7 +106,7 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
   return { brokers: brokers ?? infra.brokers, ownerUrl: databaseUrl ?? infra.ownerUrl };
 }
 
-/** Short enough to be typed. */
+/** Short enough to type. */
 const userPassword = (local: LocalDir): string => local.secret('user_password', 8);
 
 async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
@@ -126,7 +127,7 @@ async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
   return issuer;
 }
 
-/** The kept API key, as long as this database and this Kafka know it; else a new one. */
+/** The kept API key if this database and this Kafka know it; otherwise a new one. */
 async function workingApiKey(local: LocalDir, settings: BankSettings, baseUrl: string): Promise<string> {
   const kept = local.value('api_key');
   const probe = (key: string) => ({ url: `${baseUrl}/`, headers: { 'x-api-key': key } });
@@ -207,8 +208,8 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
 }
 
 /**
- * Under npm a signal may end only npm or its shell: SIGTERM reaches a shell that does not pass it on, kill -9 nobody
- * else. A launcher that lost its npm stops, instead of staying behind unseen.
+ * A signal may end only npm or its shell: the shell does not forward SIGTERM, and kill -9 reaches
+ * nobody else. A launcher whose npm has ended stops instead of continuing unnoticed.
  */
 function stopWithNpm(stop: () => void): void {
   if (process.env['npm_lifecycle_event'] !== 'start') return;
@@ -220,7 +221,10 @@ function stopWithNpm(stop: () => void): void {
   }, PARENT_CHECK_MS);
 }
 
-/** Starts everything and returns when it runs; on failure stops what was started, prints one message and exits 1. */
+/**
+ * Starts everything and returns when it runs. On failure it stops what was started, prints one
+ * message, and exits with 1.
+ */
 export async function main(): Promise<void> {
   const launch = createLaunch();
   let local: LocalDir | undefined;

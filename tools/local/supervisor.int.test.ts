@@ -12,7 +12,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 const child = (command: string, ...args: string[]) =>
   startChild({ name: 'it', command, args, log: join(dir, 'log'), marker: command });
 
-test('a killed process runs again within a second, under a new pid', async () => {
+test('a killed process is restarted within a second, with a new pid', async () => {
   const onRestart = vi.fn();
   const it = await supervise('it', async () => child('sleep', '63'), { onRestart, report: () => {} });
   for (let death = 1; death <= 4; death++) {
@@ -29,7 +29,7 @@ test('a killed process runs again within a second, under a new pid', async () =>
   expect(processIdentity(last)).toBeUndefined();
 });
 
-test('what keeps dying is started less and less often, and not at all after stop', async () => {
+test('a process that keeps dying is restarted less and less often, and not at all after stop', async () => {
   let starts = 0;
   const start = async () => {
     starts += 1;
@@ -45,7 +45,7 @@ test('what keeps dying is started less and less often, and not at all after stop
   expect(starts).toBe(before);
 });
 
-test('a start that fails later is tried again', async () => {
+test('a restart that fails is retried', async () => {
   let starts = 0;
   const start = async () => {
     starts += 1;
@@ -59,7 +59,7 @@ test('a start that fails later is tried again', async () => {
   await it.stop(1000);
 });
 
-test('a program that ignores the request to stop is killed after the bound', async () => {
+test('a program that ignores the request to stop is killed after the timeout', async () => {
   const stubborn = child('sh', '-c', 'trap "" TERM; echo up; while :; do sleep 0.1; done');
   await sleep(300);
   const askedAt = Date.now();

@@ -1,30 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from './child.ts';
 
-/** Waits before the 1st, 2nd, … start in a row of a process that keeps dying; the last one repeats. */
+/**
+ * Delays before the 1st, 2nd, … consecutive restart of a process that keeps dying; the last one
+ * repeats.
+ */
 const BACKOFF_MS = [50, 100, 200, 400, 800, 2000, 5000];
-/** A process that lived this long counts as healthy again. */
+/** A process that ran this long counts as healthy again. */
 const HEALTHY_AFTER_MS = 5000;
 
 export type Supervised = {
   name: string;
   /** The process that runs now, or ran last. */
   pid: () => number;
-  /** How often it died so far. */
+  /** How often it has died. */
   deaths: () => number;
-  /** Ends the process and does not start it again. */
+  /** Ends the process and does not restart it. */
   stop: (timeoutMs: number) => Promise<void>;
 };
 
 export type SupervisorEvents = {
-  /** The process was started again and has a new pid. */
+  /** Called when the process was restarted and has a new pid. */
   onRestart?: (child: Child) => void;
   report: (line: string) => void;
 };
 
 /**
- * Keeps a process running: started again within a second when it dies, later when it keeps dying.
- * Resolves when it was started the first time, rejects when that fails.
+ * Keeps a process running: restarts it within a second when it dies, and later if it keeps dying.
+ * Resolves when it was started the first time, rejects if that fails.
  */
 export async function supervise(
   name: string,

@@ -1,12 +1,12 @@
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 
-/** A person who can sign in at the identity provider of local development. */
+/** A person who can sign in at the local identity provider. */
 export type User = {
   user_name: string;
   name: string;
-  /** What the person does, as the sign-in page says it. */
+  /** The person's role, as shown on the sign-in page. */
   role: string;
-  /** All that an access token of the person can carry. */
+  /** All scopes that an access token of the person can have. */
   scopes: readonly Scope[];
 };
 
@@ -59,7 +59,7 @@ export const users: readonly User[] = [
   },
 ];
 
-/** The person of that user name; undefined for none. */
+/** The person with that user name; undefined if there is none. */
 export function userNamed(name: string | undefined): User | undefined {
   return users.find(({ user_name }) => user_name === name);
 }

@@ -4,11 +4,11 @@ import type { Artifact } from './provenance.ts';
 export const platforms = ['linux/amd64', 'linux/arm64'];
 const baseImage = 'node:24-bookworm-slim';
 
-/** Runs a program of the project's folder; rejects where it fails. */
+/** Runs a program in the project's folder; rejects if it fails. */
 export type Run = (command: string, args: string[]) => Promise<string>;
 
 export interface Image {
-  /** What was written. */
+  /** The files that were written. */
   file: string;
   platforms: string[];
   base: Artifact[];
@@ -20,9 +20,9 @@ interface Source {
 }
 
 /**
- * The image as a file of `folder`: by a buildx whose builder has both platforms one OCI layout,
- * with the SBOM and the provenance of BuildKit in it; else by the engine, for its own platform.
- * Undefined where no engine answers.
+ * Writes the image to a file in `folder`: if a buildx builder has both platforms, as one OCI layout
+ * with BuildKit's SBOM and provenance; otherwise from the engine, for its own platform. Undefined
+ * if there is no engine.
  */
 export async function buildImage(run: Run, folder: string, source: Source): Promise<Image | undefined> {
   const platform = await answer(run, ['version', '--format', '{{.Server.Os}}/{{.Server.Arch}}']);
@@ -50,7 +50,9 @@ export async function buildImage(run: Run, folder: string, source: Source): Prom
   return { file, platforms: [platform], base: [{ name: baseImage, sha256: id.replace('sha256:', '') }] };
 }
 
-/** Whether what `docker buildx inspect` says is a builder that can attest, and has both platforms. */
+/**
+ * Whether the builder in this output of `docker buildx inspect` can attest and has both platforms.
+ */
 export function buildsAll(inspected: string): boolean {
   return (
     /^Driver:\s+(docker-container|kubernetes|remote)$/m.test(inspected) &&
@@ -74,7 +76,7 @@ interface Component {
   purl: string;
 }
 
-/** Packages of Debian in an image, out of its /var/lib/dpkg/status. */
+/** The Debian packages in an image, from its /var/lib/dpkg/status. */
 export function debianPackages(status: string): Component[] {
   return status.split('\n\n').flatMap((entry) => {
     const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(entry)?.[1] ?? '';
@@ -85,7 +87,7 @@ export function debianPackages(status: string): Component[] {
   });
 }
 
-/** The bill of what is in the image: the project's packages, Node, and those of Debian. */
+/** The bill of materials of the image: the project's packages, Node, and Debian's packages. */
 export async function imageBill(run: Run, version: string, bill: { components: object[] }): Promise<object> {
   const inImage = (program: string, ...args: string[]) =>
     run('docker', ['run', '--rm', '--network', 'none', '--entrypoint', program, `core-banking:${version}`, ...args]);

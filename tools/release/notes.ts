@@ -1,4 +1,7 @@
-/** The text below the heading of `version`, up to the next heading of its level; undefined where there is none. */
+/**
+ * The text below the heading of `version`, up to the next heading of its level; undefined if there
+ * is none.
+ */
 export function sectionOf(document: string, version: string): string | undefined {
   const heading = new RegExp(`^## \\[?${version.replaceAll('.', '\\.')}\\]?(?=\\s|$).*$`, 'm').exec(document);
   if (heading === null) return undefined;
@@ -8,8 +11,8 @@ export function sectionOf(document: string, version: string): string | undefined
 }
 
 /**
- * What callers and operators read of a version: what changed, and how to upgrade to it. Throws
- * where one of them is not written.
+ * The release notes of a version: what changed, and how to upgrade to it. Throws if one of them is
+ * missing.
  */
 export function releaseNotes(version: string, changelog: string, releases: string): string {
   const changed = sectionOf(changelog, version);

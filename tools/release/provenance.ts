@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
-/** A file of a release, and the SHA-256 of what is in it, in hexadecimal. */
+/** A file of a release and the SHA-256 of its content, in hexadecimal. */
 export interface Artifact {
   name: string;
   sha256: string;
@@ -12,7 +12,7 @@ export interface Origin {
   /** Whether files differed from the commit. */
   dirty: boolean;
   lock: string;
-  /** Base images by their names, with the digests that the engine knows them by. */
+  /** Base images by name, with the digests that the engine knows. */
   images: Artifact[];
   startedOn: Date;
   finishedOn: Date;
@@ -20,7 +20,7 @@ export interface Origin {
 
 const payloadType = 'application/vnd.in-toto+json';
 
-/** An in-toto statement with SLSA's predicate of provenance: what these files were made of. */
+/** An in-toto statement with SLSA's provenance predicate: the sources of these files. */
 export function provenance(artifacts: readonly Artifact[], origin: Origin): object {
   const { version, commit, dirty, lock, images, startedOn, finishedOn } = origin;
   return {
@@ -59,14 +59,14 @@ export function envelope(statement: object, key: KeyObject | undefined): Envelop
   return { payloadType, payload: payload.toString('base64'), signatures };
 }
 
-/** Whether the envelope has a signature by the private key of this public one. */
+/** Whether the envelope has a signature that matches this public key. */
 export function isSignedBy({ payload, signatures }: Envelope, publicKey: KeyObject): boolean {
   const bytes = signedOf(Buffer.from(payload, 'base64'));
   return signatures.some(({ sig }) => verify(digestOf(publicKey), bytes, publicKey, Buffer.from(sig, 'base64')));
 }
 
 /**
- * Base64, as cosign verify-blob and openssl dgst -verify take it: ECDSA and RSA over SHA-256,
+ * Base64, as cosign verify-blob and openssl dgst -verify expect it: ECDSA and RSA over SHA-256,
  * Ed25519 over the text itself.
  */
 export function signed(text: Buffer, key: KeyObject): string {

@@ -7,8 +7,8 @@ import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type Envelope, isSignedBy, sha256 } from './provenance.ts';
 
-/** Without an engine: what it would be asked for is in release.test.ts. */
-test('npm run release -- --dry-run makes everything but the image, signs it, and says what it did not make', () => {
+/** Without an engine; release.test.ts checks the commands for it. */
+test('npm run release -- --dry-run creates everything but the image, signs it, and reports what is missing', () => {
   const { version } = packageJson;
   const root = join(import.meta.dirname, '../..');
   const folder = join(root, 'release', version);
@@ -48,7 +48,7 @@ test('npm run release -- --dry-run makes everything but the image, signs it, and
   expect(chart).toMatch(/^-.* core-banking\/files\/alerts\.yaml$/m);
   expect(chart).not.toMatch(/ -> |core-banking\/ci\//);
 
-  // As docs/releases.md says it.
+  // As docs/releases.md describes.
   cpSync(folder, taken, { recursive: true });
   writeFileSync(join(taken, 'release.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
   const command = /```sh\n(openssl .*)\n```/.exec(readFileSync(join(root, 'docs/releases.md'), 'utf8'))?.[1] ?? '';

@@ -9,7 +9,7 @@ import { envelope, isSignedBy, provenance, sha256, signed } from './provenance.t
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
 describe('notes', () => {
-  test('are the section of the version, whatever its heading says besides', () => {
+  test('are the section of the version, whatever else its heading contains', () => {
     const document = '# A\n\n## [1.2.0] - unreleased\n\n### Added\n\n- x\n\n## 1.1.0\n\ny\n';
     expect(sectionOf(document, '1.2.0')).toBe('### Added\n\n- x');
     expect(sectionOf(document, '1.1.0')).toBe('y');
@@ -18,14 +18,14 @@ describe('notes', () => {
     expect(() => releaseNotes('2.0.0', document, document)).toThrow('no section for 2.0.0');
   });
 
-  test('of this version are written', () => {
+  test('exist for this version', () => {
     const { version } = packageJson;
     expect(releaseNotes(version, read('CHANGELOG.md'), read('docs/releases.md'))).toMatch(
       /## Upgrading\n\n\w[^]*## Changes\n\n/,
     );
   });
 
-  test('every version of the changelog says how to upgrade to it', () => {
+  test('every version in the changelog has upgrade instructions', () => {
     const versions = [...read('CHANGELOG.md').matchAll(/^## \[(.*?)\]/gm)].map(([, version]) => version ?? '');
     expect(versions.length).toBeGreaterThan(1);
     expect(versions.filter((version) => !sectionOf(read('docs/releases.md'), version))).toEqual([]);
@@ -44,7 +44,7 @@ describe('signatures', () => {
   };
   const artifact = { name: 'a.tgz', sha256: sha256('a') };
 
-  test('the provenance names each file and what it was made of', () => {
+  test('the provenance names each file and its sources', () => {
     expect(provenance([artifact], origin)).toMatchObject({
       subject: [{ name: 'a.tgz', digest: { sha256: artifact.sha256 } }],
       predicate: {
@@ -63,7 +63,7 @@ describe('signatures', () => {
   test.each([
     ['ECDSA over P-256', ec],
     ['Ed25519', generateKeyPairSync('ed25519')],
-  ])('are those of the key, of what was signed: %s', (_name, { privateKey, publicKey }) => {
+  ])('verify only with the key and for the signed text: %s', (_name, { privateKey, publicKey }) => {
     const sealed = envelope(provenance([artifact], origin), privateKey);
     expect(isSignedBy(sealed, publicKey)).toBe(true);
     const changed = Buffer.from(JSON.stringify(provenance([{ ...artifact, sha256: sha256('b') }], origin)));
@@ -71,7 +71,7 @@ describe('signatures', () => {
     expect(isSignedBy(envelope({}, undefined), publicKey)).toBe(false);
   });
 
-  test('of another key are none', () => {
+  test('of another key are not accepted', () => {
     const other = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     expect(isSignedBy(envelope({}, ec.privateKey), other.publicKey)).toBe(false);
     const sig = signed(Buffer.from('sums'), ec.privateKey);
@@ -81,13 +81,13 @@ describe('signatures', () => {
 
 describe('image', () => {
   const all = 'Driver:        docker-container\nPlatforms: linux/amd64, linux/arm64\n';
-  test('is built for both platforms where a builder has both and can attest', () => {
+  test('is built for both platforms if a builder has both and can attest', () => {
     expect(buildsAll(all)).toBe(true);
     expect(buildsAll(all.replace('docker-container', 'docker'))).toBe(false);
     expect(buildsAll(all.replace(', linux/arm64', ''))).toBe(false);
   });
 
-  test('of both platforms is one file with SBOM and provenance, else that of the engine, and none without one', async () => {
+  test("is one file for both platforms with SBOM and provenance, otherwise the engine's, and none without an engine", async () => {
     const asked: string[] = [];
     const engine = (inspected: string | undefined) => async (_command: string, args: string[]) => {
       asked.push(args.join(' '));
@@ -111,7 +111,7 @@ describe('image', () => {
     expect(await buildImage(none, 'out', source)).toBeUndefined();
   });
 
-  test("Debian's packages are those that are installed", () => {
+  test('the Debian packages are the installed ones', () => {
     const status =
       'Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36-9+deb12u10\n\nPackage: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1\n';
     expect(debianPackages(status)).toEqual([

@@ -1,8 +1,9 @@
 /**
- * `npm run release`: all that a version is made of, in release/<version>: image, chart, client packages, bills of materials, notes, a
- * provenance, and the sums of all of them, signed where --key names a private key (PEM: ECDSA
- * P-256, Ed25519 or RSA). The commit must be clean and have the tag v<version>; with --dry-run any
- * will do, and what this machine cannot build is left out and said.
+ * `npm run release`: writes everything that belongs to a version to release/<version>: image,
+ * chart, client packages, bills of materials, notes, a provenance, and the checksums of all of
+ * them, signed if --key names a private key (PEM: ECDSA P-256, Ed25519, or RSA). The commit must be
+ * clean and have the tag v<version>. With --dry-run any commit will do, and what this machine
+ * cannot build is skipped and reported.
  */
 import { createPrivateKey } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -84,7 +85,7 @@ async function release(): Promise<void> {
   say(`release/${version}`);
 }
 
-/** Linked files as files, and the same bytes whenever it is packed of the same commit. */
+/** Packs linked files as files, and the same bytes for the same commit. */
 async function packChart(folder: string, version: string): Promise<void> {
   const [file, time] = [join(folder, `core-banking-${version}.tgz`), await run('git', ['log', '-1', '--format=%ct'])];
   const constant = ['--sort=name', `--mtime=@${time}`, '--owner=0', '--group=0', '--numeric-owner', '--mode=go+r-w'];

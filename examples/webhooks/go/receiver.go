@@ -16,11 +16,11 @@ func main() {
 		panic(err)
 	}
 	requests := make(chan struct{}, 1) // one at a time, because of seen
-	seen := map[string]bool{}          // in your database: with what the event changes, in one transaction
+	seen := map[string]bool{}          // in your database, in the transaction of the changes that the event causes
 	http.HandleFunc("/", func(response http.ResponseWriter, request *http.Request) {
 		requests <- struct{}{}
 		defer func() { <-requests }()
-		body, _ := io.ReadAll(request.Body) // as it came, not parsed
+		body, _ := io.ReadAll(request.Body) // the received bytes, not parsed
 		var event struct{ ID, Type string }
 		if webhook.Verify(body, request.Header) != nil || json.Unmarshal(body, &event) != nil {
 			response.WriteHeader(http.StatusUnauthorized)
