@@ -370,9 +370,9 @@ export const bugs: PlantedBug[] = [
     name: 'a command that comes late is executed',
     edits: [
       {
-        file: 'services/accounts/commands/execute.ts',
-        find: 'context.deadline < surroundings.now;',
-        replace: "context.deadline < '';",
+        file: 'libs/service/repeats.ts',
+        find: 'deadline === undefined || deadline >= now',
+        replace: "deadline === undefined || deadline >= ''",
       },
     ],
     tests: 'services/accounts',

@@ -1,12 +1,13 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
-import { errorCodes, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
+import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
+import { refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer } from '#libs/service/replies.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { finishErasure } from '../erasure/erasure.ts';
@@ -93,24 +94,13 @@ async function decide(
   fresh: Command[],
   surroundings: Surroundings,
 ): Promise<Outcome[]> {
-  const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < surroundings.now;
-  const isExecuted = (command: Command) => !isLate(command) && command.context.repeat_only === undefined;
-  const inTime = fresh.filter(isExecuted);
+  const refusals = fresh.map(({ context }) => refusedUnseen(context, surroundings.now));
+  const inTime = fresh.filter((_command, i) => refusals[i] === undefined);
   const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
   if (outcomes.length !== inTime.length)
     throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
   const decided = outcomes.values();
-  const noRepeat = refused(unknownRepeat);
-  const tooLate = refused(
-    refusal('deadline_exceeded', 'the command was received after its deadline and was not executed'),
-  );
-  return fresh.map((command) =>
-    isExecuted(command)
-      ? (decided.next().value ?? tooLate)
-      : command.context.repeat_only === undefined
-        ? tooLate
-        : noRepeat,
-  );
+  return refusals.map((refusal) => (refusal ? refused(refusal) : (decided.next().value as Outcome)));
 }
 
 function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
@@ -142,17 +132,8 @@ async function repeat(
   { context, address }: Command,
   known: KnownCommand,
 ): Promise<ReplyBody | undefined> {
-  if (known.fingerprint !== (context.fingerprint ?? null)) {
-    return {
-      ok: false,
-      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
-    };
-  }
-  // The same request was delivered again; its caller gets the first reply, not a replayed one.
-  if (known.reply)
-    return context.correlation_id === (known.correlation_id ?? undefined)
-      ? known.reply
-      : { ...known.reply, replayed: true };
+  const repeated = replyToRepeat(context, known, known.reply);
+  if (repeated) return repeated;
   if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
   return {
     ok: false,

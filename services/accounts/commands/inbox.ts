@@ -8,19 +8,14 @@ import { intArray, textArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import type { KnownCommand as Known } from '#libs/service/repeats.ts';
 import { auditColumns, auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
 
 /** SQL that makes commands exactly-once: their records, the addresses waiting for replies, and running steps. */
 
-/** A command that was received before. */
-export interface KnownCommand {
-  fingerprint: string | null;
-  /** The correlation id of the first request. */
-  correlation_id: string | null;
-  /** Undefined while its saga is running. */
-  reply: ReplyBody | undefined;
-}
+/** `reply` is undefined while the command's saga is running. */
+export type KnownCommand = Known & { reply: ReplyBody | undefined };
 
 export interface ClaimedCommand {
   id: string;
@@ -66,7 +61,7 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
  * before addWaiter.
  */
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
-  const found = await client.query<Omit<KnownCommand, 'reply'> & { command_id: string; reply: unknown }>(
+  const found = await client.query<Known & { command_id: string; reply: unknown }>(
     'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
     [textArray(ids)],
   );

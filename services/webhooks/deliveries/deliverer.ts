@@ -49,7 +49,6 @@ export function createDeliverer(options: DelivererOptions) {
   let [stopping, finishing] = [false, false];
   let loop: Promise<void> = Promise.resolve();
   let wakeUp = Promise.withResolvers<void>();
-  let idle = Promise.withResolvers<void>();
 
   const wake = (): void => wakeUp.resolve();
   const running = (): number => [...underWay.values()].reduce((sum, count) => sum + count, 0);
@@ -119,7 +118,6 @@ export function createDeliverer(options: DelivererOptions) {
     const rest = (underWay.get(webhookId) ?? 0) - count;
     if (rest > 0) underWay.set(webhookId, rest);
     else underWay.delete(webhookId);
-    if (underWay.size === 0) idle.resolve();
     wake();
   }
 
@@ -184,8 +182,8 @@ export function createDeliverer(options: DelivererOptions) {
       stopping = true;
       wake();
       await loop;
-      idle = Promise.withResolvers();
-      if (underWay.size > 0) await Promise.race([idle.promise, sleep(stopMs, undefined, { ref: false })]);
+      const until = performance.now() + stopMs;
+      while (underWay.size > 0 && performance.now() < until) await sleep(20);
     },
   };
 }

@@ -1,18 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { events } from '#libs/contracts/events.ts';
 import { auditId } from '#libs/contracts/ids.ts';
+import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
 import { writeAttempts } from './store.ts';
 import { type Attempt, healthOf, type Verdict, verdictOf } from './verdict.ts';
-
-interface LockedWebhook {
-  status: string;
-  client_id: string | null;
-  failing_since: string | null;
-}
 
 /**
  * Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. Until the
@@ -25,7 +20,7 @@ export function finishAttempts(
   now: string,
 ): Promise<{ verdicts: Verdict[]; disabled?: 'gone' | 'failing' }> {
   return transaction(pool, async (client) => {
-    const { rows } = await client.query<LockedWebhook>(
+    const { rows } = await client.query<Pick<Webhook, 'status' | 'client_id' | 'failing_since'>>(
       'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
       [webhookId],
     );
