@@ -18,7 +18,7 @@ describe('API keys', () => {
     );
   });
 
-  it('refuse any single changed character', () => {
+  it('any single changed character is rejected', () => {
     fc.assert(
       fc.property(hex, secret, fc.nat(), fc.constantFrom('0', 'a', 'Z', '_', ' '), (bits, bytes, at, character) => {
         const key = makeApiKey('live', `key_${bits}`, bytes);
@@ -37,7 +37,7 @@ describe('API keys', () => {
     expect(makeApiKey('live', `key_${'0'.repeat(32)}`)).not.toBe(makeApiKey('live', `key_${'0'.repeat(32)}`));
   });
 
-  it('carry the CRC-32 that zlib computes', () => {
+  it('contain the CRC-32 that zlib computes', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[ -~]{0,60}$/), (text) => {
         let number = 0;
@@ -48,7 +48,7 @@ describe('API keys', () => {
     );
   });
 
-  it('are kept as an HMAC under the pepper', () => {
+  it('are stored as an HMAC with the pepper', () => {
     const key = makeApiKey('live', `key_${'1'.repeat(32)}`);
     expect(hashApiKey('pepper', key)).toMatch(/^[0-9a-f]{64}$/);
     expect(hashApiKey('pepper', key)).not.toBe(hashApiKey('other', key));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { etagOf, tagsOf } from './etag.ts';
 
-test('an entity tag depends on what is shown, not on the order of names', () => {
+test('an entity tag depends on the shown values, not on the order of names', () => {
   const tag = etagOf({ a: 1, b: { c: [1, 2], d: null } });
   expect(tag).toMatch(/^"[0-9a-f]{32}"$/);
   expect(etagOf({ b: { d: null, c: [1, 2] }, a: 1 })).toBe(tag);
@@ -9,7 +9,7 @@ test('an entity tag depends on what is shown, not on the order of names', () => 
     expect(etagOf(other)).not.toBe(tag);
 });
 
-test('If-Match: any version for none and *, else the strong tags of our form', () => {
+test('If-Match: none and * match any version; otherwise strong tags of our form', () => {
   const tag = etagOf({});
   expect([tagsOf(undefined), tagsOf(' * ')]).toEqual([undefined, undefined]);
   expect(tagsOf(`"x", ${tag} ,W/${tag}`)).toEqual([tag]);

@@ -27,7 +27,7 @@ const retail = {
 const payment = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('10.50') };
 
 describe('bodies', () => {
-  it('normalise: trimmed names, E.164, defaults', () => {
+  it('are normalized: trimmed names, E.164, defaults', () => {
     expect(bodies.createClient.parse(retail)).toMatchObject({
       first_name: 'Ada',
       contact_number: '+442079460958',
@@ -44,14 +44,14 @@ describe('bodies', () => {
     });
   });
 
-  it('take every character of an e-mail address that RFC 5322 allows without quotes', () => {
+  it('accept every character of an email address that RFC 5322 allows without quotes', () => {
     for (const email of ["o'neil+tag@ex-ample.co.uk", 'a!#$%&*/=?^_`{|}~b@x.io', 'sales&support@bank.co.ke'])
       expect(bodies.createClient.parse({ ...retail, email })).toMatchObject({ email });
     for (const email of ['.a@b.co', 'a.@b.co', 'a..b@b.co', 'a(b)@c.de', 'a"b"@c.de', 'a,b@c.de', 'a@b_c.de'])
       expect(problems(bodies.createClient, { ...retail, email })).toEqual(['email: validation_failed']);
   });
 
-  it('name every violation at once', () => {
+  it('report every violation together', () => {
     expect(
       problems(bodies.createClient, { ...retail, first_name: '', email: 'x', company_name: 'y', ussd_status: 'on' }),
     ).toEqual([
@@ -68,7 +68,7 @@ describe('bodies', () => {
     ]);
   });
 
-  it('take an amount only as a number greater than 0 that the currency can hold', () => {
+  it('accept an amount only as a number greater than 0 that the currency can represent', () => {
     const with_ = (amount: unknown, currency?: string) =>
       problems(bodies.createTransaction, { ...payment, amount, ...(currency ? { currency } : {}) });
     for (const bad of [
@@ -88,13 +88,13 @@ describe('bodies', () => {
     expect(with_(new NumberText('1.005e1'), 'USD')).toEqual([]);
   });
 
-  it('ask for at least one change, and only that where nothing else is wrong', () => {
+  it('require at least one change, which is reported only if nothing else is wrong', () => {
     expect(problems(bodies.updateClient, {})).toEqual([': validation_failed']);
     expect(problems(bodies.updateClient, { client_type: 'Retail' })).toEqual([': unknown client_type']);
     expect(problems(bodies.updateClient, { address: null })).toEqual([]);
   });
 
-  it('refuse control characters, count characters and not bytes', () => {
+  it('refuse control characters, and count characters instead of bytes', () => {
     expect(problems(bodies.createClient, { ...retail, last_name: 'a\u0000b' })).toEqual([
       'last_name: validation_failed',
     ]);
@@ -105,7 +105,7 @@ describe('bodies', () => {
     ]);
   });
 
-  it('ask for a reason to freeze and for a phone to activate USSD; that a transfer has two accounts is for the ledger to decide', () => {
+  it('require a reason to freeze and a phone number to activate USSD; the ledger checks that a transfer has two accounts', () => {
     expect(problems(bodies.changeStatus, { status: 'Frozen' })).toEqual(['reason: validation_failed']);
     expect(problems(bodies.changeStatus, { status: 'Inactive' })).toEqual([]);
     expect(problems(bodies.createClient, { ...retail, ussd_status: 'active' })).toEqual([
@@ -118,14 +118,14 @@ describe('bodies', () => {
 });
 
 describe('parameters', () => {
-  it('refuse unknown and repeated ones', () => {
+  it('unknown and repeated ones are refused', () => {
     expect(problems(parameters.listTransactions, { acount_id: 'a' })).toEqual([': unknown acount_id']);
     expect(problems(parameters.listTransactions, { account_id: ['a', 'b'] })).toEqual([
       'account_id: validation_failed',
     ]);
   });
 
-  it('read a phone whose plus arrived as a blank, and times with an offset', () => {
+  it('a phone number whose plus arrived as a blank, and times with an offset, are accepted', () => {
     expect(parameters.searchUssd.parse({ ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
     expect(parameters.listTransfers.parse({ from: '2026-01-02T03:04:05 02:00', to: '2026-01-03' })).toMatchObject({
       from: '2026-01-02T01:04:05.000Z',
@@ -150,12 +150,12 @@ describe('parameters', () => {
     '9999-12-31T23:59:59-00:01',
     '2026-01-01T24:00:01Z',
     '2026-01-01T00:00:00',
-  ])('refuse a time that no calendar, or no database, has: %s', (from) => {
+  ])('refuse an impossible time: %s', (from) => {
     expect(problems(parameters.listTransfers, { from })).toEqual(['from: validation_failed']);
   });
 
   it.each(['0001-01-01', '2024-02-29', '9999-12-31T23:59:59.999Z', '2026-01-01T24:00:00Z'])(
-    'take the edges: %s',
+    'accept times at the limits: %s',
     (from) => {
       expect(problems(parameters.listTransfers, { from })).toEqual([]);
     },

@@ -40,7 +40,7 @@ describe('ids', () => {
       expect(isId('account', other)).toBe(false);
   });
 
-  it('carry the bucket of their key in the last byte, which uniqueness ignores', () => {
+  it('contain the bucket of their key in the last byte, which uniqueness ignores', () => {
     fc.assert(
       fc.property(bits, fc.string(), fc.string(), (b, key, other) => {
         const id = idOf('transaction', withBucket(b, key));
@@ -50,7 +50,7 @@ describe('ids', () => {
     );
   });
 
-  it('name two transactions for a transfer, which lead back to it and stay in its bucket', () => {
+  it("a transfer's two transactions have ids that are derived from its id, lead back to it, and are in its bucket", () => {
     fc.assert(
       fc.property(bits, (b) => {
         const transfer = idOf('transfer', b);
@@ -62,7 +62,7 @@ describe('ids', () => {
     );
   });
 
-  it("keep a command's outcome under all bits but the hint, whatever the prefix", () => {
+  it('the outcome of a command is stored under all bits but the hint, whatever the prefix', () => {
     fc.assert(
       fc.property(bits, fc.integer({ min: 0, max: 255 }), (b, bucket) => {
         const key = `${b.slice(0, 30)}00`;
@@ -77,7 +77,7 @@ describe('ids', () => {
     );
   });
 
-  it('of the opening deposit follow from the account, in its own bucket', () => {
+  it("the id of the opening deposit is derived from the account's id and is in its bucket", () => {
     fc.assert(
       fc.property(bits, (b) => {
         const account = idOf('account', b);
@@ -88,11 +88,11 @@ describe('ids', () => {
     );
   });
 
-  it('buckets are FNV-1a over the key, folded: what every version must agree on', () => {
+  it('buckets are the folded FNV-1a hash of the key, the same in every version', () => {
     expect(['', 'a', `acc_${'0'.repeat(31)}1`].map(bucketOf)).toEqual([0xc5, 0xed, 0xf2]);
   });
 
-  it('spread keys evenly over the buckets', () => {
+  it('keys are distributed evenly over the buckets', () => {
     const counts = new Array<number>(256).fill(0);
     for (let i = 0; i < 25_600; i++)
       counts[bucketOf(openingTransactionId(idOf('account', i.toString(16).padStart(32, '0'))))]!++;

@@ -35,18 +35,18 @@ test('the MAC is HMAC-SHA-256 of every covered header with its length, and of th
   );
 });
 
-test('a body of text and its bytes have the same MAC; no body and an empty one have not', () => {
+test('a text body and its bytes have the same MAC; a missing body and an empty one do not', () => {
   expect(signed('{"name":"Zoë"}').headers).toEqual(signed(Buffer.from('{"name":"Zoë"}')).headers);
   expect(signed(null).headers['mac']).not.toBe(signed('').headers['mac']);
 });
 
-test('who has signed is known; a body beyond any limit is signed too', () => {
+test('identifies the signer; a body of any size is signed', () => {
   expect(keys.signerOf(signed())).toBe('gateway');
   expect(keys.signerOf(signed(null, 'accounts'))).toBe('accounts');
   expect(keys.signerOf(signed(randomBytes(1_000_000)))).toBe('gateway');
 });
 
-test('any other body, header, name of a header, signer or MAC is noticed', () => {
+test('any change of body, headers, header names, signer, or MAC is detected', () => {
   const message = signed();
   const changes: Record<string, string>[] = [
     { ce_id: 'txn_2' },
@@ -74,7 +74,7 @@ test('any other body, header, name of a header, signer or MAC is noticed', () =>
   ).toBeUndefined();
 });
 
-test('where replies go, traces and what dead letters say besides may change on the way', () => {
+test('reply topic, trace, and additions of dead letters may change on the way', () => {
   const {
     headers: { 'correlation-id': _, ...kept },
     value,
@@ -102,7 +102,7 @@ test('while keys are rotated both are accepted, and the first one signs', () => 
   expect(new MacKeys({ accounts: [first] }).signerOf(message)).toBeUndefined();
 });
 
-test('accounts alone gives a message another deadline, of this message only', () => {
+test('only accounts can give a message another deadline, for this message only', () => {
   const message = signed();
   const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
   expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');

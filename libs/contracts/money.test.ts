@@ -12,7 +12,7 @@ import {
 } from './money.ts';
 
 describe('currencies', () => {
-  it('have the digits of ISO 4217, also where Intl has others', () => {
+  it('have the digits of ISO 4217, even if Intl differs', () => {
     expect(currencyDigits('USD')).toBe(2);
     expect(['JPY', 'KRW', 'CLP', 'ISK', 'UGX', 'XOF'].map(currencyDigits)).toEqual([0, 0, 0, 0, 0, 0]);
     expect(['BHD', 'IQD', 'KWD', 'TND'].map(currencyDigits)).toEqual([3, 3, 3, 3]);
@@ -23,25 +23,25 @@ describe('currencies', () => {
     for (const code of currencies) expect(code).toMatch(/^[A-Z]{3}$/);
   });
 
-  it('that are unknown have no digits: that throws', () => {
+  it('unknown ones throw', () => {
     expect(() => currencyDigits('ABC')).toThrow('ABC');
     expect(() => fromMinor(1n, 'usd')).toThrow('usd');
   });
 
-  it('of the largest economies and of the region are all there', () => {
+  it('include those of the largest economies and of the region', () => {
     for (const code of 'USD EUR GBP CHF CNY INR BRL CAD AUD ZAR KES UGX TZS RWF ETB NGN GHS EGP MAD XOF XAF SGD SEK NOK MXN PLN TRY'.split(
       ' ',
     ))
       expect(isCurrency(code)).toBe(true);
   });
 
-  it('know no lower case, no funds without minor units, no other word', () => {
+  it('lower case, funds without minor units, and other words are unknown', () => {
     for (const code of ['usd', 'XAU', 'XTS', 'XXX', 'ABC', '', 'constructor']) expect(isCurrency(code)).toBe(false);
   });
 });
 
 describe('canonicalDecimal', () => {
-  it('keeps the exact value and only that', () => {
+  it('keeps exactly the value', () => {
     const same = {
       '10.00': '10',
       '10.000': '10',
@@ -58,7 +58,7 @@ describe('canonicalDecimal', () => {
     for (const [text, value] of Object.entries(same)) expect(canonicalDecimal(text)).toBe(value);
   });
 
-  it('never gets longer than messages take', () => {
+  it('never becomes longer than messages allow', () => {
     for (const text of [
       `${'9'.repeat(36)}e30`,
       `1.${'2'.repeat(34)}e-30`,
@@ -70,7 +70,7 @@ describe('canonicalDecimal', () => {
     }
   });
 
-  it('refuses without expanding', () => {
+  it('refuses exponents without expanding them', () => {
     for (const text of [
       '1e400',
       '1e-400',
@@ -101,13 +101,13 @@ describe('minor units', () => {
     expect(toMinor('100.00000000000000001', 'USD')).toBe('invalid_amount_precision');
   });
 
-  it('end at 10^15 - 1', () => {
+  it('are limited to 10^15 - 1', () => {
     expect(toMinor('9999999999999.99', 'USD')).toBe(maxMinor);
     expect(toMinor('10000000000000', 'USD')).toBe('amount_too_large');
     expect(toMinor('999999999999999', 'JPY')).toBe(maxMinor);
   });
 
-  it('are counted from needless zeros, and in negative numbers', () => {
+  it('accept unnecessary zeros and negative numbers', () => {
     const counted = {
       '10.0500': 1005n,
       '0.01': 1n,
@@ -122,7 +122,7 @@ describe('minor units', () => {
     expect(toMinor('1.0', 'JPY')).toBe(1n);
   });
 
-  it('are shown with all digits of the currency', () => {
+  it('are formatted with all digits of the currency', () => {
     expect([
       fromMinor(0n, 'USD'),
       fromMinor(5n, 'USD'),
@@ -134,7 +134,7 @@ describe('minor units', () => {
     expect([fromMinor(0n, 'JPY'), fromMinor(-7n, 'JPY')]).toEqual(['0', '-7']);
   });
 
-  it('survive the way out and in again, and a double in between', () => {
+  it('survive formatting and parsing, also through a double', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -maxMinor, max: maxMinor }), fc.constantFrom(...currencies), (minor, currency) => {
         const text = fromMinor(minor, currency);

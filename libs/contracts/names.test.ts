@@ -10,7 +10,7 @@ const broken = (body: unknown) => parse(body).error?.issues.map(({ path, message
 describe('external_id', () => {
   const rule = [['external_id', 'must have 1 to 128 printable ASCII characters']];
 
-  test.each(['a', ' a ', '~', 'Core/4711 #"\\', 'x'.repeat(128)])('%j is taken as it is', (external_id) => {
+  test.each(['a', ' a ', '~', 'Core/4711 #"\\', 'x'.repeat(128)])('%j is accepted unchanged', (external_id) => {
     expect(parse({ external_id }).data).toEqual({ external_id });
   });
 
@@ -18,25 +18,25 @@ describe('external_id', () => {
     expect(broken({ external_id })).toEqual(rule);
   });
 
-  test('is a text', () => {
+  test('must be a text', () => {
     expect(broken({ external_id: new NumberText('5') })?.[0]?.[0]).toBe('external_id');
   });
 });
 
 describe('metadata', () => {
-  test('holds texts of any script by name, as they are', () => {
+  test('contains texts of any script by name, unchanged', () => {
     const metadata = { 'a.b-c_9': ' Wanjikũ ', k: '', ['x'.repeat(40)]: '\u{1F600}'.repeat(500), constructor: 'x' };
     expect(parse({ metadata }).data).toEqual({ metadata });
   });
 
-  test('without any key, and null, is none', () => {
+  test('an empty object and null mean none', () => {
     expect([parse({ metadata: {} }).data, parse({ metadata: null }).data]).toEqual([
       { metadata: null },
       { metadata: null },
     ]);
   });
 
-  test('names each key and value that breaks a rule', () => {
+  test('errors name each invalid key and value', () => {
     const metadata = {
       Upper: 'x',
       '': 'x',
@@ -70,12 +70,12 @@ describe('metadata', () => {
     ]);
   });
 
-  test.each([['x'], [[]], [new NumberText('5')], [true]])('is an object: %j is refused', (metadata) => {
+  test.each([['x'], [[]], [new NumberText('5')], [true]])('must be an object: %j is refused', (metadata) => {
     expect(broken({ metadata })?.map(([field]) => field)).toEqual(['metadata']);
   });
 });
 
-test('what was not given is left out', () => {
+test('missing ones are omitted', () => {
   expect([
     namesOf({}),
     namesOf({ external_id: null, metadata: null }),

@@ -20,7 +20,7 @@ test.each<[Record<string, string>, boolean]>([
   expect(isSearch('list_transactions', filters, 'cli_1')).toBe(false);
 });
 
-test('a list of transfers is one but for one account or one external_id; nothing else is', () => {
+test('a list of transfers is a search unless it has one account or one external_id; no other list is', () => {
   expect([
     isSearch('list_transfers', {}, undefined),
     isSearch('list_transfers', { account_id: 'acc_1' }, undefined),

@@ -15,7 +15,7 @@ const [present, next] = [pair(), pair()];
 const sign = createSigner(present.privateKey);
 const state = '{"key_id":"key_1","scopes":["accounts:read"],"name":"Zoë"}';
 
-test('what accounts has signed is known by the public key; any other value, signature or key is not', () => {
+test('the public key verifies signatures of accounts, and rejects any other value, signature, or key', () => {
   const isSigned = createVerifier(present.publicKey);
   expect(isSigned(Buffer.from(state), sign(state))).toBe(true);
   expect(isSigned(Buffer.from(state.replace('read', 'write')), sign(state))).toBe(false);
@@ -32,7 +32,7 @@ test('while keys are rotated, both are accepted', () => {
     expect(isSigned(Buffer.from(state), createSigner(privateKey)(state))).toBe(true);
 });
 
-test('keys of another kind, and none at all, are refused', () => {
+test('keys of another type, and no keys, are refused', () => {
   expect(() => createSigner(foreign.privateKey)).toThrow('not one of Ed25519');
   expect(() => createVerifier(foreign.publicKey)).toThrow('not one of Ed25519');
   expect(() => createVerifier('no key')).toThrow('no public key');

@@ -22,7 +22,7 @@ async function received(type: string, parameter: Buffer): Promise<unknown[]> {
 
 const big = 2n ** 63n;
 
-describe('each type as the server reads it', () => {
+describe('values are stored unchanged:', () => {
   test('text', async () => {
     const values = [
       '',
@@ -110,7 +110,7 @@ test.each([
   expect(new Set(await received(type, parameter))).toEqual(new Set([null]));
 });
 
-test('any text and any bigint comes back as it went', async () => {
+test('any text and any bigint comes back unchanged', async () => {
   const text = fc.option(fc.string({ unit: 'grapheme', maxLength: 50 }).filter((value) => !value.includes('\0')));
   const number = fc.option(fc.bigInt({ min: -big, max: big - 1n }));
   await fc.assert(
@@ -141,14 +141,14 @@ describe('rows of a composite type', () => {
       [rowArray(rows, given)],
     );
 
-  test('json comes back as it went, to the order of its keys', async () => {
+  test('json comes back unchanged except for the order of keys', async () => {
     await pool.query('create type noted as (note json)');
     const notes = [{ note: { z: '"\\ ü 愛', a: '' } }, { note: null }, { note: { b: 'x'.repeat(2_000) } }];
     const { rows } = await pool.query('select note from unnest($1::noted[])', [rowArray(notes, [['note', 'json']])]);
     expect(JSON.stringify(rows)).toBe(JSON.stringify(notes));
   });
 
-  test('come back as they went, with nulls, of any length', async () => {
+  test('come back unchanged, with nulls, at any length', async () => {
     await pool.query('create type sample as (id uuid, name text, amount bigint, at timestamptz)');
     const time = fc
       .date({ min: new Date('1900-01-01'), max: new Date('2200-01-01'), noInvalidDate: true })
@@ -167,7 +167,7 @@ describe('rows of a composite type', () => {
     );
   });
 
-  test('with other columns, or with what is no value of a column, are refused', async () => {
+  test('missing or additional columns, and invalid values, are refused', async () => {
     const row: Row = { id: null, name: null, amount: null, at: null };
     for (const others of [columns.slice(1), columns.toReversed()])
       await expect(given([row], others)).rejects.toMatchObject({ code: '42804' });

@@ -59,13 +59,13 @@ async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => P
 const tryOne = (options: Partial<PoolOptions>) =>
   withPool(options, (pool) => pool.query('select 1').then(() => 'taken', String));
 
-test('a server that is read-only is refused, and a connection lives ten minutes at most', async () => {
+test('a read-only server is refused, and a connection is used for at most ten minutes', async () => {
   expect(await tryOne({})).toBe('taken');
   expect(await tryOne({ options: { default_transaction_read_only: 'on' } })).toMatch(/standby or read-only/);
   await withPool({}, async (pool) => expect(pool.options.maxLifetimeSeconds).toBe(600));
 });
 
-test('a commit waits for the standby, whatever the role has been set to', async () => {
+test("a commit waits for the standby, whatever the role's setting", async () => {
   await withPool({ url: database.url }, (owner) =>
     owner.query(`alter role ${database.name}_role set synchronous_commit = off`),
   );
@@ -74,7 +74,7 @@ test('a commit waits for the standby, whatever the role has been set to', async 
   );
 });
 
-test('a schema older than the code is refused, a newer one is taken', async () => {
+test('a schema older than the code is refused, a newer one is accepted', async () => {
   const migration = lastMigration(migrations);
   expect([migration, await tryOne({ migration })]).toEqual(['0001-first', 'taken']);
   expect(await tryOne({ migration: '0002-second' })).toMatch(
@@ -86,7 +86,7 @@ test('a schema older than the code is refused, a newer one is taken', async () =
   expect([await tryOne({ migration: '0002-second' }), await tryOne({ migration })]).toEqual(['taken', 'taken']);
 });
 
-test('a schema whose migrations the service may not read is an older one', async () => {
+test('a schema whose migrations the service cannot read counts as older', async () => {
   await withPool({ url: database.url }, (owner) =>
     owner.query(`revoke select on app.migrations from ${database.name}_role`),
   );

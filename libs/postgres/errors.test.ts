@@ -10,15 +10,15 @@ const known = (error: unknown) => [
   uniqueViolation(error),
 ];
 
-test.each(['40001', '40P01'])('%s may be repeated, on the same connection', (code) => {
+test.each(['40001', '40P01'])('%s is retryable on the same connection', (code) => {
   expect(known(coded(code))).toEqual([true, false, true, undefined]);
 });
 
-test.each(['23505', '23514', '23503', '22021', '22003', '22P02'])('%s is about the data', (code) => {
+test.each(['23505', '23514', '23503', '22021', '22003', '22P02'])('%s is an error in the data', (code) => {
   expect(known(coded(code))).toEqual([false, true, true, undefined]);
 });
 
-test('what ends a session is about its settings, never about data', () => {
+test('errors that end a session are never errors in the data', () => {
   expect(known(Object.assign(coded('22023'), { severity: 'FATAL' }))).toEqual([false, false, false, undefined]);
 });
 
@@ -46,11 +46,11 @@ test.each([
   'EMFILE',
   'CERT_HAS_EXPIRED',
   '',
-])('%s is about neither, and leaves the connection in doubt', (code) => {
+])('%s is neither, and the connection is not reused', (code) => {
   expect(known(coded(code))).toEqual([false, false, false, undefined]);
 });
 
-test('what is no error of the database', () => {
+test('other errors', () => {
   for (const other of [
     undefined,
     null,
@@ -70,7 +70,7 @@ test('a unique violation names its constraint', () => {
   expect(uniqueViolation(coded('23514'))).toBeUndefined();
 });
 
-test('a statement that took too long, for the server or for the driver', () => {
+test('a statement timeout, of the server or of the driver', () => {
   expect(
     [coded('57014'), new Error('Query read timeout'), coded('55P03'), coded('08006'), new Error('other')].map(
       tookTooLong,

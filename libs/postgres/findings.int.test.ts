@@ -21,7 +21,7 @@ const tables = `create temp table payments on commit drop as
   alter table entries add primary key (account, n);
   analyze payments, entries`;
 
-it('a rule that nothing breaks is checked by the plan for all rows, and not by the one that is quick to its first', async () => {
+it('a rule without violations uses the plan for all rows, not the one that is fast for the first row', async () => {
   await transaction(pool, async (client) => {
     await client.query(tables);
     expect(await findBroken(client, { paidOnce })).toEqual([]);

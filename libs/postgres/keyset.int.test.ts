@@ -29,7 +29,7 @@ const things: List<Thing, number> = {
 };
 
 test.each(['asc', 'desc'] as const)(
-  'pages %s give every row once, in order, though times are equal; the last one has no next',
+  'pages %s return every row once in order although times are equal; the last one has no next',
   async (order) => {
     const found: number[] = [];
     let after: Position | undefined;
@@ -50,7 +50,7 @@ test.each(['asc', 'desc'] as const)(
   },
 );
 
-test('a page without conditions; a position of another list is none', async () => {
+test('a page without conditions; a position of another list is refused', async () => {
   expect(await readPage(pool, new Where(), things, { limit: 50, order: 'asc' })).toEqual({ items: expect.any(Array) });
   for (const at of ['', '7', '9999-99-99T99:99:99.999Z'])
     expect(

@@ -64,14 +64,14 @@ async function asRole(password: string, ...statements: string[]): Promise<string
 const applied = async () =>
   (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
 
-test('three at once on an empty database, and again later', async () => {
+test('three concurrent runs on an empty database, and a later one', async () => {
   await Promise.all([migrate(options, silent), migrate(options, silent), migrate(options, silent)]);
   expect(await applied()).toEqual(['0001-first', '0002-second']);
   await migrate(options, silent);
   expect((await owner.query('select id, note from things')).rows).toEqual([{ id: 1, note: "{id} it's" }]);
 });
 
-test('the role may do what was granted and nothing else', async () => {
+test('the role has exactly the granted rights', async () => {
   await migrate(options, silent);
   expect(
     await asRole(
@@ -90,7 +90,7 @@ test('the role may do what was granted and nothing else', async () => {
   ).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501', 'ok']);
 });
 
-test('a changed password takes effect, an unchanged one is not set again', async () => {
+test('a changed password is set, an unchanged one is not set again', async () => {
   await migrate(options, silent);
   const stored = async () =>
     (await owner.query<{ rolpassword: string }>('select rolpassword from pg_authid where rolname = $1', [options.role]))
@@ -104,7 +104,7 @@ test('a changed password takes effect, an unchanged one is not set again', async
   expect(await asRole(options.role_password, 'select 1')).toEqual(['28P01']);
 });
 
-test('a new file is run, a failing one leaves nothing of itself and is run again when mended', async () => {
+test('a new file is run; a failed one leaves no changes and is run again after it was corrected', async () => {
   await migrate(options, silent);
   const third = join(folder, '0003-third.sql');
   writeFileSync(third, 'create table more (id int); select 1/0;');
@@ -115,19 +115,19 @@ test('a new file is run, a failing one leaves nothing of itself and is run again
   expect(await applied()).toEqual(['0001-first', '0002-second', '0003-third']);
 });
 
-test('a file put before those already run is refused', async () => {
+test('a file that sorts before those already run is refused', async () => {
   await migrate(options, silent);
   writeFileSync(join(folder, '0000-late.sql'), 'select 1;');
   await expect(migrate(options, silent)).rejects.toThrow('0000-late');
 });
 
-test('files of another kind are left alone', async () => {
+test('other files are ignored', async () => {
   writeFileSync(join(folder, 'README.md'), 'no SQL');
   await migrate(options, silent);
   expect(await applied()).toHaveLength(2);
 });
 
-test('two services of one database, and the same role from two databases', async () => {
+test('two services can share a database, and two databases a role', async () => {
   const other = await createTestDatabase();
   await Promise.all([
     migrate(options, silent),
@@ -141,11 +141,11 @@ test('two services of one database, and the same role from two databases', async
   await other.drop();
 });
 
-test('a password that SCRAM would have to normalise is refused', async () => {
+test('a password that SCRAM would normalize is refused', async () => {
   await expect(migrate({ ...options, role_password: 'pässword' }, silent)).rejects.toThrow('printable ASCII');
 });
 
-test('a database that is not there, or an owner that may not log in, rejects', async () => {
+test('a missing database, or an owner that cannot log in, rejects', async () => {
   const nowhere = new URL(database.url);
   nowhere.pathname = '/missing_database';
   await expect(migrate({ ...options, owner_url: nowhere.href }, silent)).rejects.toMatchObject({ code: '3D000' });

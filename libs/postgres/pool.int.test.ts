@@ -35,13 +35,13 @@ describe('types', () => {
     expect(await value(sql)).toEqual(expected);
   });
 
-  test('other zones and centuries stay as they are', () => {
+  test('other time zones and centuries are kept', () => {
     expect(isoTimestamp('2026-01-02 03:04:05+02')).toBe('2026-01-02 03:04:05+02');
     expect(isoTimestamp('0044-03-15 00:00:00+00 BC')).toBe('0044-03-15 00:00:00+00 BC');
   });
 });
 
-test('session settings hold whatever the server says', async () => {
+test("session settings override the server's", async () => {
   const odd = createPool(
     { ...base, schema: 'o"dd name', options: { plan_cache_mode: 'force_custom_plan', 'my.note': 'two words \\ and' } },
     silent,
@@ -64,8 +64,8 @@ test('session settings hold whatever the server says', async () => {
   expect(() => createPool({ ...base, options: { 'a b': 'c' } }, silent)).toThrow('not a session setting');
 });
 
-describe('nothing waits without a bound', () => {
-  test('a statement, a lock, a free connection', async () => {
+describe('every wait has a limit', () => {
+  test('for a statement, a lock, and a free connection', async () => {
     const quick = createPool(
       { ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 200 },
       silent,
@@ -86,7 +86,7 @@ describe('nothing waits without a bound', () => {
     await quick.end();
   });
 
-  test('a server that accepts and says nothing', async () => {
+  test('for a server that accepts connections and never responds', async () => {
     const sockets: Socket[] = [];
     const mute = createServer((socket) => sockets.push(socket));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
@@ -106,7 +106,7 @@ describe('nothing waits without a bound', () => {
   });
 });
 
-test('a connection killed while idle or held is no unhandled error, and the pool goes on', async () => {
+test('a connection killed while idle or in use causes no unhandled error, and the pool continues', async () => {
   const held = await pool.connect();
   const pid = async () => (await held.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
   const idle = await pool.query<{ pid: number }>('select pg_backend_pid() as pid');

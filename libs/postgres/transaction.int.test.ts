@@ -32,7 +32,7 @@ describe('transaction', () => {
   afterAll(() => pool.end());
   beforeEach(() => observer.query('truncate t'));
 
-  test('commits what fn did and returns its value', async () => {
+  test("commits and returns fn's value", async () => {
     expect(await transaction(pool, async (client) => (await insert(client, 1)).rowCount)).toBe(1);
     expect(await ids()).toEqual([1]);
   });
@@ -58,17 +58,17 @@ describe('transaction', () => {
     ['25006', false],
     ['26000', false],
     ['XX000', false],
-  ])('rolls back after %s, and the connection is used again: %s', async (code, isKept) => {
+  ])('rolls back after %s; the connection is reused: %s', async (code, isKept) => {
     expect(
       await isKeptAfter((client) => client.query(`do $$ begin raise exception 'no' using errcode = '${code}'; end $$`)),
     ).toBe(isKept);
   });
 
-  test('rolls back when fn throws, and gives up the connection', async () => {
+  test('rolls back if fn throws, and discards the connection', async () => {
     expect(await isKeptAfter(() => Promise.reject(new Error('no')))).toBe(false);
   });
 
-  test('a swallowed failure is no silent success', async () => {
+  test('an error that fn catches is still an error', async () => {
     await expect(
       transaction(pool, async (client) => {
         await insert(client, 1);
@@ -88,7 +88,7 @@ describe('transaction', () => {
     expect([uniqueViolation(error), isRetryable(error)]).toEqual(['t_pkey', false]);
   });
 
-  test('a deadlock runs fn again until both are through', async () => {
+  test('a deadlock runs fn again until both succeed', async () => {
     await observer.query('insert into t (id) values (1), (2)');
     let runs = 0;
     const bothHoldOne = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ describe('transaction', () => {
     expect((await observer.query('select v from t')).rows).toEqual([{ v: 2 }, { v: 2 }]);
   });
 
-  test('repeating ends after five times', async () => {
+  test('retries at most five times', async () => {
     let runs = 0;
     const error = await failureOf(
       transaction(pool, async (client) => {
@@ -116,7 +116,7 @@ describe('transaction', () => {
     expect([runs, isRetryable(error)]).toEqual([6, true]);
   });
 
-  test('a connection killed in the middle: nothing is kept, the pool gets a new one', async () => {
+  test('a connection killed in the middle rolls back, and the pool gets a new one', async () => {
     const error = await failureOf(
       transaction(pool, async (client) => {
         await insert(client, 1);
@@ -132,7 +132,7 @@ describe('transaction', () => {
     expect(pool.totalCount).toBeLessThanOrEqual(2);
   });
 
-  test('queries that are not waited for one by one run in order, and the first that fails is the error', async () => {
+  test('queries that are not awaited individually run in order, and the first error is the result', async () => {
     await transaction(pool, (client) => Promise.all([insert(client, 1), insert(client, 2)]));
     expect(await ids()).toEqual([1, 2]);
     const atServer = await failureOf(
@@ -148,7 +148,7 @@ describe('transaction', () => {
     expect(await ids()).toEqual([1, 2]);
   });
 
-  test('where BEGIN fails nothing is written', async () => {
+  test('nothing is written if BEGIN fails', async () => {
     const one = createPool(
       {
         url: database.url,
@@ -176,7 +176,7 @@ describe('transaction', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('a read-only snapshot sees one moment and writes nothing', async () => {
+  test('a read-only transaction sees one snapshot and cannot write', async () => {
     await transaction(
       pool,
       async (client) => {
@@ -193,7 +193,7 @@ describe('transaction', () => {
   });
 });
 
-describe('a network that fails', () => {
+describe('network failures', () => {
   const options = {
     application_name: 'tx',
     schema: 'public',
@@ -214,7 +214,7 @@ describe('a network that fails', () => {
     }
   }
 
-  test('cut in the middle, then back', () =>
+  test('disconnected in the middle, then back', () =>
     withProxy(async (proxy, pool) => {
       const error = await failureOf(
         transaction(pool, async (client) => {
@@ -230,7 +230,7 @@ describe('a network that fails', () => {
       expect(await ids()).toEqual([4]);
     }));
 
-  test('a server that falls silent is given up, and its connection destroyed', () =>
+  test('a silent server is given up, and its connection destroyed', () =>
     withProxy(async (proxy, pool) => {
       const begun = performance.now();
       const error = await failureOf(

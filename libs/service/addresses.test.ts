@@ -58,13 +58,13 @@ describe('addresses', () => {
     '::ffff:1.1.1.1',
   ])('%s is allowed', (address) => expect(none.allows(address)).toBe(true));
 
-  it('those of WEBHOOK_ALLOW_NETWORKS are allowed, and no others', () => {
+  it('only those in WEBHOOK_ALLOW_NETWORKS are allowed in addition', () => {
     for (const address of ['127.0.0.1', '::1', '10.1.2.3', '::ffff:10.1.2.3'])
       expect(local.allows(address), address).toBe(true);
     for (const address of ['10.1.3.1', '192.168.1.1', 'fe80::1']) expect(local.allows(address), address).toBe(false);
   });
 
-  it('networks are addresses, or have a prefix that fits', () => {
+  it('networks are addresses, optionally with a valid prefix length', () => {
     for (const network of ['10.0.0.0/8', '::1', '1.2.3.4', 'fd00::/8']) expect(isNetwork(network), network).toBe(true);
     for (const network of ['10.0.0.0/33', 'x', 'loopback', '::1/129', '10.0.0.0/', '10.0.0.0/8/8', 'fe80::1%eth0'])
       expect(isNetwork(network), network).toBe(false);
@@ -82,11 +82,11 @@ describe('urls', () => {
     'https://a.localhost./',
     'https://10.0.0.1:8443/x',
     'https://169.254.169.254/latest',
-  ])('%s leads to a private network', (url) => {
+  ])('%s is in a private network', (url) => {
     expect(none.wrongWith(url)).toMatch(/private network/);
   });
 
-  it('https is needed, but on loopback where that is allowed', () => {
+  it('https is required, except on loopback if it is allowed', () => {
     expect(none.wrongWith('http://receiver.example/')).toBe('must begin with https://');
     expect(local.wrongWith('http://10.1.2.3/')).toBe('must begin with https://');
     for (const url of [
@@ -114,7 +114,7 @@ describe('names', () => {
     });
   const v4 = (address: string): LookupAddress => ({ address, family: 4 });
 
-  it('give allowed addresses alone, for each connection anew', async () => {
+  it('resolve only to allowed addresses, for each connection again', async () => {
     const addresses = resolving(
       [v4('1.1.1.1'), v4('10.0.0.1')],
       [v4('10.0.0.1')],

@@ -28,7 +28,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 test.each([0, 4_900, -4_900, 7_200_000, -7_200_000, -1e12])(
-  'a host that is %i ms off goes by the database all the same',
+  'a host whose clock is wrong by %i ms uses the database’s time',
   async (skew) => {
     const { clock, trueTime } = host(skew);
     await clock.start();
@@ -38,7 +38,7 @@ test.each([0, 4_900, -4_900, 7_200_000, -7_200_000, -1e12])(
   },
 );
 
-test('says by how much and which way, and when nothing is known yet', async () => {
+test('reports the difference and its direction, and when nothing is known yet', async () => {
   const { clock } = host(7_200_000);
   expect(clock.check()).toEqual({ ok: false, reason: "this host's clock was not compared with the database's yet" });
   await clock.start();
@@ -46,7 +46,7 @@ test('says by how much and which way, and when nothing is known yet', async () =
   clock.stop();
 });
 
-test('a jump is noticed at once, and forgiven at once', async () => {
+test('a jump is detected immediately, and so is its correction', async () => {
   const { clock, world, trueTime } = host(0);
   await clock.start();
   world.skew = -6_000;
@@ -57,7 +57,7 @@ test('a jump is noticed at once, and forgiven at once', async () => {
   clock.stop();
 });
 
-test('the way there and back counts half, and a slow answer not at all', async () => {
+test('half of the round trip is subtracted, and a slow response is not used', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 0, back: 400 });
   await clock.start();
@@ -68,7 +68,7 @@ test('the way there and back counts half, and a slow answer not at all', async (
   clock.stop();
 });
 
-test('is asked every second until there is an answer, and keeps what it knows while there is none', async () => {
+test('is queried every second until there is a response, and keeps its value while there is none', async () => {
   const { clock, world, trueTime } = host(6_000);
   world.isAway = true;
   await clock.start();
@@ -82,7 +82,7 @@ test('is asked every second until there is an answer, and keeps what it knows wh
   clock.stop();
 });
 
-test('what a look was wrong by does not turn the time back, which stands still until it is caught up with', async () => {
+test('a correction never turns the time back: it stands until it has caught up', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 0, back: 400 });
   await clock.start();
@@ -100,7 +100,7 @@ test('what a look was wrong by does not turn the time back, which stands still u
   clock.stop();
 });
 
-test('a slower answer that agrees changes nothing; one that disagrees, or a quicker one, does', async () => {
+test('a slower response that agrees changes nothing; one that disagrees, or a faster one, does', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 2, back: 2 });
   await clock.start();
@@ -118,7 +118,7 @@ test('a slower answer that agrees changes nothing; one that disagrees, or a quic
   late.clock.stop();
 });
 
-test('a quick answer does not count for ever: clocks drift', async () => {
+test('a fast response does not count forever, because clocks drift', async () => {
   const { clock, world, trueTime } = host(0);
   await clock.start();
   Object.assign(world, { there: 30, back: 40 });

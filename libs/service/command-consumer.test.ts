@@ -50,20 +50,20 @@ const message = (key: string): ReceivedMessage => ({
 const messages = (...keys: string[]) => keys.map(message);
 const coded = (code: string) => Object.assign(new Error(`failed with ${code}`), { code });
 
-test('a group that Postgres refuses is halved down to the command that is to blame; what it executed is not executed again', async () => {
+test('a group that Postgres refuses is halved down to the poison command; executed commands are not executed again', async () => {
   failures.set('c', () => coded('22021'));
   await consumer.handle(messages('a', 'b', 'c', 'd', 'e'));
   expect([executed.toSorted(), dead]).toEqual([['a', 'b', 'd', 'e'], [['c', 'the database refused its data (22021)']]]);
 });
 
-test('a single command that Postgres refuses is dead-lettered at once', async () => {
+test('a single command that Postgres refuses becomes a dead letter immediately', async () => {
   failures.set('a', () => coded('23514'));
   await consumer.handle(messages('a'));
   expect([executed, dead]).toEqual([[], [['a', 'the database refused its data (23514)']]]);
 });
 
 test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeError('too much')])(
-  '%s: the command is to blame where another one was executed',
+  '%s: the command is poison if another one was executed',
   async (defect) => {
     failures.set('b', () => defect);
     await consumer.handle(messages('a', 'b', 'c'));
@@ -76,7 +76,7 @@ test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeErr
   },
 );
 
-test('a defect of ours that every command meets is a fault: nothing is dead-lettered, not a single command either', async () => {
+test('a defect in our code that every command causes is a fault: nothing becomes a dead letter', async () => {
   for (const id of ['a', 'b', 'c']) failures.set(id, () => new TypeError('broken'));
   await expect(consumer.handle(messages('a', 'b', 'c'))).rejects.toThrow('broken');
   await expect(consumer.handle(messages('a'))).rejects.toThrow('broken');
@@ -96,7 +96,7 @@ const faults = [
   'XX000',
   'anything',
 ];
-test.each(faults)('%s is a fault: thrown, told, and over when the same messages get through', async (code) => {
+test.each(faults)('%s is a fault: it is thrown and reported until the same messages succeed', async (code) => {
   failures.set('b', () => coded(code));
   const group = messages('a', 'b');
   await expect(consumer.handle(group)).rejects.toThrow(code);
@@ -106,7 +106,7 @@ test.each(faults)('%s is a fault: thrown, told, and over when the same messages 
   expect([executed, dead, consumer.health().ok]).toEqual([['a', 'b'], [], true]);
 });
 
-test('a fault in one half: what the other has executed is not executed again', async () => {
+test('a fault in one half: commands executed in the other are not executed again', async () => {
   const group = messages('a', 'b', 'c', 'd');
   failures.set('d', (ids) => (ids.length > 2 ? coded('23514') : coded('57P01')));
   await expect(consumer.handle(group)).rejects.toThrow('57P01');
@@ -116,7 +116,7 @@ test('a fault in one half: what the other has executed is not executed again', a
 });
 
 test.each([coded('57014'), new Error('Query read timeout')])(
-  'a group that took too long (%s) is halved; a single command that does is a fault',
+  'a group that timed out (%s) is halved; a single command that does is a fault',
   async (late) => {
     for (const id of ['a', 'b', 'c', 'd']) failures.set(id, (ids) => (ids.length > 1 ? late : undefined));
     await consumer.handle(messages('a', 'b', 'c', 'd'));
@@ -127,7 +127,7 @@ test.each([coded('57014'), new Error('Query read timeout')])(
   },
 );
 
-test('what cannot be read is dead-lettered before anything is executed', async () => {
+test('an unreadable message becomes a dead letter before anything is executed', async () => {
   await consumer.handle(messages('a', '?b', 'c'));
   expect([executed, dead]).toEqual([['a', 'c'], [['?b', 'unreadable']]]);
 });

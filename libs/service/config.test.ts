@@ -36,7 +36,7 @@ function failure(env: Record<string, string>): string {
   throw new Error('was accepted');
 }
 
-test('values are typed, absent ones take their default', () => {
+test('values are typed, and missing ones have their default', () => {
   const config = loadConfig(schema, { ...good, ON: 'yes', HEALTH_PORT: '' });
   expect(config).toMatchObject({
     KAFKA_BROKERS: ['a:1', 'b:2'],
@@ -50,7 +50,7 @@ test('values are typed, absent ones take their default', () => {
   expect(config.INSTANCE).not.toBe('');
 });
 
-test('every bad variable is named at once, no value is shown', () => {
+test('every invalid variable is reported together, without values', () => {
   const message = failure({
     DATABASE_URL: 'mysql://u:topsecret@h/d',
     RATE: '11',
@@ -65,11 +65,11 @@ test('every bad variable is named at once, no value is shown', () => {
   expect(message.split('\n')).toHaveLength(7);
 });
 
-test.each(['1e3', ' 3', '3.0', '0x3', 'NaN', '99999999999999999'])('%j is no whole number', (text) => {
+test.each(['1e3', ' 3', '3.0', '0x3', 'NaN', '99999999999999999'])('%j is not a whole number', (text) => {
   expect(failure({ ...good, RATE: text })).toContain('RATE');
 });
 
-test('NAME_FILE gives the value from a file, without its last line end', () => {
+test('NAME_FILE reads the value from a file, without its final line end', () => {
   const file = join(folder, 'url');
   writeFileSync(file, 'postgres://u:p@h/d\n');
   const { DATABASE_URL: _, ...others } = good;

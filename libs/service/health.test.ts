@@ -26,7 +26,7 @@ async function get(path: string): Promise<[number, unknown]> {
   return [response.status, await response.json()];
 }
 
-test('probes say what each check says', async () => {
+test('probes report the result of each check', async () => {
   expect(await get('/livez')).toEqual([200, { status: 'success', checks: { consumer: { ok: true } } }]);
   checks.ready = async () => ({ ok: false, reason: 'catching up' });
   expect(await get('/readyz')).toEqual([
@@ -46,7 +46,7 @@ test('probes say what each check says', async () => {
   ]);
 });
 
-test('a check that never answers is not ok after 2 s', async () => {
+test('a check that never finishes fails after 2 s', async () => {
   checks.ready = () => new Promise(() => undefined);
   expect(await get('/readyz')).toMatchObject([
     503,
@@ -55,13 +55,13 @@ test('a check that never answers is not ok after 2 s', async () => {
   checks.ready = () => true;
 });
 
-test('not live means not ready', async () => {
+test('a process that is not live is not ready', async () => {
   checks.live = () => ({ ok: false, reason: 'hung' });
   expect([(await get('/livez'))[0], (await get('/readyz'))[0]]).toEqual([503, 503]);
   checks.live = () => true;
 });
 
-test('metrics of Node, own ones, and a gauge that fails is left out', async () => {
+test('metrics of Node and our own; a gauge that fails is omitted', async () => {
   metrics.counter('things_total', 'Things', ['kind']).inc({ kind: 'a' }, 2);
   metrics.histogram('took_seconds', 'Took').observe(0.02);
   metrics.gauge('lag', 'Lag', () => 7);
@@ -79,13 +79,13 @@ test('other paths and methods', async () => {
   expect((await fetch(`${base}/livez`, { method: 'POST' })).status).toBe(405);
 });
 
-test('draining is not ready, but live', async () => {
+test('a draining process is live but not ready', async () => {
   server.drain();
   expect(await get('/readyz')).toMatchObject([503, { checks: { running: { ok: false, reason: 'stopping' } } }]);
   expect((await get('/livez'))[0]).toBe(200);
 });
 
-test('a taken port rejects', async () => {
+test('a port in use rejects', async () => {
   const port = Number(new URL(base).port);
   const second = createHealthServer({ host: '127.0.0.1', port, metrics, logger: pino({ level: 'silent' }) });
   await expect(second.start()).rejects.toThrow('EADDRINUSE');

@@ -7,7 +7,7 @@ function logged(write: (logger: ReturnType<typeof createLogger>) => void): strin
   return text;
 }
 
-test('a line carries service, instance, level and time', () => {
+test('a line has service, instance, level, and time', () => {
   const line: unknown = JSON.parse(logged((logger) => logger.info({ request_id: 'r' }, 'hello')));
   expect(line).toEqual({
     level: 'info',
@@ -19,7 +19,7 @@ test('a line carries service, instance, level and time', () => {
   });
 });
 
-test('credentials and personal data are hidden down to four levels, the rest is not', () => {
+test('credentials and personal data are redacted down to four levels, and nothing else is', () => {
   const text = logged((logger) =>
     logger.info(
       {
@@ -41,7 +41,7 @@ test('credentials and personal data are hidden down to four levels, the rest is 
   for (const shown of ['shown-1', 'shown-2', 'shown-3']) expect(text).toContain(shown);
 });
 
-test('an error is written without what a driver adds to it', () => {
+test('an error is logged without the fields that drivers add', () => {
   const error = Object.assign(new Error('duplicate key', { cause: new Error('below') }), {
     code: '23505',
     constraint: 'clients_email',
@@ -61,13 +61,13 @@ test('an error is written without what a driver adds to it', () => {
   });
 });
 
-test('causes that point at each other end', () => {
+test('circular causes end', () => {
   const error = new Error('a');
   error.cause = error;
   expect(JSON.stringify(serializeError(error)).length).toBeLessThan(20_000);
 });
 
-test('logging leaves the object as it was', () => {
+test('logging does not change the object', () => {
   const client = { email: 'a@b.c', list: [{ email: 'd@e.f' }] };
   logged((logger) => logger.info({ client }, 'm'));
   expect(client).toEqual({ email: 'a@b.c', list: [{ email: 'd@e.f' }] });

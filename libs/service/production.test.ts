@@ -59,7 +59,7 @@ function problems(changed: Record<string, string | undefined>): Record<string, s
   }
 }
 
-test('what is safe is taken, with the defaults of everything else', () => {
+test('safe values are accepted, with the defaults of everything else', () => {
   expect(problems({})).toEqual({});
   expect(
     problems({
@@ -132,14 +132,14 @@ test.each<[string, string | undefined, RegExp]>([
   ['WEBHOOK_ALLOW_NETWORKS', '0.0.0.0/0', /loopback/],
   ['WEBHOOK_ALLOW_NETWORKS', '::1', /loopback/],
   ['WEBHOOK_ALLOW_NETWORKS', '169.254.169.254', /link-local/],
-])('%s=%s is refused, by name and with the way out', (name, value, reason) => {
+])('%s=%s is refused by name, with advice', (name, value, reason) => {
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);
   expect(found[name]).toMatch(reason);
   if (value !== undefined && value.length > 5) expect(found[name]).not.toContain(value);
 });
 
-test('no service knows the key of another one as its own', () => {
+test('no service has the MAC key of another service as its own', () => {
   const shared = random(32);
   expect(Object.keys(problems({ GATEWAY_MAC_KEYS: shared, ACCOUNTS_MAC_KEYS: shared }))).toEqual(['ACCOUNTS_MAC_KEYS']);
   expect(
@@ -149,11 +149,11 @@ test('no service knows the key of another one as its own', () => {
   ).toEqual(['ACCOUNTS_MAC_KEYS']);
 });
 
-test('a secret of chance is taken, though a digit comes four times in a row', () => {
+test('a random secret is accepted although a digit occurs four times in a row', () => {
   expect(problems({ API_KEY_PEPPER: '9d1c5f00008e2b7a64c3f1e95b0d7a2846cf13e8b95d720a4c6e1f8b3d5a7092' })).toEqual({});
 });
 
-test('all at once in one error, once each, beside what is wrong anywhere', () => {
+test('all violations are reported together, once each, with other invalid variables', () => {
   const found = problems({
     KAFKA_BROKERS: undefined,
     KAFKA_SSL: 'maybe',
@@ -172,14 +172,14 @@ test('all at once in one error, once each, beside what is wrong anywhere', () =>
   ]);
 });
 
-test('only the variables that a process reads are its business', () => {
+test('only variables that a process reads are checked', () => {
   const { API_KEY_PEPPER: _, ...others } = good;
   expect(() => loadConfig(accountsConfig, { ...others, JWKS_URL: 'http://i' })).not.toThrow();
 });
 
 const unsafe = { KAFKA_SSL: undefined, DATABASE_URL: 'postgres://u:p@db/bank', API_KEY_PEPPER: 'a pepper of sixteen' };
 
-test.each(['development', 'test'])('NODE_ENV=%s asks for nothing of it', (environment) => {
+test.each(['development', 'test'])('NODE_ENV=%s has no such requirements', (environment) => {
   expect(problems({ ...unsafe, NODE_ENV: environment })).toEqual({});
 });
 
@@ -194,13 +194,13 @@ test.each([undefined, '', 'Production', 'PRODUCTION', 'prod', 'staging', 'Develo
   },
 );
 
-test('a tool that names no broker needs no log-in there', () => {
+test('a tool without brokers needs no login for them', () => {
   const tool = z.object({ ...kafkaConfig, KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional() });
   expect(() => loadConfig(tool, { NODE_ENV: 'production' })).not.toThrow();
   expect(() => loadConfig(tool, { NODE_ENV: 'production', KAFKA_BROKERS: 'b:1' })).toThrow('KAFKA_SSL');
 });
 
-test('TLS to Kafka takes a CA, and a certificate of our own with its key', () => {
+test('TLS to Kafka accepts a CA, and a client certificate with its key', () => {
   const load = (env: Record<string, string>) =>
     kafkaOptions(loadConfig(z.object(kafkaConfig), { NODE_ENV: 'test', KAFKA_BROKERS: 'b:1', ...env }), 'me');
   expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', as_published: false, ssl: false });

@@ -63,7 +63,7 @@ function start() {
   return { handle, sent, begun };
 }
 
-test('what is dear is answered apart: nothing waits behind it, and no more than so many are under way', async () => {
+test('expensive queries run separately with limited concurrency, and delay no others', async () => {
   const { handle, sent, begun } = start();
   await handle([...Array.from({ length: 5 }, () => query('get_trial_balance')), query('get_time')]);
   await handle([query('get_time')]);
@@ -75,7 +75,7 @@ test('what is dear is answered apart: nothing waits behind it, and no more than 
   expect(sent).toHaveLength(7);
 });
 
-test('beyond a hundred that wait, more are refused; those for which nobody waits any more are dropped', async () => {
+test('with a hundred waiting queries, more are refused; expired ones are dropped', async () => {
   const { handle, sent, begun } = start();
   await handle([
     query('get_trial_balance'),

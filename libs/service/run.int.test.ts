@@ -45,13 +45,13 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
     expect([code, err]).toEqual([0, '']);
   });
 
-  test('further signals do not cut the stop short', async () => {
+  test('further signals do not interrupt the shutdown', async () => {
     const { code, out } = await outcome('slow', ['SIGINT', 'SIGTERM', 'SIGINT']);
     expect(out).toEqual(['started', 'stopping', 'second stopped', 'first stopped', 'stopped']);
     expect(code).toBe(0);
   });
 
-  test('a part that fails to stop, or hangs, does not keep the others from stopping', async () => {
+  test('a part that fails to stop, or hangs, does not prevent the others from stopping', async () => {
     const failed = await outcome('stop-fails', ['SIGTERM']);
     expect(failed.out).toEqual(['started', 'stopping', 'a component did not stop cleanly', 'first stopped', 'stopped']);
     const hung = await outcome('hang', ['SIGTERM']);
@@ -59,20 +59,23 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
     expect([failed.code, hung.code]).toEqual([0, 0]);
   });
 
-  test.each(['uncaught', 'unhandled'])('an %s error is logged, everything is stopped, exit 1', async (behaviour) => {
-    const { code, out } = await outcome(behaviour);
-    expect(out).toEqual(['started', 'uncaught error, stopping', 'second stopped', 'first stopped', 'stopped']);
-    expect(code).toBe(1);
-  });
+  test.each(['uncaught', 'unhandled'])(
+    'an %s error is logged, everything is stopped, and the exit code is 1',
+    async (behaviour) => {
+      const { code, out } = await outcome(behaviour);
+      expect(out).toEqual(['started', 'uncaught error, stopping', 'second stopped', 'first stopped', 'stopped']);
+      expect(code).toBe(1);
+    },
+  );
 
-  test('a failed start prints why, stops what was started, exit 1', async () => {
+  test('a failed start prints the reason, stops everything, and exits with 1', async () => {
     const { code, out, err } = await outcome('start-fails');
     expect(err).toBe('fixture cannot start: connect ECONNREFUSED 127.0.0.1:1\n');
     expect(out).toEqual(['second stopped', 'first stopped']);
     expect(code).toBe(1);
   });
 
-  test('a bad configuration is named, of the process itself too', async () => {
+  test('an invalid configuration is reported, including that of the process itself', async () => {
     const own = await outcome('bad-config');
     expect(own.err).toBe(
       'fixture cannot start: the configuration is not valid:\n  RATE: must be a whole number\n  OTHER: is missing\n',

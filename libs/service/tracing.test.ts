@@ -10,7 +10,7 @@ const tracingWith = (env: Record<string, string>) =>
   createTracing('test', { ...loadConfig(z.object(tracingConfig), env), INSTANCE: 'i' }, silent);
 const parent = (flags: string) => `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${flags}`;
 
-test('without a collector there is nothing', async () => {
+test('without a collector tracing is off', async () => {
   expect(await tracingWith({})).toBeUndefined();
   expect(publishTracer(undefined, '')).toBeUndefined();
 });
@@ -25,7 +25,7 @@ test.each([
   expect(isSampled(parent(flags))).toBe(sampled);
 });
 
-test('what is not one is not sampled', () => {
+test('an invalid traceparent is not sampled', () => {
   expect([undefined, '', 'x', `${parent('01')}1`, parent('01').toUpperCase()].map(isSampled)).toEqual([
     false,
     false,
@@ -35,7 +35,7 @@ test('what is not one is not sampled', () => {
   ]);
 });
 
-test('samplers: a caller has decided, and for the rest it is the ratio', async () => {
+test("samplers: the caller's decision, otherwise the ratio", async () => {
   const collector = await startCollector();
   const sampled = async (env: Record<string, string>) => {
     const tracing = await tracingWith({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
@@ -62,7 +62,7 @@ test('samplers: a caller has decided, and for the rest it is the ratio', async (
   await collector.stop();
 });
 
-test('a collector that is away costs nothing but its line', async () => {
+test('an unavailable collector causes only a log line', async () => {
   const tracing = await tracingWith({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
   tracing?.begin('s', { kind: 'internal' }).end();
   await expect(tracing?.stop()).resolves.toBeUndefined();

@@ -29,7 +29,7 @@ const one: OutboxEvent = {
   payload: '{"of":"acc_1"}',
 };
 
-test('what was packed comes out byte for byte, in its order', () => {
+test('a packed batch is unpacked byte for byte, in order', () => {
   fc.assert(
     fc.property(fc.array(event), (events) => {
       expect(unpackEvents(packEvents(events))).toEqual(events);
@@ -38,7 +38,7 @@ test('what was packed comes out byte for byte, in its order', () => {
   );
 });
 
-test('whoever has zstd and jq can read it', () => {
+test('zstd and jq can read it', () => {
   const packed = packEvents([one, { ...one, key: null, payload: null }]);
   const lines = zstdDecompressSync(packed).toString().trimEnd().split('\n');
   const { payload, ...rest } = one;
@@ -49,7 +49,7 @@ test('whoever has zstd and jq can read it', () => {
   ]);
 });
 
-test('a message has the topic of the broker, CloudEvents headers, and its own headers instead where they are named alike', () => {
+test('a message has its topic with the prefix, CloudEvents headers, and its own headers, which take precedence', () => {
   const headers = { ce_id: 'aud_1', ce_subject: 's', actor: 'a' };
   expect(messageOf({ ...one, headers, partition: 0 }, 'source', (topic) => `prefix.${topic}`)).toEqual({
     topic: 'prefix.t',
@@ -70,17 +70,17 @@ test('a message has the topic of the broker, CloudEvents headers, and its own he
   expect(messageOf(one, '', String)).not.toHaveProperty('partition');
 });
 
-test('a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD in a payload, as in a parameter of Postgres', () => {
+test('a lone surrogate becomes U+FFFD in a payload, as in a parameter of Postgres', () => {
   expect(unpackEvents(packEvents([{ ...one, payload: '"\ud800"' }]))).toEqual([{ ...one, payload: '"\ufffd"' }]);
 });
 
-test('a batch that does not mention a text is not looked into', () => {
+test('a batch that does not contain a text is not decoded', () => {
   const events = [one, { ...one, key: null, payload: null }];
   expect(unpackEvents(packEvents(events), 'acc_1')).toEqual(events);
   expect(unpackEvents(packEvents(events), 'acc_2')).toEqual([]);
 });
 
-test('postings of one batch take a tenth of their size', () => {
+test('postings of one batch are compressed to a tenth', () => {
   const id = () => Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('');
   const events = Array.from({ length: 1000 }, () => {
     const [transaction, account] = [id(), id()];

@@ -32,7 +32,7 @@ const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeO
 const messages = async () =>
   (await readUnpublished(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', String)));
 
-test('a message carries CloudEvents headers, key, value and topic', async () => {
+test('a message has CloudEvents headers, key, value, and topic', async () => {
   await write(event(1));
   expect(await messages()).toEqual([
     {
@@ -53,7 +53,7 @@ test('a message carries CloudEvents headers, key, value and topic', async () => 
   await empty();
 });
 
-test('own headers win, a partition is kept, a null payload is a tombstone, a null key has no subject', async () => {
+test('own headers take precedence, a partition is kept, a null payload is a tombstone, and a null key has no subject', async () => {
   await write(
     event(1, {
       headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' },
@@ -74,14 +74,14 @@ test('own headers win, a partition is kept, a null payload is a tombstone, a nul
   await empty();
 });
 
-test('the payload is kept byte for byte', async () => {
+test('the payload is stored byte for byte', async () => {
   const payload = '{ "b":1.00,"a":"Ünï\\u0000 ✓ 😀 \\" \' \\\\", "b": 2 }\n';
   await write(event(1, { payload }));
   expect((await messages())[0]?.value).toBe(payload);
   await empty();
 });
 
-test('nothing is written for no events, and nothing of a transaction that rolled back', async () => {
+test('nothing is written for no events, or after a rollback', async () => {
   await write();
   await pool.query(`with ${outboxInsert(1)} select 1`, outboxValues([]));
   await transaction(pool, async (client) => {
@@ -91,7 +91,7 @@ test('nothing is written for no events, and nothing of a transaction that rolled
   expect((await pool.query('select from outbox_batches')).rowCount).toBe(0);
 });
 
-test('the CTEs stand beside others in one statement', async () => {
+test('the CTEs can be combined with others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
   const values = outboxValues([event(1), event(2)]);
@@ -100,7 +100,7 @@ test('the CTEs stand beside others in one statement', async () => {
   await empty();
 });
 
-test('reading goes by batch, in chunks that end with one; what is published and not marked yet is left out', async () => {
+test('reads return whole batches in chunks; published but unmarked ones are left out', async () => {
   await write(event(0), event(1));
   await write(...Array.from({ length: 7 }, (_, n) => event(n + 2)));
   await write(event(9));
@@ -123,7 +123,7 @@ test('reading goes by batch, in chunks that end with one; what is published and 
   await empty();
 });
 
-test('purging takes old published batches from the front and leaves the others', async () => {
+test('purging deletes old published batches from the front and keeps the others', async () => {
   for (let n = 0; n < 25; n += 1) await write(event(n), event(100 + n));
   await pool.query(`update outbox_batches set published_at = now() - interval '2 hours' where batch_id <= 22`);
   await pool.query(`update outbox_batches set published_at = now() where batch_id = 23`);

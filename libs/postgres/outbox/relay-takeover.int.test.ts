@@ -7,8 +7,8 @@ const { pool, write, relayWith, processWith, drained, published } = harness;
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
-describe('one at a time', () => {
-  test('of two relays one publishes; when it stops the other takes over at once', async () => {
+describe('only one relay publishes', () => {
+  test('of two relays one publishes; when it stops, the other takes over immediately', async () => {
     const [first, second] = [fakeBroker(), fakeBroker()];
     const relays = [relayWith(first), relayWith(second)];
     await until(() => relays.some((relay) => relay.active()));
@@ -24,7 +24,7 @@ describe('one at a time', () => {
     expect(performance.now() - begun).toBeLessThan(1500);
   });
 
-  test('killed between publishing and marking: another publishes the same bytes with the same ce_id within 4 s', async () => {
+  test('killed between publishing and marking: another one publishes the same bytes with the same ce_id within 4 s', async () => {
     await write(event(1, { payload: '{ "n":1.00, "a":"✓" }' }), event(2));
     const { child } = processWith('dies', 'die-before-mark');
     const died = new Promise<number>((resolve) => child.once('exit', () => resolve(performance.now())));
@@ -41,7 +41,7 @@ describe('one at a time', () => {
     await drained();
   });
 
-  test('one that hangs is replaced within 4 s, and when it wakes it neither publishes nor marks', async () => {
+  test('a hanging relay is replaced within 4 s, and afterwards neither publishes nor marks', async () => {
     const hung = processWith('hung');
     await hung.active;
     await write(event(1));
@@ -66,7 +66,7 @@ describe('one at a time', () => {
     expect(rows.map((row) => numberOf(row.value))).toEqual(range(1, 40));
   });
 
-  test('a process that stalls between reading and publishing publishes nothing when it goes on', async () => {
+  test('a process that stalls between reading and publishing publishes nothing when it continues', async () => {
     await write(event(1));
     const next = processWith('next');
     await next.active;
@@ -88,7 +88,7 @@ describe('one at a time', () => {
     expect((await published()).map((row) => row.value)).toEqual(['{"n":1}', '{"n":2}']);
   });
 
-  test('a lease lost while publishing: not marked by the loser, published again by the other, in order', async () => {
+  test('after a lease is lost while publishing, the loser marks nothing, and the other publishes again in order', async () => {
     let steal = true;
     const broker = fakeBroker(async () => {
       if (!steal) return;
@@ -109,7 +109,7 @@ describe('one at a time', () => {
     expect(broker.numbers()).toEqual([1, 1, 2]);
   });
 
-  test('a publication longer than the lease keeps it', async () => {
+  test('publishing for longer than the lease keeps the lease', async () => {
     let slow = true;
     const broker = fakeBroker(async () => {
       if (slow) await sleep(4500);

@@ -14,7 +14,7 @@ afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
 describe('order', () => {
-  test('per key it is commit order, with many writers at once', async () => {
+  test('is commit order per key, with many concurrent writers', async () => {
     const broker = fakeBroker();
     const relay = relayWith(broker, { maxEvents: 7 });
     const writer = async (seed: number) => {
@@ -41,7 +41,7 @@ describe('order', () => {
     expect(broker.sent).toHaveLength(720);
   });
 
-  test('a batch that commits while a larger one behind it is under way comes before those that follow its key', async () => {
+  test('a batch that commits while a later larger one is being published precedes the following ones of its key', async () => {
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const broker = fakeBroker(() => {
@@ -70,7 +70,7 @@ describe('order', () => {
     );
   });
 
-  test('what a transaction of another connection wrote under a lower batch_id is not overtaken by a later batch of its key', async () => {
+  test('a batch committed late under a lower batch_id is not overtaken by a later batch of its key', async () => {
     let fails = false;
     const broker = fakeBroker(() => {
       if (fails) throw new Error('broker away');
@@ -108,7 +108,7 @@ describe('order', () => {
     expect(broker.numbers().filter((n) => n < 100)).toEqual(range(0, 10));
   });
 
-  test('20,000 events are drained in order, never more in hand than a chunk and a batch', async () => {
+  test('20,000 events are published in order, with at most a chunk and a batch in memory', async () => {
     const batches = [...Array.from({ length: 33 }, () => 500), 3500];
     let n = 0;
     for (const size of batches) {
@@ -141,7 +141,7 @@ describe('waking', () => {
     return took.sort((a, b) => a - b);
   }
 
-  test('in the process and by NOTIFY from another: milliseconds, though it polls twice a second', async () => {
+  test('within the process and by NOTIFY from another takes milliseconds, although it polls twice a second', async () => {
     const broker = fakeBroker();
     const relay = relayWith(broker);
     await until(() => relay.active());
@@ -161,7 +161,7 @@ describe('waking', () => {
     expect(there[15]).toBeLessThan(50);
   });
 
-  test('without a wake the poll finds it', async () => {
+  test('without a wake-up the poll finds it', async () => {
     const broker = fakeBroker();
     relayWith(broker);
     await sleep(300);
@@ -169,7 +169,7 @@ describe('waking', () => {
     await until(() => broker.sent.length === 1, 1500);
   });
 
-  test('many wakes of a standby become few NOTIFYs', async () => {
+  test('many wake-ups of a standby relay cause few NOTIFYs', async () => {
     relayWith(fakeBroker());
     await sleep(300);
     const standby = relayWith(fakeBroker());
@@ -186,8 +186,8 @@ describe('waking', () => {
   });
 });
 
-describe('what is away comes back', () => {
-  test('the broker: everything in order, tried at least once a second, soon after it is back', async () => {
+describe('unavailable servers', () => {
+  test('broker: everything is published in order, with a retry at least every second', async () => {
     let away = true;
     const tries: number[] = [];
     const broker = fakeBroker(() => {
@@ -212,7 +212,7 @@ describe('what is away comes back', () => {
     expect(await relay.stats()).toEqual({ batches: 0, rows: 0, oldest_age_ms: 0 });
   });
 
-  test('a broker too slow for a whole chunk: it is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
+  test('a broker that is too slow for a chunk: it is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
     const sizes: number[] = [];
     const sent: number[] = [];
     // What was sent is written even where its sender has given up waiting: 1 ms for each event.
@@ -243,7 +243,7 @@ describe('what is away comes back', () => {
     expect(Math.max(...sizes.slice(before))).toBe(100);
   });
 
-  test('the database: cut, silent, then back', async () => {
+  test('database: disconnected, silent, then back', async () => {
     const proxy = await createTestProxy(harness.url);
     const behind = createPool(
       { ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 },
@@ -273,7 +273,7 @@ describe('what is away comes back', () => {
     await until(() => broker.sent.length === 4);
   });
 
-  test('stop does not wait for a broker that is away', async () => {
+  test('stop does not wait for an unavailable broker', async () => {
     const relay = relayWith(
       fakeBroker(() => {
         throw new Error('away');

@@ -10,7 +10,7 @@ afterAll(() => harness.close());
 const now = async () =>
   new Date((await pool.query<{ now: string }>('select clock_timestamp() as now')).rows[0]?.now ?? '');
 
-test('what was published since a moment is published again, the same in the same order; what was before it is not', async () => {
+test('everything published since a moment is published again in the same order, and nothing older', async () => {
   const broker = fakeBroker();
   const relay = relayWith(broker, { pollMs: 50 });
   await write(event(1), event(2));
@@ -31,7 +31,7 @@ test('what was published since a moment is published again, the same in the same
   expect(again.slice(-2)).toEqual(before);
 });
 
-test('how far the outbox reaches back is that of the oldest batch it keeps', async () => {
+test('the outbox reaches back to the oldest batch that it keeps', async () => {
   expect(await countRepublishable(pool, new Date(0))).toEqual({ batches: 0n, messages: 0n, kept_since: null });
   relayWith(fakeBroker());
   await write(event(1), event(2));
@@ -46,7 +46,7 @@ test('how far the outbox reaches back is that of the oldest batch it keeps', asy
   });
 });
 
-test('what is being published at that moment comes again too, behind what is older: the newest of a key is its last', async () => {
+test('batches being published at that moment are published again after older ones, so the newest of a key is its last', async () => {
   const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const broker = fakeBroker((messages) => {

@@ -120,13 +120,13 @@ async function expectSent(records: readonly AuditRecord[]): Promise<void> {
   }
 }
 
-test('records of two ledgers are all sent, and deleted', async () => {
+test('records of two ledgers are all sent and deleted', async () => {
   const records = (await Promise.all([keep(700), keep(500)])).flat();
   await until(async () => (await kept()) === 0);
   await expectSent(records);
 });
 
-test('a publisher that fails keeps them, while events are published all the same; then they come, and are deleted', async () => {
+test('records are kept while publishing fails, events are published meanwhile, and later the records are sent and deleted', async () => {
   await proxy.set('refuse');
   const records = await keep(300);
   const account_id = await ledger.open('Savings', '10');

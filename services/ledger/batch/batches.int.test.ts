@@ -129,8 +129,8 @@ async function refusing<T>(minor: number, state: string, use: () => Promise<T>):
   }
 }
 
-describe('how much is decided in one transaction', () => {
-  it('alone: messages together up to 500 items, a larger one in parts', async () => {
+describe('size of a transaction', () => {
+  it('without other load: messages together up to 500 items, a larger one in parts', async () => {
     const account = await ledger.open('Savings', '0');
     await handler().handle(
       [400, 60, 40, 1, 700].map((count, i) =>
@@ -146,7 +146,7 @@ describe('how much is decided in one transaction', () => {
     expect(await balance(account)).toBe(120_100n);
   });
 
-  it('while single commands arrive: 100, and a pause after each as long as the transaction', async () => {
+  it('while single commands arrive: 100 items, with a pause after each as long as the transaction', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     await handler().handle([
@@ -167,7 +167,7 @@ describe('how much is decided in one transaction', () => {
       expect((begins[i] ?? 0) - (ends[i - 1] ?? 0)).toBeGreaterThan(0.9 * ((ends[i - 1] ?? 0) - (begins[i - 1] ?? 0)));
   });
 
-  it('an atomic one is one transaction, and is alone in it where it is large', async () => {
+  it('an atomic batch is one transaction, and the only one in it if it is large', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     await handler().handle([
@@ -181,7 +181,7 @@ describe('how much is decided in one transaction', () => {
     expect(sizes()).toEqual([[500], [1]]);
   });
 
-  it('in slots of its own, so that no deposit of a single request waits for it', async () => {
+  it('batches use their own slots, so that no deposit of a single request waits for them', async () => {
     const account = await ledger.open('Savings', '0', 'KES');
     await handler().handle([message(batchIdOf(), [deposit(account)])]);
     const { rows } = await ledger.owner.query(
@@ -191,8 +191,8 @@ describe('how much is decided in one transaction', () => {
   });
 });
 
-describe('once', () => {
-  it('a message that comes again has the same answer and moves nothing', async () => {
+describe('executed once', () => {
+  it('a message that is delivered again gets the same reply and moves nothing', async () => {
     const account = await ledger.open('Savings', '0');
     const sent = message(
       batchIdOf(),
@@ -204,7 +204,7 @@ describe('once', () => {
     expect(await balance(account)).toBe(300n);
   });
 
-  it('a message that a fault has stopped in the middle is finished later: what was decided stays', async () => {
+  it('a message interrupted by a fault is completed later, and decided items are kept', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
@@ -224,7 +224,7 @@ describe('once', () => {
     expect([await balance(account), answers[0]?.body.replayed]).toEqual([11_777n, undefined]);
   });
 
-  it('two ledgers that take two bodies under one key book one of them, as a whole', async () => {
+  it('of two bodies with one key in two ledgers, exactly one is posted, completely', async () => {
     const account = await ledger.open('Savings', '0');
     for (let round = 0; round < 10; round++) {
       const batch_id = batchIdOf();
@@ -248,7 +248,7 @@ describe('once', () => {
 });
 
 describe('poison', () => {
-  it('one item: the others are executed, the message is dead-lettered, and no response says that the item is unknown', async () => {
+  it('an item: the others are executed, and the message becomes a dead letter', async () => {
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
     const { handle } = handler();
@@ -284,7 +284,7 @@ describe('poison', () => {
     expect((await read(batch_id)).counts).toEqual({ completed: 41, failed: 0, pending: 0 });
   });
 
-  it('an atomic one is dead-lettered with nothing booked, and known to be looked into', async () => {
+  it('an atomic batch becomes a dead letter with nothing posted, and its state is known', async () => {
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
     const { handle } = handler();
@@ -321,8 +321,8 @@ describe('poison', () => {
   });
 });
 
-describe('a batch that is read', () => {
-  it('of another client, or with another bucket, is none', async () => {
+describe('reading a batch', () => {
+  it('returns nothing for another client or another bucket', async () => {
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
     await handler().handle([message(batch_id, [deposit(account)])]);
@@ -336,7 +336,7 @@ describe('a batch that is read', () => {
     expect([await code('bat_x'), await code(batchIdOf())]).toEqual(['batch_not_found', 'batch_not_found']);
   });
 
-  it('that was refused as a whole is answered as it was', async () => {
+  it('returns a batch that was refused as a whole with its refusal', async () => {
     const account = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
     await handler().handle([

@@ -76,7 +76,7 @@ function message(name: MessageName, id: string, data: object): ReceivedMessage {
   });
 }
 
-it('gets a batch through in parts that would take too long as a whole', async () => {
+it('executes a batch in parts if it would take too long as a whole', async () => {
   const replies = createReplies({ publisher, source: source.ledger, logger: silent, now: Date.now });
   const { handle } = ledgerCommands({
     pool,

@@ -10,12 +10,9 @@ it.each([
   { size: 1, sinceMs: 2, waits: 0, why: 'a caller who sends one command after another does not wait' },
   { size: 500, sinceMs: 2, waits: 0, why: 'a full batch has more behind it' },
   { size: 0, sinceMs: 0, waits: 0, why: 'nothing was decided' },
-])(
-  'behind a batch of $size that began $sinceMs ms ago the ledger waits $waits ms: $why',
-  ({ size, sinceMs, waits }) => {
-    expect(pauseMs(size, sinceMs, pace)).toBe(waits);
-  },
-);
+])('after a batch of $size that began $sinceMs ms ago the ledger waits $waits ms: $why', ({ size, sinceMs, waits }) => {
+  expect(pauseMs(size, sinceMs, pace)).toBe(waits);
+});
 
 it('without a pace it never waits', () => {
   expect(pauseMs(2, 0)).toBe(0);
@@ -24,7 +21,7 @@ it('without a pace it never waits', () => {
 const from = (...partitions: number[]) =>
   partitions.map((partition) => ({ message: { partition } })) as Parameters<typeof slotOf>[0];
 
-it('each writer has a slot of Teller and Vault of its own: the lowest partition that it holds', () => {
+it('each writer has its own slot of Teller and Vault: the lowest partition that it holds', () => {
   expect(slotOf(from(9, 7), { partitions: () => [8, 5, 6] })).toBe(5);
   expect(slotOf(from(1), { partitions: () => [11, 10] })).toBe(10);
   expect(slotOf(from(9, 7), { partitions: () => [] })).toBe(7);

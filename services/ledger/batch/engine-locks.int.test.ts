@@ -110,7 +110,7 @@ async function whileHeld(
 }
 
 describe('a batch', () => {
-  it('waits for who holds the account, and decides on what he commits', async () => {
+  it('waits for the holder of the account lock and decides on the committed state', async () => {
     const a = await open('50');
     const freeze = (holder: Queries) =>
       holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [
@@ -124,7 +124,7 @@ describe('a batch', () => {
     expect(await balance(a)).toBe('50.00');
   });
 
-  it('books at the time at which it got the account, not at that at which it asked for it', async () => {
+  it('uses the time at which it got the account lock, not the time at which it requested it', async () => {
     const a = await open('50');
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')]);
     const { rows } = await owner.query<{ time: string }>(
@@ -139,7 +139,7 @@ describe('a batch', () => {
     expect(Date.parse(entries.at(-1)?.created_at ?? '')).toBeGreaterThan(Date.parse(rows[0]?.time ?? ''));
   });
 
-  it('recognises a command that a rival commits while it waits for the account', async () => {
+  it('recognizes a command that another ledger commits while it waits for the account', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
     const { batch, isWaiting, release } = await whileHeld(a, [command]);
@@ -154,7 +154,7 @@ describe('a batch', () => {
     expect(await balance(a)).toBe('49.00');
   });
 
-  it('recognises a command that a rival commits under another account, after both have looked for it', async () => {
+  it('recognizes a command that another ledger commits under another account after both have looked for it', async () => {
     const [a, b, id] = [await open('50'), await open('50'), 5_000];
     await owner.query(`create function pause() returns trigger language plpgsql as $$ begin
         if current_setting('application_name') = 'two' then perform pg_advisory_xact_lock(1); end if; return null; end $$;
@@ -176,7 +176,7 @@ describe('a batch', () => {
     expect([await balance(a), await balance(b)]).toEqual(['50.00', '48.00']);
   });
 
-  it('that waits too long for the account is to be tried again: the lock is what failed, not the statements behind it', async () => {
+  it('a lock timeout is retryable: the lock is the error, not the statements after it', async () => {
     const a = await open('50');
     const impatient = createPool(
       { url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 },
@@ -190,7 +190,7 @@ describe('a batch', () => {
     expect(await balance(a)).toBe('50.00');
   });
 
-  it('locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other', async () => {
+  it('locks accounts in id order: while it waits for the first it holds no other', async () => {
     const [high, low] = [await open('50', 9000), await open('0', 8000)];
     const { batch, isWaiting, release } = await whileHeld(low, [transfer(high, low, '1')], { pool: scanning });
     const free = await owner.query('select from accounts where account_id = $1 for no key update skip locked', [
@@ -200,7 +200,7 @@ describe('a batch', () => {
     expect([isWaiting, free.rowCount, await batch]).toEqual([true, 1, ['done']]);
   });
 
-  it('never locks a slot of Teller or Vault that a caller names as an account: it is an unknown one', async () => {
+  it('never locks a slot of Teller or Vault named as an account, which is unknown', async () => {
     const slots = [0, 1].map((slot) =>
       ['TLR', 'VLT'].map((prefix) => ({
         ...accountOf(0, 'Savings'),
@@ -235,7 +235,7 @@ describe('a batch', () => {
     expect([isWaiting, await batch]).toEqual([false, ['account_not_found']]);
   }, 60_000);
 
-  it('is seen by every read that begins after its reply, on any connection', async () => {
+  it('is visible to every read that begins after its reply, on any connection', async () => {
     const a = await open('0');
     for (let n = 1; n <= 10; n++) {
       await book([cash('Deposit', a, '1')], n % 2 ? one : two);
@@ -243,7 +243,7 @@ describe('a batch', () => {
     }
   });
 
-  it('leaves no event of what was rolled back', async () => {
+  it('leaves no event of a rolled-back transaction', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
     const events = async () =>

@@ -127,7 +127,7 @@ async function balance(id: string): Promise<string> {
 }
 
 describe('a batch', () => {
-  it('books openings, deposits, transfers, loans and reversals in one transaction, with their events', async () => {
+  it('posts openings, deposits, transfers, loans, and reversals in one transaction, with their events', async () => {
     const a = opening('Savings', '100');
     const b = opening('Checking', '0');
     const loan = opening('Loan', '40');
@@ -159,7 +159,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('recognises a repeat, in the same batch, in a later one, and under another account', async () => {
+  it('recognizes a repeat in the same batch, in a later one, and under another account', async () => {
     const [a, b] = [await open('Savings', '0'), await open('Savings', '0')];
     const bits = fresh();
     const deposit = cash('Deposit', a, '7', bits, { fingerprint: '1'.repeat(32) });
@@ -170,7 +170,7 @@ describe('a batch', () => {
     expect([await balance(a), await balance(b)]).toEqual(['7.00', '0.00']);
   });
 
-  it('lets one of two rivals win when both hold the same command', async () => {
+  it('lets one of two ledgers with the same command win', async () => {
     const [a, b] = [await open('Savings', '50'), await open('Savings', '50')];
     const bits = Array.from({ length: 20 }, fresh);
     const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', id) : transfer(b, a, '1', id)));
@@ -198,7 +198,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('keeps an unknown account: the command that comes again after it was opened moves no money; shown by its id, in no list', async () => {
+  it('stores the refusal for an unknown account: the command delivered again after its opening moves no money', async () => {
     const rich = await open('Savings', '100');
     const later = opening('Savings', '100');
     const bits = Array.from({ length: 3 }, fresh) as [string, string, string];
@@ -231,7 +231,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('decides one of two concurrent reversals, although one does not know the original yet', async () => {
+  it('posts one of two concurrent reversals, although one does not know the original yet', async () => {
     const a = await open('Savings', '100');
     const bits = fresh();
     const undo = reversal(idOf('transaction', bits));
@@ -259,7 +259,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('lets exactly 50 of 100 rival withdrawals of 10 from 500 through', async () => {
+  it('lets exactly 50 of 100 concurrent withdrawals of 10 from 500 succeed', async () => {
     const a = await open('Savings', '500');
     const batches = Array.from({ length: 20 }, (_, i) =>
       runBatch(
@@ -275,7 +275,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('leaves nothing behind when its connection is cut in the middle', async () => {
+  it('leaves nothing if its connection is cut in the middle', async () => {
     const a = await open('Savings', '0');
     const cut = setInterval(
       () =>
@@ -314,7 +314,7 @@ describe('constraints of the database', () => {
       (error: { constraint?: string; code?: string }) => error.constraint ?? error.code,
     );
 
-  it('refuse to change or delete what is booked, to the owner too', async () => {
+  it('refuse changing or deleting posted rows, even by the owner', async () => {
     await open('Savings', '1');
     for (const table of ['entries', 'transactions']) {
       expect(await refused(`update ${table} set created_at = created_at + interval '1 second'`)).toBe('23001');
@@ -339,7 +339,7 @@ describe('constraints of the database', () => {
     );
   });
 
-  it('change balances only by entries that continue the account, as the role of the service too', async () => {
+  it('change balances only by entries that continue the account, even for the role of the service', async () => {
     const [a, b] = [idBits(await open('Savings', '10')), idBits(await open('Checking', '0'))];
     const insert = (changed: object = {}) => {
       const [debit, operation] = [{ sequence: 2, side: 'DR', currency: 'USD', after: 900, ...changed }, fresh()];
@@ -364,7 +364,7 @@ describe('constraints of the database', () => {
 });
 
 describe('lists', () => {
-  it('page by keyset, newest first, whatever the filter', async () => {
+  it('page by keyset, newest first, with any filter', async () => {
     const [a, b] = [await open('Savings', '1000'), await open('Savings', '0')];
     await runBatch(
       one,

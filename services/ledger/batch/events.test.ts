@@ -28,7 +28,7 @@ const asked = { actor: 'key:key_1', request_channel: 'api_key' };
 const ownership = ({ client_id, account_number }: typeof a) => ({ client_id, account_number });
 
 describe('the event of a transaction', () => {
-  it('is complete: a deposit', () => {
+  it('is complete for a deposit', () => {
     const books = fresh();
     const command = cash(
       'Deposit',
@@ -90,7 +90,7 @@ describe('the event of a transaction', () => {
     });
   });
 
-  it('of a transfer: one per account with its own sequence and balance, and one of the transfer', () => {
+  it('for a transfer: one per account with its own sequence and balance, and one for the transfer', () => {
     const decision = decide(transfer(a, b, '3', null, 5), fresh());
     const [debit, credit, moved, ...others] = eventsNow(decision);
     const transfer_id = idOf('transfer', bitsOf(5));
@@ -144,7 +144,7 @@ describe('the event of a transaction', () => {
     ['destination', 1, 'Checking'],
     ['destination', 1, 'Loan'],
   ] as const)(
-    'of a reversal that names the leg on the %s: what it reverses, and a transfer back under the key of the first',
+    'for a reversal that names the leg on the %s: the reversed transaction, and a transfer with the key of the original',
     (_which, leg, type) => {
       const to = accountOf(2, type, 'USD', 'Active', 900n);
       const books = booksOf([{ ...a }, to]);
@@ -172,7 +172,7 @@ describe('the event of a transaction', () => {
     },
   );
 
-  it('of a refusal has the reason, and neither sequence nor entries', () => {
+  it('for a refusal has the reason, without sequence and entries', () => {
     const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
     expect(others).toEqual([]);
     expect(refused).toMatchObject({
@@ -211,7 +211,7 @@ describe('the event of a transaction', () => {
     });
   });
 
-  it('of a refusal names the account at the other end where that is the reason, and no other', () => {
+  it('for a refusal names the other account only if it is the reason', () => {
     const frozen = accountOf(3, 'Savings', 'USD', 'Frozen');
     const books = () => booksOf([{ ...a }, { ...b }, { ...frozen }]);
     const named = (from: typeof a, to: typeof a) =>
@@ -225,14 +225,14 @@ describe('the event of a transaction', () => {
     ]);
   });
 
-  it('of an amount that no currency counts carries it as asked', () => {
+  it('for an amount with too many digits has it as requested', () => {
     const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { deadline: '2026-01-02T03:04:00.000Z' }), fresh()));
     expect(payloadOf(event as never)).toMatchObject({
       transaction: { amount: '1.234', currency: null, failure_code: 'deadline_exceeded' },
     });
   });
 
-  it('of an account that is unknown to who asked is of a type of its own, and tells nothing of the account', () => {
+  it('for an account that is unknown to the caller has a separate type and no data of the account', () => {
     const books = fresh();
     const asking = [
       cash('Deposit', accountOf(9, 'Savings'), '1'),
@@ -255,7 +255,7 @@ describe('the event of a transaction', () => {
     ]);
   });
 
-  it('says by which way was asked', () => {
+  it('names the request channel', () => {
     const channel = (rest: object) =>
       payloadOf(eventsNow(decide(cash('Deposit', a, '1'), fresh()), fresh(), contextOf(0, rest))[0] as never);
     expect(channel({ actor: 'jwt:x|bo' })).toMatchObject({ actor: 'jwt:x|bo', request_channel: 'token' });
@@ -263,7 +263,7 @@ describe('the event of a transaction', () => {
     expect(channel({ actor: '' })).toMatchObject({ actor: 'system', request_channel: 'system' });
   });
 
-  it('is none of an amount that its currency does not count, and of a change of status', () => {
+  it('does not exist for an amount with too many digits or for a status change', () => {
     const books = fresh();
     const kept = [cash('Deposit', a, '1.234'), cash('Deposit', a, '10000000000000')].map((command) =>
       decide(command, books),
@@ -273,7 +273,7 @@ describe('the event of a transaction', () => {
       expect(eventsNow(decision)).toEqual([]);
   });
 
-  it('has the form of the contract, whatever happened', () => {
+  it('always matches the contract', () => {
     const books = fresh();
     const done = decide(transfer(a, b, '3'), books);
     const decisions = [
@@ -298,7 +298,7 @@ describe('the event of a transaction', () => {
 });
 
 describe('a repeat', () => {
-  it('of the same decision has the same ids and bytes, for every event', () => {
+  it('of the same decision has the same ids and bytes in every event', () => {
     const [first, second] = [0, 1].map(() => eventsNow(decide(transfer(a, b, '3', null, 5), fresh())));
     expect(second).toEqual(first);
     const other = eventsNow(decide(transfer(a, b, '3', null, 6), fresh()));
@@ -307,7 +307,7 @@ describe('a repeat', () => {
 });
 
 describe('the balance of an account', () => {
-  it('is its latest state, by account, with an id per sequence, status and change of its holds', () => {
+  it('is its latest state by account, with an id per sequence, status, and change of its holds', () => {
     const account = { ...accountOf(1, 'Savings', 'JPY', 'Active', 700n), last_sequence: 4n };
     const event = balanceEvent(account, committedAt);
     expect({ ...event, id: '', payload: payloadOf(event) }).toEqual({

@@ -92,7 +92,7 @@ async function events(account_id: string, topic: 'holds' | 'balances') {
 }
 
 describe('a batch', () => {
-  it('places, captures and releases, each seeing the ones before, in one transaction with its events', async () => {
+  it('places, captures, and releases holds in one transaction, each seeing the ones before, with its events', async () => {
     const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
     const [first, second] = [holdId(), holdId()];
     expect(
@@ -146,7 +146,7 @@ describe('a batch', () => {
     expect(await verifyBooks(ledger.owner)).toEqual([]);
   });
 
-  it('goes on with holds of batches before, and tells what is available in balances', async () => {
+  it('continues with earlier holds, and includes the available balance in balances', async () => {
     const a = await ledger.open('Savings', '100');
     const id = holdId();
     await book([placing(a, '60', id)]);
@@ -173,7 +173,7 @@ describe('a batch', () => {
     expect(await verifyBooks(ledger.owner)).toEqual([]);
   });
 
-  it('recognises repeats, in the same batch and in later ones, and another request under the same key', async () => {
+  it('recognizes repeats in the same and in later batches, and other requests under the same key', async () => {
     const a = await ledger.open('Savings', '100');
     const id = holdId();
     const place = placing(a, '60', id, inMs(60_000), { fingerprint: '1'.repeat(32) });
@@ -209,7 +209,7 @@ describe('a batch', () => {
     expect(await figures(a)).toEqual(['90.00', '90.00']);
   });
 
-  it('lets one of two rivals win when both hold the same command, known account or not', async () => {
+  it('lets one of two ledgers with the same command win, whether the account is known or not', async () => {
     const a = await ledger.open('Savings', '100');
     const id = holdId();
     const commands = [
@@ -225,7 +225,7 @@ describe('a batch', () => {
     expect(await figures(a)).toEqual(['99.50', '99.50']);
   });
 
-  it('never takes what is held, however many batches of two ledgers try at once', async () => {
+  it('never takes held money, however many concurrent batches of two ledgers try', async () => {
     const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Savings', '0')];
     const ids = Array.from({ length: 6 }, holdId);
     const rounds = Array.from({ length: 40 }, (_, i) => {
@@ -249,8 +249,8 @@ describe('a batch', () => {
   });
 });
 
-describe('a hold whose time is over', () => {
-  it('does not count from that moment on: in no read, and in no decision, swept or not; what decides records it', async () => {
+describe('an expired hold', () => {
+  it('does not count from its expiry on, in reads and decisions, swept or not; the next decision records it', async () => {
     const a = await ledger.open('Savings', '100');
     const [short, long] = [holdId(), holdId()];
     const expires_at = inMs(400);
@@ -281,7 +281,7 @@ describe('a hold whose time is over', () => {
     expect(await verifyBooks(ledger.owner)).toEqual([]);
   });
 
-  it('is recorded by the sweeper where nothing else touches the account, once, however many sweep', async () => {
+  it('is recorded by the sweeper once if nothing else uses the account, however many processes sweep', async () => {
     const accounts = await Promise.all(Array.from({ length: 3 }, () => ledger.open('Savings', '100')));
     const expires_at = inMs(300);
     await book(
@@ -314,7 +314,7 @@ describe('a hold whose time is over', () => {
 });
 
 describe('reads', () => {
-  it('list the holds of an account newest first, by pages, and show them to their owner alone', async () => {
+  it('list the holds of an account newest first, by page, and show them only to their owner', async () => {
     const a = await ledger.open('Savings', '100');
     const ids = Array.from({ length: 5 }, holdId);
     for (const [i, id] of ids.entries())
@@ -373,7 +373,7 @@ describe('the database', () => {
     expect(await Promise.all(changes.map(refused))).toEqual(changes.map(() => 'customer_balance_covers_holds'));
   });
 
-  it('adds no row and no index entry for holds, batches and own names to a posting without them', async () => {
+  it('needs no additional rows or index entries for a posting without hold, batch, and external_id', async () => {
     const plain = await startLedger();
     try {
       const [from, to] = [await plain.open('Savings', '100'), await plain.open('Checking', '0')];
@@ -402,7 +402,7 @@ describe('the database', () => {
     }
   });
 
-  it('gives a posting nothing to do for holds where there are none, or where none ends', async () => {
+  it('adds no work for holds to a posting if there are none, or none expires', async () => {
     const [plain, held] = [await ledger.open('Savings', '1000'), await ledger.open('Savings', '1000')];
     const statements = async (commands: Command[]): Promise<string[]> => {
       const seen: string[] = [];

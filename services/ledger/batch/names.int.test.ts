@@ -32,7 +32,7 @@ async function get<T>(name: 'get_transaction' | 'get_transfer', id: string): Pro
   return (reply.ok ? reply.data : reply) as T;
 }
 
-it('both legs of a transfer carry its names, in reads, events and the view; a repeat shows them to the order of their keys', async () => {
+it('both legs of a transfer have external_id and metadata, in reads, events, and the view; a repeat returns them', async () => {
   const bits = freshBits();
   const command = named(ledger.transfer(from, to, '1', {}, bits));
   const [reply] = await ledger.book([command]);
@@ -57,7 +57,7 @@ it('both legs of a transfer carry its names, in reads, events and the view; a re
   ]);
 });
 
-it('nothing is kept, shown or told where nothing was given', async () => {
+it('nothing is stored, returned, or published if nothing was given', async () => {
   const bits = freshBits();
   const [reply] = await ledger.book([ledger.cash('Deposit', from, '1', {}, bits)]);
   const { rows } = await ledger.owner.query(
@@ -74,7 +74,7 @@ it('nothing is kept, shown or told where nothing was given', async () => {
   expect(index.rows[0]?.definition).toContain('WHERE (external_id IS NOT NULL)');
 });
 
-it('a refusal that is kept carries them; a reversal has its own', async () => {
+it('a stored refusal has them; a reversal has its own', async () => {
   const [failed] = await ledger.book([named(ledger.transfer(from, to, '1000000', {}, freshBits()))]);
   const id = failed && !failed.ok ? String(failed.refusal.details?.['transaction_id']) : '';
   expect(await get<Transaction>('get_transaction', id)).toMatchObject({ status: 'Failed', ...names });
@@ -95,7 +95,7 @@ it('a refusal that is kept carries them; a reversal has its own', async () => {
   expect(undone?.items.map(({ account_id }) => account_id).sort()).toEqual([from, to].sort());
 });
 
-it('external_id is a filter, not unique, and the list that it confines is no search', async () => {
+it('external_id is a filter, not unique, and makes a list fast', async () => {
   const account_id = await ledger.open('Savings', '0');
   await ledger.book([
     named(ledger.cash('Deposit', account_id, '5'), { external_id: 'twice' }),

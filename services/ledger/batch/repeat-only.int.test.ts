@@ -79,7 +79,7 @@ const rowsOf = async (): Promise<unknown> =>
     )
   ).rows[0];
 
-it('what is kept is answered; what is unknown books nothing, keeps nothing, and can be executed afterwards', async () => {
+it('a stored outcome is returned; an unknown command posts and stores nothing, and can be executed afterwards', async () => {
   const known = [
     ledger.cash('Deposit', from, '5'),
     ledger.transfer(from, to, '1'),
@@ -103,7 +103,7 @@ it('what is kept is answered; what is unknown books nothing, keeps nothing, and 
   expect((await ledger.book(unknown)).map(({ ok }) => ok)).toEqual([true, true, true, false]);
 });
 
-it('of one batch, a repeat sees what is decided before it', async () => {
+it('within one batch, a repeat sees earlier decisions', async () => {
   const command = ledger.cash('Deposit', from, '7');
   const [none, first, again] = await ledger.book([repeatOnly(command), command, repeatOnly(command)]);
   expect([none, again]).toEqual([
@@ -112,7 +112,7 @@ it('of one batch, a repeat sees what is decided before it', async () => {
   ]);
 });
 
-it('of holds: what is kept of each step is answered, and an unknown one holds, takes and lets go of nothing', async () => {
+it('of holds: the stored outcome of each step is returned, and an unknown one changes nothing', async () => {
   const account = await ledger.open('Savings', '100');
   const [held, released, other] = [idOf('hold', freshBits()), idOf('hold', freshBits()), idOf('hold', freshBits())];
   const known = [
@@ -139,7 +139,7 @@ it('of holds: what is kept of each step is answered, and an unknown one holds, t
 });
 
 it.each(['independent', 'atomic'] as const)(
-  'of a batch, %s: what is decided is answered, and an unknown one books nothing',
+  'of a batch, %s: the stored outcome is returned, and an unknown one posts nothing',
   async (mode) => {
     const command = batch(mode, idOf('batch', freshBits()), [
       [from, '5'],
@@ -156,7 +156,7 @@ it.each(['independent', 'atomic'] as const)(
   },
 );
 
-it('an atomic batch that was refused is refused again, as it was', async () => {
+it('a refused atomic batch is refused again identically', async () => {
   const command = batch('atomic', idOf('batch', freshBits()), [
     [from, '5'],
     [`acc_${freshBits()}`, '7'],
@@ -166,7 +166,7 @@ it('an atomic batch that was refused is refused again, as it was', async () => {
   expect(await ledger.book([repeatOnly(command)])).toEqual([{ ...refused, replayed: true }]);
 });
 
-it('after one message of a batch is decided, the others are decided once under the same name', async () => {
+it('after one message of a batch is decided, the others are decided once under the same id', async () => {
   const id = idOf('batch', freshBits());
   const [first, second] = [
     batch('independent', id, [[from, '5']], { count: 2 }),

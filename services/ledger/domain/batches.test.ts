@@ -81,7 +81,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
     expect(books.system('Teller', 'USD').balance_minor).toBe(0n);
   });
 
-  test('what an item makes has an id that follows from the batch and the index, the bucket of where it waits, the batch, its key and fingerprint', () => {
+  test("created ids derive from batch and index, are in the message's bucket, and have the key and fingerprint", () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
     const decision = decide(batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]), booksOf([a, b]));
     const records = decision.parts?.flatMap(({ transactions }) => transactions) ?? [];
@@ -116,7 +116,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
     expect(balances(a, b)).toEqual([0n, 200n]);
   });
 
-  test('another body under its key moves nothing', () => {
+  test('a different body with its key moves nothing', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     decide(batch(mode, [move(a, b, '0.5')]), books);
@@ -127,7 +127,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
 });
 
 describe('independent', () => {
-  test('what is refused leaves the others as they are, with what it would have been answered alone', () => {
+  test('a refusal does not affect other items and is the same as for a single request', () => {
     const [a, b, frozen] = [
       accountOf(1, 'Savings', 'USD', 'Active', 100n),
       accountOf(2, 'Checking'),
@@ -162,7 +162,7 @@ describe('independent', () => {
     });
   });
 
-  test('what is picked up after the deadline is recorded item by item, and never executed', () => {
+  test('items processed after the deadline are stored and never executed', () => {
     const a = accountOf(1, 'Savings');
     const decision = decide(
       batch('independent', [cash('Deposit', a, '1'), cash('Deposit', a, '1')], {
@@ -173,7 +173,7 @@ describe('independent', () => {
     expect([outcomes(decision), balances(a)]).toEqual([['deadline_exceeded', 'deadline_exceeded'], [0n]]);
   });
 
-  test('messages of one batch are decided one by one: the first keeps what the batch is, whatever it holds of it', () => {
+  test('messages of one batch are decided separately: the first one stores the batch', () => {
     const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const second = {
@@ -190,7 +190,7 @@ describe('independent', () => {
 });
 
 describe('atomic', () => {
-  test('one refusal books nothing, and every refused item is named; those behind it are decided as if it was not there', () => {
+  test('one refusal posts nothing; every refused item is named, as if it was not there for later items', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const decision = decide(
@@ -224,7 +224,7 @@ describe('atomic', () => {
     expect(books.system('Vault', 'USD').balance_minor).toBe(0n);
   });
 
-  test('the refusal is kept, and is the answer whatever has changed', () => {
+  test('the refusal is stored and final', () => {
     const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
     const first = decide(batch('atomic', [move(a, b, '1')]), booksOf([a, b]));
     a.balance_minor = 100n;
@@ -233,7 +233,7 @@ describe('atomic', () => {
     expect(balances(a, b)).toEqual([100n, 0n]);
   });
 
-  test('what is picked up after the deadline is refused as a whole, and kept', () => {
+  test('a batch processed after the deadline is refused as a whole and stored', () => {
     const a = accountOf(1, 'Savings');
     const decision = decide(
       batch('atomic', [cash('Deposit', a, '1')], { deadline: '2026-01-02T03:04:05.677Z' }),
@@ -247,7 +247,7 @@ describe('atomic', () => {
     ]);
   });
 
-  test('single commands before and behind it in the same transaction see what it did, and it what they did', () => {
+  test("single commands before and after it in the same transaction and the batch see each other's effects", () => {
     const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     decide(batch('independent', [cash('Deposit', a, '5')], {}, batchId(2)), books);

@@ -28,7 +28,7 @@ describe('the chart of accounts', () => {
     ]).toEqual(['TLR-USD', 'VLT-KES', 'VLT-USD/0', 'TLR-JPY/11']);
   });
 
-  it("names the legs of every operation in the contract's order, and turns them last first", () => {
+  it("lists the legs of every operation in the contract's order, and reverses them last first", () => {
     const legs = (list: { account: string; direction: string }[]) =>
       list.map(({ account, direction }) => `${account} ${direction}`);
     expect(legs(cashIn('customer', 'teller', 'vault'))).toEqual([

@@ -34,7 +34,7 @@ function state(account: AccountState, books: Books, n: number): unknown[] {
 const code = (command: Command, books: Books) => codeOf(decide(command, books));
 
 describe('placing a hold', () => {
-  it('sets money aside: what is held can be taken by nothing else, and the balance stays', () => {
+  it('reserves money: nothing else can take it, and the balance does not change', () => {
     const [a, b] = [rich(), rich(2)];
     const books = booksOf([a, b]);
     const placed = decide(placing(a, '60', { n: 7 }), books);
@@ -68,7 +68,7 @@ describe('placing a hold', () => {
     ]).toEqual(['done', 'done', 'insufficient_funds']);
   });
 
-  it('is honoured by reversals, of deposits and of transfers', () => {
+  it('limits reversals of deposits and of transfers', () => {
     const [a, b] = [rich(), rich(2)];
     const books = booksOf([a, b]);
     const deposit = idIn(decide(cash('Deposit', a, '50'), books));
@@ -85,7 +85,7 @@ describe('placing a hold', () => {
     ]);
   });
 
-  it('ends seven days after it was accepted, or within 31 days as asked; a repeat after its end is answered as before', () => {
+  it('expires after seven days, or as requested within 31 days; a repeat after its end returns the same', () => {
     const a = rich();
     const books = booksOf([a]);
     const asked = decide(
@@ -106,7 +106,7 @@ describe('placing a hold', () => {
     expect(decide(short, books).reply).toEqual({ ...first.reply, replayed: true });
   });
 
-  it("refuses in a withdrawal's order, keeps it, and changes nothing", () => {
+  it('refuses in the order of a withdrawal, stores the refusal, and changes nothing', () => {
     const refused = (
       account: AccountState,
       amount: string,
@@ -132,7 +132,7 @@ describe('placing a hold', () => {
     );
   });
 
-  it('counts the changes of the account, and tells each', () => {
+  it('counts the changes of the account and publishes each', () => {
     const a = rich();
     const books = booksOf([a]);
     const told = [
@@ -183,7 +183,7 @@ describe('capturing a hold', () => {
       ],
     );
 
-  it('pays out what is left, and says what it was for', () => {
+  it('pays out the rest with its description', () => {
     const { a, books } = held();
     const decision = decide(capture(7), books);
     expect(made(decision)).toEqual([['Withdrawal', 'debit', 6000n, 'Hotel', 'AUTH-7', holdIdOf(7), 'Completed']]);
@@ -200,7 +200,7 @@ describe('capturing a hold', () => {
     expect(state(a, books, 7)).toEqual([4_000n, 0n, 'Captured', 6000n]);
   });
 
-  it('moves a part to another account, and gives back the rest', () => {
+  it('moves a part to another account and releases the rest', () => {
     const { a, b, books } = held();
     const decision = decide(capture(7, { amount: '45.5', to: b, description: 'Room 3' }), books);
     expect(made(decision)).toEqual([
@@ -216,7 +216,7 @@ describe('capturing a hold', () => {
     expect([...state(a, books, 7), b.balance_minor]).toEqual([5_450n, 0n, 'Captured', 4550n, 4550n]);
   });
 
-  it('keeps the rest held where it is not final, until nothing is left', () => {
+  it('keeps the rest held if it is not final, until nothing is left', () => {
     const { a, books } = held();
     expect([code(capture(7, { amount: '20', final: false }), books), state(a, books, 7)]).toEqual([
       'done',
@@ -235,7 +235,7 @@ describe('capturing a hold', () => {
     expect(decide(capture(7), books).transactions[0]).toMatchObject({ status: 'Failed', amount_minor: 6000n });
   });
 
-  it('pays a loan, and not more than is outstanding', () => {
+  it('pays a loan, but not more than the outstanding amount', () => {
     const { b, books } = held('60', accountOf(2, 'Loan', 'USD', 'Active', 5_000n));
     expect(code(capture(7, { to: b }), books)).toBe('amount_exceeds_outstanding');
     expect(
@@ -246,7 +246,7 @@ describe('capturing a hold', () => {
     ]);
   });
 
-  it('is refused by a freeze, and the hold stays; a refusal is kept as Failed and names the hold', () => {
+  it("is refused by a freeze, and the hold stays; the refusal is stored as Failed with the hold's id", () => {
     const { a, b, books } = held();
     decide(restate(a, 'Frozen'), books);
     for (const command of [capture(7), capture(7, { to: b })]) {
@@ -263,7 +263,7 @@ describe('capturing a hold', () => {
     expect([code(release(7), books), state(a, books, 7)]).toEqual(['done', [10_000n, 0n, 'Released', 0n]]);
   });
 
-  it("refuses first what is wrong with the hold, then in a posting's order", () => {
+  it('checks the hold first, then the rules of a posting', () => {
     const { a, b, books } = held();
     const frozen = accountOf(3, 'Savings', 'EUR', 'Frozen');
     books.accounts.set(frozen.account_id, frozen);
@@ -284,7 +284,7 @@ describe('capturing a hold', () => {
     expect(messageOf(decide(release(7), books))).toBe(`Hold Not Active: hold ${holdIdOf(7)} is Released`);
   });
 
-  it('stays captured when it is reversed; the reversal does not name the hold', () => {
+  it('stays Captured after a reversal, which does not name the hold', () => {
     const { a, books } = held();
     const captured = idIn(decide(capture(7), books));
     expect(made(decide(reversal(captured), books))[0]?.slice(-2)).toEqual([null, 'Completed']);
@@ -293,7 +293,7 @@ describe('capturing a hold', () => {
 });
 
 describe('a repeat', () => {
-  it('of each command on holds gets the same answer, and changes nothing more', () => {
+  it('of each hold command gets the same reply and changes nothing', () => {
     const a = rich();
     const books = booksOf([a]);
     const commands = [
@@ -322,8 +322,8 @@ describe('a repeat', () => {
   });
 });
 
-describe('a hold whose time is over', () => {
-  it('ends before anything is decided, at the moment that it named; the next one to end is known', () => {
+describe('an expired hold', () => {
+  it('ends before anything is decided, at its expiry time; the next expiry is known', () => {
     const a = rich();
     const books = booksOf([a]);
     const ends = ['2026-01-05T00:00:00.000Z', '2026-01-04T00:00:00.000Z', '2026-01-06T00:00:00.000Z'];

@@ -4,7 +4,7 @@ import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, now, opening
 import { decide } from './posting.ts';
 
 describe('opening', () => {
-  it('without an amount opens the account, books nothing and asks for no slot', () => {
+  it('without an amount opens the account, posts nothing, and needs no slot', () => {
     const books = {
       ...booksOf([]),
       system: () => {
@@ -21,7 +21,7 @@ describe('opening', () => {
     expect(decision.keep).toEqual(decision.reply);
   });
 
-  it('books the initial deposit as a Deposit of its own, whatever the opening status is', () => {
+  it('posts the initial deposit as a separate Deposit, whatever the opening status', () => {
     const books = booksOf([]);
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
     expect(decision.transactions).toMatchObject([
@@ -49,7 +49,7 @@ describe('opening', () => {
     ]);
   });
 
-  it('gives the number to one account only, in one batch and over batches, and keeps that refusal', () => {
+  it('gives a number to only one account, within a batch and across batches, and stores that refusal', () => {
     const books = booksOf([]);
     decide(opening(7, 'Savings', '5'), books);
     const sameNumber = opening(8, 'Savings', '5');
@@ -63,7 +63,7 @@ describe('opening', () => {
     expect(codeOf(decide(opening(9, 'Savings', '5'), taken))).toBe('duplicate_account_number');
   });
 
-  it('never opens an account that is there, even under another number', () => {
+  it('never opens an existing account, even with another number', () => {
     const account = accountOf(7, 'Savings', 'USD', 'Active', 500n);
     const books = booksOf([account]);
     expect(codeOf(decide(opening(7, 'Savings', '5'), books))).toBe('duplicate_account_number');
@@ -71,7 +71,7 @@ describe('opening', () => {
     expect(account.balance_minor).toBe(500n);
   });
 
-  it('throws on an amount that the gateway must not have let through', () => {
+  it('throws for an amount that the gateway should have refused', () => {
     expect(() => decide(opening(7, 'Savings', '1.234'), booksOf([]))).toThrow('1.234 USD');
   });
 
@@ -84,7 +84,7 @@ describe('opening', () => {
 });
 
 describe('status', () => {
-  it('decides from, to, no-op and version', () => {
+  it('decides from, to, no change, and version', () => {
     const account = accountOf(1, 'Savings');
     const books = booksOf([account]);
     expect(decide(restate(account, 'Active'), books).reply).toMatchObject({
@@ -102,7 +102,7 @@ describe('status', () => {
     expect(account.status).toBe('Active');
   });
 
-  it('replies with the balance and the moment; only a change is to be written', () => {
+  it('replies with the balance and the time; only a change is written', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 1050n);
     const books = booksOf([account]);
     const noChange = decide(restate(account, 'Active'), books);
@@ -126,7 +126,7 @@ describe('status', () => {
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
   });
 
-  it('of an account that is not there, or is Teller or Vault, is not found, and that is kept', () => {
+  it('for a missing account, or Teller or Vault, is not found, which is stored', () => {
     const books = booksOf([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
@@ -142,7 +142,7 @@ describe('status', () => {
     expect(vault.status).toBe('Active');
   });
 
-  it('out of Frozen is refused, and that is kept, to a command that must keep it; everything else it may', () => {
+  it('out of Frozen is refused and stored for a command that must keep it Frozen, and other changes are allowed', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Frozen');
     const books = booksOf([account]);
     const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {
@@ -164,7 +164,7 @@ describe('status', () => {
     expect([codeOf(keeping('Active')), account.status]).toEqual(['done', 'Active']);
   });
 
-  it('Inactive and Frozen stop postings, in the same batch already; Active lets them through again', () => {
+  it('Inactive and Frozen refuse postings, already in the same batch; Active allows them again', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
     const books = booksOf([account]);
     for (const status of ['Inactive', 'Frozen'] as const) {

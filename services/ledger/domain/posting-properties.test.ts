@@ -88,7 +88,7 @@ const anyDestination = fc
 describe('any sequence of commands', () => {
   const anySequence = fc.array(commandArbitrary(population()), { minLength: 1, maxLength: 60, size: 'max' });
 
-  it('balances every operation, never takes a customer below zero, keeps the sequence, repeats nothing, reverses nothing twice', () => {
+  it('balances every operation, is never negative for a customer, keeps the sequence, repeats and reverses nothing twice', () => {
     fc.assert(
       fc.property(anySequence, (commands) => {
         const accounts = population();
@@ -141,7 +141,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('never takes what is held: an account has what its Active holds still hold, no more is captured than was held, and each change is counted', () => {
+  it("never takes held money: an account's held amount is that of its Active holds, and each change is counted", () => {
     fc.assert(
       fc.property(anySequence, fc.array(fc.nat({ max: 59 }), { maxLength: 3 }), (commands, pauses) => {
         const books = booksOf(population());
@@ -190,7 +190,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('decides a posting on accounts without holds as if there were none anywhere', () => {
+  it('decides a posting on accounts without holds as if there were no holds at all', () => {
     const ofHolds = (command: Command) => ['place_hold', 'capture_hold', 'release_hold'].includes(command.name);
     fc.assert(
       fc.property(anySequence, (commands) => {
@@ -221,7 +221,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('gives a repeat the same answer and books nothing', () => {
+  it('replies to a repeat identically and posts nothing', () => {
     fc.assert(
       fc.property(anySequence, (commands) => {
         const books = booksOf(population());
@@ -238,7 +238,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('tells of a destination nothing but that it exists, where the source cannot pay: neither in the reply nor in the record', () => {
+  it('reveals only the existence of the destination if the source cannot pay, in reply and record', () => {
     const amount = fc.bigInt({ min: 1n, max: 20_000n });
     const currency = fc.constantFrom(null, 'USD', 'EUR');
     const source = fc
@@ -272,7 +272,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('tells of who is paid by a reversal nothing, where who pays cannot', () => {
+  it('reveals nothing about the payee of a reversal if the payer cannot pay', () => {
     const received = fc.record({ status: statuses, balance: fc.bigInt({ min: 0n, max: maxMinor }) });
     fc.assert(
       fc.property(received, received, fc.bigInt({ min: 0n, max: 299n }), (one, other, left) => {
@@ -290,7 +290,7 @@ describe('any sequence of commands', () => {
     );
   });
 
-  it('gives the same balances in any order, where the commands do not depend on each other', () => {
+  it('results in the same balances in any order if the commands are independent', () => {
     const owned = Array.from({ length: 8 }, (_, i) =>
       accountOf(i + 1, i % 3 === 0 ? 'Checking' : 'Savings', i % 2 === 0 ? 'USD' : 'JPY', 'Active', 1_000_000n),
     );

@@ -29,7 +29,7 @@ function opened(books: Books): AccountState {
 }
 
 describe('deposit and withdrawal', () => {
-  it('books a deposit through Teller and Vault', () => {
+  it('posts a deposit through Teller and Vault', () => {
     const account = accountOf(1, 'Savings');
     const decision = decide(cash('Deposit', account, '10.50'), booksOf([account]));
     expect(decision.entries.map((e) => [e.direction, e.side, e.amount_minor, e.balance_after_minor])).toEqual([
@@ -40,7 +40,7 @@ describe('deposit and withdrawal', () => {
     ]);
   });
 
-  it('books a withdrawal from the Vault through the Teller', () => {
+  it('posts a withdrawal from the Vault through the Teller', () => {
     const account = accountOf(1, 'Checking', 'USD', 'Active', 5000n);
     const decision = decide(cash('Withdrawal', account, '50'), booksOf([account]));
     expect(decision.entries.map((e) => [e.direction, e.side, e.balance_after_minor])).toEqual([
@@ -51,7 +51,7 @@ describe('deposit and withdrawal', () => {
     ]);
   });
 
-  it('refuses what would take a slot of the Vault out of 64 bits, upwards and downwards, and moves nothing', () => {
+  it('refuses to exceed 64 bits in a slot of the Vault, upwards and downwards, and moves nothing', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
     const books = booksOf([account]);
     const vault = books.system('Vault', 'USD');
@@ -74,7 +74,7 @@ describe('deposit and withdrawal', () => {
     expect([account.balance_minor, books.accounts.size > 1]).toEqual([1000n, false]);
   });
 
-  it('a reversal that would take a slot of the Vault out of 64 bits is refused too', () => {
+  it('a reversal that would exceed 64 bits in a slot of the Vault is refused too', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
     const books = booksOf([account]);
     const withdrawal = idIn(decide(cash('Withdrawal', account, '1'), books));
@@ -82,7 +82,7 @@ describe('deposit and withdrawal', () => {
     expect(codeOf(decide(reversal(withdrawal), books))).toBe('balance_limit_exceeded');
   });
 
-  it('refuses in the order type, status, currency, limits, funds, and keeps a Failed transaction', () => {
+  it('refuses in the order type, status, currency, limits, funds, and stores a Failed transaction', () => {
     const loan = accountOf(1, 'Loan', 'USD', 'Frozen');
     const frozen = accountOf(2, 'Savings', 'USD', 'Frozen');
     const full = accountOf(3, 'Savings', 'USD', 'Active', 10n ** 15n - 1n);
@@ -104,7 +104,7 @@ describe('deposit and withdrawal', () => {
     });
   });
 
-  it('keeps an unknown account and too fine an amount, as asked', () => {
+  it('stores refusals for an unknown account and for too many digits, as requested', () => {
     const yen = accountOf(1, 'Savings', 'JPY');
     const books = booksOf([yen]);
     const unknown = accountOf(99, 'Savings');
@@ -126,26 +126,23 @@ describe('deposit and withdrawal', () => {
     ['an unknown account', (books: Books) => cash('Deposit', opened(books), '60')],
     ['a transfer from an unknown account', (books: Books) => transfer(opened(books), rich, '60')],
     ['a transfer to an unknown account', (books: Books) => transfer(rich, opened(books), '60')],
-  ] as const)(
-    '%s stays unknown to the command that was refused, though the account has been opened since',
-    (_, ask) => {
-      const books = booksOf([rich]);
-      const command = ask(books);
-      books.accounts.delete(accountOf(99, 'Savings').account_id);
-      const before = rich.balance_minor;
-      const first = decide(command, books);
-      expect(codeOf(first)).toBe('account_not_found');
-      const account = opened(books);
-      expect(decide(command, books)).toEqual({
-        reply: { ...first.reply, replayed: true },
-        transactions: [],
-        entries: [],
-      });
-      expect([account.balance_minor, rich.balance_minor]).toEqual([10_000n, before]);
-    },
-  );
+  ] as const)('%s remains unknown for the refused command although it has been opened since', (_, ask) => {
+    const books = booksOf([rich]);
+    const command = ask(books);
+    books.accounts.delete(accountOf(99, 'Savings').account_id);
+    const before = rich.balance_minor;
+    const first = decide(command, books);
+    expect(codeOf(first)).toBe('account_not_found');
+    const account = opened(books);
+    expect(decide(command, books)).toEqual({
+      reply: { ...first.reply, replayed: true },
+      transactions: [],
+      entries: [],
+    });
+    expect([account.balance_minor, rich.balance_minor]).toEqual([10_000n, before]);
+  });
 
-  it('never executes past the deadline, but answers what was decided before', () => {
+  it('never executes after the deadline, but returns earlier decisions', () => {
     const account = accountOf(1, 'Savings');
     const books = booksOf([account]);
     const past = { deadline: '2026-01-02T03:04:00.000Z' };
@@ -182,7 +179,7 @@ describe('deposit and withdrawal', () => {
     ).toBe('done');
   });
 
-  it('keeps what was asked, in which words, by whom, and since when', () => {
+  it('stores the request, its texts, its caller, and its time of acceptance', () => {
     const account = accountOf(1, 'Savings');
     const command = cash(
       'Deposit',
@@ -236,14 +233,14 @@ describe('deposit and withdrawal', () => {
       });
   });
 
-  it('names every account that it moved, slots too: those are the balances to write', () => {
+  it('returns every account that it moved, including slots, whose balances are written', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
     const books = booksOf([account, accountOf(2, 'Savings')]);
     decide(cash('Withdrawal', account, '1'), books);
     expect(books.moved).toEqual(new Set([account, books.system('Teller', 'USD'), books.system('Vault', 'USD')]));
   });
 
-  it('lets a balance reach the limit and nothing beyond, and the last cent be taken', () => {
+  it('lets a balance reach the limit but not exceed it, and the last cent be withdrawn', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n);
     const books = booksOf([account]);
     const refused = decide(cash('Deposit', account, '0.02'), books);
@@ -256,7 +253,7 @@ describe('deposit and withdrawal', () => {
     expect(account.balance_minor).toBe(0n);
   });
 
-  it('tells what is wrong with an amount, by the field', () => {
+  it('reports an invalid amount by field', () => {
     const account = accountOf(1, 'Savings', 'JPY');
     const books = booksOf([account]);
     for (const [amount, code, words] of [
@@ -275,7 +272,7 @@ describe('deposit and withdrawal', () => {
     }
   });
 
-  it("refuses a currency that is not the account's, and keeps the amount as asked", () => {
+  it("refuses another currency than the account's, and stores the amount as requested", () => {
     const account = accountOf(1, 'Savings');
     const command = cash('Deposit', account, '1.5');
     if (command.name === 'create_transaction') command.data.currency = 'EUR';
@@ -287,7 +284,7 @@ describe('deposit and withdrawal', () => {
     ]);
   });
 
-  it('knows neither Teller nor Vault as an account of anybody', () => {
+  it('treats Teller and Vault as unknown accounts', () => {
     const books = booksOf([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
@@ -314,7 +311,7 @@ describe('time', () => {
   it.each([
     ['a deposit', (rest: object) => cash('Deposit', a, '1', rest)],
     ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)],
-  ] as const)('%s is executed at its deadline, and never after it', (_, command) => {
+  ] as const)('%s is executed at its deadline and never after it', (_, command) => {
     const books = booksOf([{ ...a }, { ...b }]);
     expect(codeOf(decide(command({ deadline: now }), books))).toBe('done');
     expect(codeOf(decide(command({}), books))).toBe('done');
@@ -333,19 +330,16 @@ describe('time', () => {
     ['a transfer from nowhere', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
     ['a transfer to nowhere', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
     ['too fine a transfer', transfer(a, b, '1.234'), '1.234', 'USD'],
-  ] as const)(
-    '%s is kept whatever the time is, with the amount as far as it can be counted',
-    (_, command, amount, currency) => {
-      const record =
-        typeof amount === 'bigint'
-          ? { amount_minor: amount, amount_text: null }
-          : { amount_minor: null, amount_text: amount };
-      expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
-    },
-  );
+  ] as const)('%s is stored at any time, with the amount if it is valid', (_, command, amount, currency) => {
+    const record =
+      typeof amount === 'bigint'
+        ? { amount_minor: amount, amount_text: null }
+        : { amount_minor: null, amount_text: amount };
+    expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
+  });
 });
 
-describe('what no check may forget', () => {
+describe('final checks', () => {
   const draft = (account: AccountState) =>
     completed(
       draftOf(contextOf(1), idOf('transaction', bitsOf(1)), account.account_id, null, 'Deposit', 'credit', null, null),
@@ -355,7 +349,7 @@ describe('what no check may forget', () => {
   const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) =>
     complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
 
-  it('throws rather than books a customer below zero or beyond the limit; system accounts may', () => {
+  it('throws instead of posting a customer below zero or beyond the limit; system accounts may exceed them', () => {
     expect(() => apply(accountOf(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
     expect(() => apply(accountOf(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
     expect(apply(accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);
@@ -367,7 +361,7 @@ describe('what no check may forget', () => {
     ).toHaveLength(1);
   });
 
-  it('throws rather than books what no transaction records', () => {
+  it('throws instead of posting entries without a transaction', () => {
     expect(() =>
       complete('create_transaction', [], [{ account: accountOf(1, 'Savings'), direction: 'credit' }], 1n, booksOf([])),
     ).toThrow('without a transaction');

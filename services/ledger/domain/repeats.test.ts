@@ -45,7 +45,7 @@ function everyKind() {
 
 describe('a repeat', () => {
   it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
-    '%s: the same answer, marked as replayed, and nothing more to write',
+    '%s: the same reply, marked as a replay, and nothing to write',
     (_, i) => {
       const { books, a, b, commands } = everyKind();
       const command = withFingerprint(commands[i] as Command, 'f');
@@ -61,7 +61,7 @@ describe('a repeat', () => {
   );
 
   it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
-    '%s: another request under the key is refused, and is not decided',
+    '%s: another request with the key is refused and not decided',
     (_, i) => {
       const { books, a, b, commands } = everyKind();
       const command = commands[i] as Command;
@@ -76,7 +76,7 @@ describe('a repeat', () => {
   );
 
   it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
-    '%s: a record without a fingerprint answers whoever has its id',
+    '%s: a record without a fingerprint is returned to every request with its id',
     (_, i) => {
       const { books, commands } = everyKind();
       const command = commands[i] as Command;
@@ -85,7 +85,7 @@ describe('a repeat', () => {
     },
   );
 
-  it('of a transfer is answered as a Transfer, of a transaction as a Transaction', () => {
+  it('of a transfer returns a Transfer, of a transaction a Transaction', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const [moved, deposited] = [transfer(a, b, '3'), cash('Deposit', a, '2')];
@@ -110,7 +110,7 @@ describe('a repeat', () => {
     });
   });
 
-  it('of a refusal is refused again in the same words, though the account could pay by now', () => {
+  it('of a refusal is refused again identically, although the account could pay now', () => {
     const account = accountOf(1, 'Savings');
     const books = booksOf([account]);
     const command = cash('Withdrawal', account, '1');
@@ -124,7 +124,7 @@ describe('a repeat', () => {
     expect(account.balance_minor).toBe(1000n);
   });
 
-  it('of a change of status, or a reversal, of what is not there yet is refused again when it is there', () => {
+  it('of a refused status change or reversal of a missing resource is refused again although it exists now', () => {
     const books = booksOf([]);
     const account = accountOf(9, 'Savings');
     const deposit = cash('Deposit', account, '1', {}, 70);

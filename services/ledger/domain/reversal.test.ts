@@ -18,7 +18,7 @@ import { decide } from './posting.ts';
 import type { EntryRecord } from './records.ts';
 
 describe('reversal', () => {
-  it('turns both legs of a transfer, whichever is named, at most once', () => {
+  it('reverses both legs of a transfer, whichever is named, at most once', () => {
     for (const leg of [0, 1]) {
       const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
       const books = booksOf([a, b]);
@@ -57,7 +57,7 @@ describe('reversal', () => {
     expect(loan.opened?.balance_minor).toBe(0n);
   });
 
-  it('keeps the reason, the reference and the link; of a deposit, a withdrawal, a loan and a loan payment: the entries turned, last first', () => {
+  it('stores reason, reference, and link; posts the reversed entries, last first, for each type', () => {
     const [a, loan] = [
       accountOf(1, 'Savings', 'USD', 'Active', 10_000n),
       accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
@@ -126,7 +126,7 @@ describe('reversal', () => {
     }
   });
 
-  it('refuses by what is to be said of who pays, status and funds, then of who is paid, status and limit; keeps a Failed transaction', () => {
+  it("refuses first for the payer's status and funds, then for the payee's status and limit; stores a Failed transaction", () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const moved = idIn(decide(transfer(a, b, '3'), books));
@@ -160,7 +160,7 @@ describe('reversal', () => {
     expect([a.balance_minor, b.balance_minor]).toEqual([maxMinor, 0n]);
   });
 
-  it('of a loan that was partly paid back is refused: it would fall below zero', () => {
+  it('of a partly repaid loan is refused: it would be negative', () => {
     const a = accountOf(1, 'Savings', 'USD', 'Active', 500n);
     const books = booksOf([a]);
     const opened = decide(opening(70, 'Loan', '5'), books);
@@ -170,7 +170,7 @@ describe('reversal', () => {
     expect(opened.opened.balance_minor).toBe(499n);
   });
 
-  it('is not found: an unknown transaction, one that differs in the last byte, one of another client; that is kept', () => {
+  it("an unknown transaction, one that differs in the last byte, and another client's are not found, which is stored", () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
@@ -196,7 +196,7 @@ describe('reversal', () => {
     expect(codeOf(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
   });
 
-  it('says why it cannot be: is a reversal, is Failed, was reversed by which; those answers are kept', () => {
+  it('the refusal names the reason: is a reversal, is Failed, was reversed by which; it is stored', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
     const [failed, unreadable, nowhere] = [
@@ -225,7 +225,7 @@ describe('reversal', () => {
     });
   });
 
-  it('past its deadline is kept as Failed and never done', () => {
+  it('after its deadline is stored as Failed and never executed', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
@@ -238,7 +238,7 @@ describe('reversal', () => {
     expect(codeOf(decide(reversal(deposit), books))).toBe('done');
   });
 
-  it('throws where the other account of a transfer is not locked', () => {
+  it('throws if the other account of a transfer is not locked', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const moved = idIn(decide(transfer(a, b, '3'), books));

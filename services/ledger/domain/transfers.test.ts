@@ -6,7 +6,7 @@ import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
 describe('transfers and loans', () => {
-  it('moves between customers as two transactions of one operation', () => {
+  it('moves money between customers as two transactions of one operation', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const decision = decide(transfer(a, b, '3'), booksOf([a, b]));
     expect(
@@ -18,7 +18,7 @@ describe('transfers and loans', () => {
     expect([a.balance_minor, b.balance_minor]).toEqual([200n, 300n]);
   });
 
-  it('names the account that is missing, mismatched or short of funds', () => {
+  it('names the account that is missing, mismatched, or short of funds', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking', 'EUR')];
     const books = booksOf([a, b]);
     expect(decide(transfer(a, accountOf(9, 'Savings'), '1'), books).reply).toMatchObject({
@@ -35,7 +35,7 @@ describe('transfers and loans', () => {
     });
   });
 
-  it('pays a loan back as a Loan Payment, never more than is outstanding', () => {
+  it('repays a loan as a Loan Payment, never more than the outstanding amount', () => {
     const [a, loan] = [
       accountOf(1, 'Savings', 'USD', 'Active', 50_000n),
       accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
@@ -63,7 +63,7 @@ describe('transfers and loans', () => {
     expect(books.system('Vault', 'USD').balance_minor).toBe(-10_000n);
   });
 
-  it("carries each account's own transaction on its entry, under one operation", () => {
+  it("each account's entry has the account's own transaction, under one operation", () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const { transactions, entries } = decide(transfer(a, b, '3', 'USD', 5), booksOf([a, b]));
     expect(transactions.map((t) => t.transaction_id)).toEqual([
@@ -79,7 +79,7 @@ describe('transfers and loans', () => {
     );
   });
 
-  it('refuses by the source first, its type, status, currency and funds, then by the destination; says which account; keeps one Failed transaction on the source', () => {
+  it('checks the source first (type, status, currency, funds), then the destination; stores one Failed transaction on the source', () => {
     const [loan, frozen, off, euro, full, empty, other] = [
       accountOf(1, 'Loan', 'USD', 'Frozen', 100n),
       accountOf(2, 'Savings', 'USD', 'Frozen'),
@@ -135,14 +135,14 @@ describe('transfers and loans', () => {
     expect(loan.balance_minor).toBe(0n);
   });
 
-  it('lets a bound caller pay anybody, from its own accounts only', () => {
+  it('lets a bound caller pay anybody, only from its own accounts', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking', 'USD', 'Active', 500n)];
     const bound = (from: AccountState, to: AccountState) =>
       codeOf(decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), booksOf([a, b])));
     expect([bound(a, b), bound(b, a)]).toEqual(['done', 'account_not_found']);
   });
 
-  it('tells a bound caller one thing of a destination that is not its own, and everything of one that is', () => {
+  it("gives a bound caller one reason for refusals by another client's destination, and the exact reason for its own", () => {
     const others = [
       accountOf(2, 'Savings', 'USD', 'Frozen'),
       accountOf(3, 'Current', 'EUR'),

@@ -65,7 +65,7 @@ const reasonsOf = (reply: ReplyBody) =>
   reply.ok ? reply : (reply.refusal.details?.['accounts'] as { reasons: string[] }[]).map(({ reasons }) => reasons);
 
 describe('the texts of a client', () => {
-  test("are replaced on all their accounts, and on the other leg of their transfers; nobody else's, and nothing that was booked", async () => {
+  test("are replaced on all their accounts, and on the other leg of their transfers; other clients' texts and posted amounts are not", async () => {
     const [own, other] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0')];
     await post(ledger.cash('Deposit', own, '10'), {
       description: 'Ada brought it',
@@ -103,7 +103,7 @@ describe('the texts of a client', () => {
     expect(await eraser.erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 0 } });
   });
 
-  test('are those of holds too', async () => {
+  test('include those of holds', async () => {
     const account_id = await ledger.open('Savings', '10');
     const hold_id = idOf('hold', freshBits());
     const names = { external_id: 'ada-7', metadata: { of: 'Ada' } };
@@ -153,7 +153,7 @@ describe('the texts of a client', () => {
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
   });
 
-  test('are many: page by page, and a request meanwhile is answered that it is in progress', async () => {
+  test('are replaced page by page; a concurrent request is told that it is in progress', async () => {
     const account_id = await ledger.open('Savings', '0');
     await ledger.owner.query(
       `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, description, status, failure_code, actor, request_id, created_at)
@@ -176,7 +176,7 @@ describe('the texts of a client', () => {
     expect(new Set((await textsOf(account_id)).map(({ description }) => description))).toEqual(new Set(['(erased)']));
   });
 
-  test('stay where an account has money, is in use, or was booked on within the retention', async () => {
+  test('are kept while an account has money, is in use, or had postings within the retention', async () => {
     const account_id = await ledger.open('Savings', '10');
     const client_id = await clientOf(account_id);
     expect(reasonsOf(await eraser.erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
@@ -191,7 +191,7 @@ describe('the texts of a client', () => {
     expect(await eraser.erase({ client_id, kept_since: later })).toMatchObject({ ok: true });
   });
 
-  test('of a client without accounts are none', async () => {
+  test('do not exist for a client without accounts', async () => {
     expect(await eraser.erase({ client_id: idOf('client', freshBits()), kept_since: later })).toEqual({
       ok: true,
       data: { transactions: 0 },
@@ -200,7 +200,7 @@ describe('the texts of a client', () => {
 });
 
 describe('the database', () => {
-  test("lets the service's role replace texts of accounts alone that are Inactive and without money", async () => {
+  test("lets the service's role replace texts only on accounts that are Inactive and empty", async () => {
     const account_id = await ledger.open('Savings', '10');
     const [row] = (
       await ledger.owner.query<{ transaction_id: string }>(
@@ -225,7 +225,7 @@ describe('the database', () => {
     "idempotency_key = 'x'",
     "external_id = 'x'",
     "metadata = '{}'",
-  ])('refuses every other change of a transaction, by the owner too: %s', async (change) => {
+  ])('refuses every other change of a transaction, even by the owner: %s', async (change) => {
     await expect(ledger.owner.query(`update transactions set ${change} where description is not null`)).rejects.toThrow(
       /append-only/,
     );

@@ -31,7 +31,7 @@ async function ownerOf(account_id: string): Promise<string> {
 const idOfPosted = (command: { data: object }): string => Object.values(command.data)[0] as string;
 
 describe('lines', () => {
-  it('tell what was booked, with whom, and by which transfer; a statement and the list alike', async () => {
+  it('show the posting, the other account, and the transfer, the same in a statement and in the list', async () => {
     const [account_id, other] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
     const transfer = ledger.transfer(account_id, other, '25');
     await ledger.book([ledger.cash('Deposit', account_id, '1', { reference: 'R-1' }), transfer]);
@@ -55,7 +55,7 @@ describe('lines', () => {
     expect((await ask('get_statement', { account_id, limit: 100 })).item.entries).toEqual(items.toReversed());
   });
 
-  it('hide from a bound caller why staff reversed something', async () => {
+  it('hide the reason of staff for a reversal from a bound caller', async () => {
     const account_id = await ledger.open('Savings', '100');
     const deposit = ledger.cash('Deposit', account_id, '5');
     await ledger.book([deposit]);
@@ -70,7 +70,7 @@ describe('lines', () => {
 });
 
 describe('the balance at a moment', () => {
-  it('is that behind the last entry booked before it, and now the present one', async () => {
+  it('is the one after the last entry posted before it; for now it is the current one', async () => {
     const account_id = await ledger.open('Savings', '100');
     for (const amount of ['1', '2', '3']) {
       await ledger.book([ledger.cash('Deposit', account_id, amount)]);
@@ -112,7 +112,7 @@ describe('the balance at a moment', () => {
     expect(now.at > at(4)).toBe(true);
   });
 
-  it('is refused for a moment to come, and not there for who may not know the account', async () => {
+  it('is refused for the future, and not found for callers who cannot see the account', async () => {
     const account_id = await ledger.open('Savings', '1');
     await expect(ask('get_account_balance', { account_id, at: '2999-01-01T00:00:00.000Z' })).rejects.toThrow(
       /"field":"at","code":"validation_failed"/,
@@ -126,7 +126,7 @@ describe('the balance at a moment', () => {
     });
   });
 
-  it('costs some look-ups by key, however long the account', async () => {
+  it('costs a few index look-ups, however long the account', async () => {
     const account_id = await ledger.open('Savings', '0');
     for (const trigger of ['entries_posted', 'entries_append_only'])
       await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
@@ -206,7 +206,7 @@ describe('the reversal of a transfer', () => {
         for (const hidden of await transfersOf(from, await ownerOf(from))) expect(hidden.description).toBeNull();
       });
 
-  it('that is refused is a Failed one', async () => {
+  it('a refused one is Failed', async () => {
     const [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
     const command = ledger.transfer(from, to, '7');
     await ledger.book([command, ledger.cash('Withdrawal', to, '7')]);
@@ -225,7 +225,7 @@ describe('the reversal of a transfer', () => {
     expect((await ask('get_transfer', { transfer_id: idOfPosted(command) })).reversed_by_transfer_id).toBeUndefined();
   });
 
-  it('of a deposit is none', async () => {
+  it('of a deposit is not a Transfer', async () => {
     const account_id = await ledger.open('Savings', '0');
     const deposit = ledger.cash('Deposit', account_id, '5');
     await ledger.book([deposit]);

@@ -26,7 +26,7 @@ const list = async (filters: Filters, searched?: number) =>
   };
 const amounts = ({ items }: { items: { amount: string }[] }) => items.map(({ amount }) => Number(amount));
 
-it('where all rows were looked at, it is complete; where a page is full, the next one goes on behind it', async () => {
+it('a page for which all rows were scanned is complete; after a full page the next one continues', async () => {
   expect(await list({ max_amount: '2' })).toMatchObject({
     items: [{ amount: '2.00' }, { amount: '1.00' }],
     complete: true,
@@ -36,7 +36,7 @@ it('where all rows were looked at, it is complete; where a page is full, the nex
   expect(amounts(await list({ min_amount: '20', limit: 9, after: first.next }))).toEqual([21, 20]);
 });
 
-it('no more rows are looked at than the bound, and page by page all of them are found, each once', async () => {
+it('scans at most the limit of rows per page, and all pages together find all rows, each once', async () => {
   let after: Filters['after'];
   const pages: [number[], boolean | undefined][] = [];
   do {
@@ -51,7 +51,7 @@ it('no more rows are looked at than the bound, and page by page all of them are 
   ]);
 });
 
-it('transfers are looked for among all transactions; a list that an index confines says nothing of the kind', async () => {
+it('transfers are searched among all transactions; a list with an index is always complete', async () => {
   expect(await listTransfers(ledger.reads, { limit: 10, order: 'desc' }, undefined, 8)).toMatchObject({
     items: [],
     complete: false,
@@ -70,7 +70,7 @@ it('transfers are looked for among all transactions; a list that an index confin
     expect((await list(filters, 8)).complete, JSON.stringify(filters)).toBeUndefined();
 });
 
-it('by currency and by who asked for it', async () => {
+it('filters by currency and caller', async () => {
   const euros = await ledger.open('Savings', '0', 'EUR');
   await ledger.book([ledger.cash('Deposit', euros, '3', { actor: 'key:teller' })]);
   expect(amounts(await list({ currency: 'EUR' }))).toEqual([3]);

@@ -15,7 +15,7 @@ async function search(q: string): Promise<SearchHit[]> {
   return reply.data as SearchHit[];
 }
 
-it('finds postings by their ids, reference, Idempotency-Key and request', async () => {
+it('finds postings by their ids, reference, Idempotency-Key, and request id', async () => {
   const [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   const [bits, moved] = [freshBits(), freshBits()];
   const named = { reference: 'INV-7', idempotency_key: 'key 7', request_id: 'request-7' };
@@ -52,7 +52,7 @@ it('finds postings by their ids, reference, Idempotency-Key and request', async 
     expect(await search(q), q).toEqual([]);
 });
 
-it('looks at no more than the newest ones for a request, and shows at most twenty', async () => {
+it('scans only the newest for a request id, and returns at most twenty', async () => {
   const account_id = await ledger.open('Savings', '0');
   await ledger.owner.query(
     `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, actor, request_id, reference, created_at)

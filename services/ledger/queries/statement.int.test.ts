@@ -47,7 +47,7 @@ async function longAccount(entries: number): Promise<string> {
   return account_id;
 }
 
-it('a caller bound to the client sees a reversal, never why staff made it', async () => {
+it('a bound caller sees a reversal, but not the reason of staff', async () => {
   const [account_id] = [await ledger.open('Savings', '100')];
   const deposit = ledger.cash('Deposit', account_id, '5');
   await ledger.book([deposit]);
@@ -147,7 +147,7 @@ it('shows a period between its balances; without bounds it is the whole account'
   });
 });
 
-it('pages hold each entry once, with the totals of the first page, whatever is booked meanwhile', async () => {
+it('pages contain each entry once, with the totals of the first page, whatever is posted meanwhile', async () => {
   const account_id = await ledger.open('Savings', '1');
   await ledger.book(Array.from({ length: 10 }, () => ledger.cash('Deposit', account_id, '1')));
   const first = await statement({ account_id, limit: 4 });
@@ -166,7 +166,7 @@ it('pages hold each entry once, with the totals of the first page, whatever is b
   });
 });
 
-it('is not there for who may not know the account, nor for Teller and Vault', async () => {
+it('is not found for callers who cannot see the account, or for Teller and Vault', async () => {
   const account_id = await ledger.open('Savings', '1');
   const { rows } = await ledger.owner.query<{ client_id: string; vault: string }>(
     "select client_id, (select account_id from accounts where account_type = 'Vault' limit 1) as vault from v_accounts where account_id = $1",
@@ -179,7 +179,7 @@ it('is not there for who may not know the account, nor for Teller and Vault', as
   expect(await ask({ account_id: 'acc_x' })).toMatchObject(missing);
 });
 
-it('finds a period in a long account by key alone, and refuses one of more entries than it adds up', async () => {
+it('finds a period in a long account by index only, and refuses one with too many entries', async () => {
   const account_id = await longAccount(150_000);
   const at = (n: number) => new Date(Date.parse('2020-01-01T00:00:00Z') + (n - 1) * 60_000).toISOString();
   const { item } = await statement({ account_id, from: at(90_001), to: at(90_301), limit: 2 });

@@ -25,7 +25,7 @@ async function statistics(data: Parameters<typeof ask>[0], time?: string): Promi
   return reply.data as PostingStatistics;
 }
 
-it('counts each operation once, per unit of time, in its currency, and not what was refused', async () => {
+it('counts each applied operation once per unit of time, in its currency', async () => {
   const [from, to, other] = [
     await ledger.open('Savings', '0'),
     await ledger.open('Checking', '0'),
@@ -70,7 +70,7 @@ it('counts each operation once, per unit of time, in its currency, and not what 
   });
 });
 
-it('looks at the newest ones only, by the index of times, and says so', async () => {
+it('scans only the newest ones, with an index, and says so', async () => {
   const account_id = await ledger.open('Savings', '0');
   for (let from = 1; from <= lookedAt + 50_000; from += 50_000)
     await ledger.owner.query(
@@ -92,7 +92,7 @@ it('looks at the newest ones only, by the index of times, and says so', async ()
   expect(JSON.stringify(plan.rows)).toContain('transactions_by_time');
 }, 120_000);
 
-it('adds up money in and out by currency, reversals the other way around, and counts what was refused', async () => {
+it('returns totals in and out by currency, reversals with the opposite sign, and the number of refusals', async () => {
   const [from, to, other] = [
     await ledger.open('Savings', '0', 'KES'),
     await ledger.open('Checking', '0', 'KES'),

@@ -18,7 +18,7 @@ async function timeline(transaction_id: string): Promise<Timeline> {
 const sides = ({ entries }: Timeline) =>
   entries.map(({ account_type, side, amount }) => `${account_type} ${side} ${amount}`);
 
-it('tells a deposit from its request to its events, with both sides of Teller and Vault', async () => {
+it('shows a deposit from its request to its events, with both sides of Teller and Vault', async () => {
   const account_id = await ledger.open('Savings', '100');
   const bits = freshBits();
   const batch = [1, 2, 3].map(() => ledger.cash('Deposit', account_id, '1'));
@@ -63,7 +63,7 @@ it('tells a deposit from its request to its events, with both sides of Teller an
   expect(told.events[0]?.ce_id.replaceAll('-', '')).toBe(bits);
 });
 
-it('tells transfers, loans, reversals, openings and refusals', async () => {
+it('shows transfers, loans, reversals, openings, and refusals', async () => {
   const [from, to, loan] = [
     await ledger.open('Savings', '100'),
     await ledger.open('Checking', '0'),
@@ -116,7 +116,7 @@ it('tells transfers, loans, reversals, openings and refusals', async () => {
     });
 });
 
-it('says when events were published, and that it is not kept once the outbox has forgotten them', async () => {
+it('shows when events were published, and that this is unknown after the outbox was purged', async () => {
   const account_id = await ledger.open('Savings', '1');
   const bits = freshBits();
   await ledger.book([ledger.cash('Deposit', account_id, '1', {}, bits)]);
@@ -132,7 +132,7 @@ it('says when events were published, and that it is not kept once the outbox has
   ]);
 });
 
-it('finds its way by keys alone, among many entries and their events', async () => {
+it('uses only indexes, among many entries and their events', async () => {
   const account_id = await ledger.open('Savings', '1');
   const bits = freshBits();
   for (let n = 0; n < 14; n++)

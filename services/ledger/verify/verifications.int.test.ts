@@ -28,7 +28,7 @@ const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<
   });
 const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as BookCheck) : undefined);
 
-it('begins, is answered at once, and keeps what it found; a repeat is that one; who asked is audited', async () => {
+it('starts and responds immediately, then stores its findings; a repeat returns it; the requester is audited', async () => {
   expect(await readLastVerification(ledger.reads)).toBeNull();
   await ledger.open('Savings', '100');
   const id = idOf('verification', freshBits());
@@ -49,7 +49,7 @@ it('begins, is answered at once, and keeps what it found; a repeat is that one; 
   ]);
 });
 
-it('runs once at a time over all ledgers, and one that is cut off says nothing about the books', async () => {
+it('runs one at a time over all ledgers; an interrupted one has no result', async () => {
   // A lock on the accounts delays a check of them.
   const blocker = await ledger.owner.connect();
   await blocker.query('begin');
@@ -81,7 +81,7 @@ it('runs once at a time over all ledgers, and one that is cut off says nothing a
   await rivals.end();
 });
 
-it('names the rules that do not hold, with rows that break them', async () => {
+it('names the violated rules, with sample rows', async () => {
   const account_id = await ledger.open('Savings', '5');
   await ledger.owner.query('update accounts set balance_minor = balance_minor + 1 where account_id = $1', [
     account_id.slice(4),

@@ -150,7 +150,7 @@ const violations: [string, string[], string][] = [
     update accounts set balance_minor = balance_minor - 1 where account_id = ${account(2)}`,
   ],
   [
-    'a balance_after that does not follow',
+    'a wrong balance_after',
     [chain],
     `update entries set balance_after_minor = balance_after_minor + 1 where account_id = ${account(1)} and sequence = 2`,
   ],
@@ -162,7 +162,7 @@ const violations: [string, string[], string][] = [
     update entries set balance_after_minor = (select balance_minor from accounts where account_id = ${account(1)}) where account_id = ${account(1)} and sequence = (select last_sequence from accounts where account_id = ${account(1)})`,
   ],
   [
-    'more entries than the account counts',
+    "more entries than the account's last sequence",
     [counts],
     `update accounts set last_sequence = 3 where account_id = ${account(5)}`,
   ],
@@ -178,7 +178,7 @@ const violations: [string, string[], string][] = [
   ],
   ['an entry whose account is gone', [sides], `delete from accounts where account_id = ${account(5)}`],
   [
-    'money that stays with a Teller',
+    'money left with a Teller',
     [teller],
     `
     create temp table last as select account_id, sequence, amount_minor from entries where account_id = ${slot('TLR-USD/0')} order by sequence desc limit 1;
@@ -187,7 +187,7 @@ const violations: [string, string[], string][] = [
     update accounts set balance_minor = - (select amount_minor from last), last_sequence = 3 where account_id = ${slot('TLR-USD/1')}`,
   ],
   [
-    'cash that never came to the Vault',
+    'cash that did not reach the Vault',
     [teller, vault],
     `
     delete from entries where account_id = ${slot('VLT-USD/1')} or (account_id = ${slot('TLR-USD/1')} and sequence = 2);
@@ -195,7 +195,7 @@ const violations: [string, string[], string][] = [
     update accounts set balance_minor = 700, last_sequence = 1 where account_id = ${slot('TLR-USD/1')}`,
   ],
   [
-    'a customer who was below zero for a moment',
+    'a customer with a negative balance in between',
     [belowZero],
     `
     update entries set sequence = 3 where account_id = ${account(5)} and direction = 'credit';
@@ -210,7 +210,7 @@ const violations: [string, string[], string][] = [
       select gen_random_uuid(), gen_random_uuid(), ${account(4)}, 'Deposit', 'credit', 100, 'USD', 'Completed', 'a', 'r', now()`,
   ],
   [
-    'a transaction with more than its entry',
+    'a transaction with too many entries',
     [transactions],
     `
     update accounts set last_sequence = 4 where account_id = ${account(5)};
@@ -218,7 +218,7 @@ const violations: [string, string[], string][] = [
     insert into entries select account_id, 4, operation_id, transaction_id, 'debit', 'DR', 100, currency, 0, created_at from entries where account_id = ${account(5)} and sequence = 2`,
   ],
   [
-    'an entry of no transaction',
+    'an entry without a transaction',
     [entries],
     `update entries set transaction_id = gen_random_uuid() where account_id = ${slot('TLR-USD/1')} and sequence = 1`,
   ],
@@ -228,22 +228,22 @@ const violations: [string, string[], string][] = [
     `update accounts set held_minor = held_minor - 1 where account_id = ${account(2)}`,
   ],
   [
-    'an account that holds nothing of its holds',
+    'an account whose held amount is zero despite its holds',
     [held],
     `update accounts set held_minor = 0, hold_expires_at = null where account_id = ${account(2)}`,
   ],
   [
-    'an account that knows of no hold that ends first',
+    'an account without the expiry of its next hold',
     [held],
     `update accounts set hold_expires_at = hold_expires_at + interval '1 second' where account_id = ${account(2)}`,
   ],
   [
-    'an account that holds what nothing holds',
+    'an account with a held amount but no hold',
     [held],
     `update accounts set held_minor = 1, hold_expires_at = now() where account_id = ${account(1)}`,
   ],
   [
-    'a hold on no account',
+    'a hold without an account',
     [held],
     `
     insert into holds select gen_random_uuid(), gen_random_uuid(), amount_minor, 0, currency, status, null, null, actor, request_id, null, null, expires_at, created_at, updated_at from holds where amount_minor = 900`,
@@ -254,11 +254,7 @@ const violations: [string, string[], string][] = [
     `
     update holds set captured_minor = captured_minor + 100 where amount_minor = 2000; update accounts set held_minor = held_minor - 100 where account_id = ${account(2)}`,
   ],
-  [
-    'a capture that does not name its hold',
-    [captured],
-    `update transactions set hold_id = null where amount_minor = 400`,
-  ],
+  ['a capture without its hold', [captured], `update transactions set hold_id = null where amount_minor = 400`],
   [
     'a capture of a hold on another account',
     [captured],
@@ -270,33 +266,29 @@ const violations: [string, string[], string][] = [
     [entries],
     `update transactions set operation_id = gen_random_uuid() where operation_id = ${operation(1050)}`,
   ],
+  ['a partly posted atomic batch', [wholeBatches], `update transactions set batch_id = null where amount_minor = 20`],
   [
-    'an atomic batch of which a part is booked',
-    [wholeBatches],
-    `update transactions set batch_id = null where amount_minor = 20`,
-  ],
-  [
-    'an atomic batch that was refused, and is booked',
+    'a posted atomic batch that was refused',
     [wholeBatches],
     `update transactions set batch_id = '${bitsOf(103)}' where operation_id = ${operation(2500)}`,
   ],
   [
-    'a batch with more than its items',
+    'a batch with more transactions than items',
     [wholeBatches],
     `update transactions set batch_id = '${bitsOf(102)}' where operation_id in (${operation(2500)}, ${operation(3000)})`,
   ],
   [
-    'a batch that nobody has sent',
+    'a transaction of a batch that does not exist',
     [wholeBatches],
     `update transactions set batch_id = gen_random_uuid() where operation_id = ${operation(2500)}`,
   ],
 ];
 
-it('finds nothing in books that are in order', async () => {
+it('finds nothing in valid books', async () => {
   expect(await broken('')).toEqual([]);
 });
 
-it('has a violation of every rule', () => {
+it('tests a violation of every rule', () => {
   expect([...new Set(violations.flatMap(([, rules]) => rules))].sort()).toEqual(Object.values(bookRules).sort());
 });
 

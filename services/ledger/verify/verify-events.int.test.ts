@@ -172,8 +172,8 @@ const changeFirst =
     return messages.toSpliced(index, 1, ...change(messages[index] as OutgoingMessage));
   };
 
-describe('a clean bank', () => {
-  it('gives no finding: told once, told twice, told out of the outbox only', async () => {
+describe('a valid bank', () => {
+  it('has no findings: for events published once, twice, and not yet', async () => {
     expect(await broken((messages) => messages)).toEqual([]);
     expect(await broken((messages) => [...messages, ...messages])).toEqual([]);
     await pool.query('update outbox_batches set published_at = null');
@@ -182,7 +182,7 @@ describe('a clean bank', () => {
     await markAll();
   });
 
-  it('gives none of what was told before 0.2.0: without who asked and whose it is, and without some events', async () => {
+  it('has none for events before 0.2.0, which lack initiator and client, and for missing older events', async () => {
     const newer = ['actor', 'request_channel', 'client_id', 'account_number'];
     const isNewer = (message: OutgoingMessage) =>
       /transfer\.(failed|reversed)|account_not_found/.test(message.headers['ce_type'] ?? '');
@@ -195,7 +195,7 @@ describe('a clean bank', () => {
     expect(await broken((messages) => messages.filter((message) => !isNewer(message)).map(older))).toEqual([]);
   });
 
-  it('gives none where retention has deleted the beginning', async () => {
+  it('has none if retention has deleted the beginning', async () => {
     const prefix = await newTopics();
     await publish(told(prefix));
     const topic = topicName(prefix, 'transactions');
@@ -218,13 +218,13 @@ describe('the command', () => {
       })
     ).stdout;
 
-  it('says that events were not compared where no broker is named', async () => {
+  it('reports that events were not compared if no broker is set', async () => {
     const printed = await run({});
     expect(printed).toContain('events not compared: KAFKA_BROKERS is not set');
     expect(printed).toMatch(/the books balance\n$/);
   });
 
-  it('says of each rule whether it holds, and ends with code 1 where one does not', async () => {
+  it('prints the result of each rule, and exits with 1 if one is violated', async () => {
     const prefix = await newTopics();
     const env = { KAFKA_BROKERS: process.env['KAFKA_BROKERS'] ?? '', TOPIC_PREFIX: prefix };
     await publish(told(prefix));
@@ -239,11 +239,11 @@ describe('the command', () => {
   });
 });
 
-describe('what is wrong is found', () => {
+describe('errors are found', () => {
   const bytes = '{"transaction":';
   const cases: [string, string, (messages: OutgoingMessage[], prefix: string) => OutgoingMessage[]][] = [
     [
-      'what is no event',
+      'a message that is not an event',
       eventRules.form,
       (messages, prefix) => [
         ...messages,
@@ -259,7 +259,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'a transaction that never was',
+      'an event of a transaction that does not exist',
       eventRules.committed,
       changeFirst(isOf('transactions', 'failed'), (message) => [
         message,
@@ -269,7 +269,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'a transfer that never was',
+      'an event of a transfer that does not exist',
       eventRules.committed,
       changeFirst(isOf('transfers'), (message) => [
         message,
@@ -279,7 +279,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'a balance that never was',
+      'a balance message that matches no entry',
       eventRules.committed,
       changeFirst(isOf('balances'), (message) => [
         changed(message, (data: { sequence: number }) => {
@@ -316,14 +316,14 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'an entry left out',
+      'a missing entry',
       eventRules.same,
       changeFirst(isOf('transactions', 'completed'), (message) => [
         changed(message, ({ entries }: { entries: unknown[] }) => entries.splice(1, 2)),
       ]),
     ],
     [
-      'another balance after it',
+      'a wrong balance_after',
       eventRules.same,
       changeFirst(isOf('transactions', 'completed'), (message) => [
         changed(message, (data: { balance_after: string }) => Object.assign(data, { balance_after: '7.00' })),
@@ -362,7 +362,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'a cent too much as the balance of the account',
+      'a balance that is a cent too high',
       eventRules.same,
       changeFirst(isOf('transactions', 'completed'), (message) => [
         changed(message, (data: { balance_after: string }) => {
@@ -385,7 +385,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'other bytes under a ce_id',
+      'different bytes with the same ce_id',
       eventRules.repeats,
       changeFirst(isOf('transactions', 'completed'), (message) => [
         message,
@@ -394,14 +394,14 @@ describe('what is wrong is found', () => {
     ],
     ['an event that was skipped', eventRules.sequence, changeFirst(isOf('transactions', 'completed'), () => [])],
     [
-      'a Completed transaction not told',
+      'a Completed transaction without an event',
       eventRules.missing,
       (messages) => messages.toSpliced(messages.findLastIndex(isOf('transactions', 'completed')), 1),
     ],
     ['a Failed transaction not told', eventRules.missing, changeFirst(isOf('transactions', 'failed'), () => [])],
     ['a transfer not told', eventRules.missing, changeFirst(isOf('transfers'), () => [])],
     [
-      'a hold that never was',
+      'an event of a hold that does not exist',
       eventRules.committed,
       changeFirst(isOf('holds'), (message) => [
         message,
@@ -411,7 +411,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'another amount of a hold',
+      'a wrong amount of a hold',
       eventRules.same,
       changeFirst(isOf('holds'), (message) => [
         changed(message, ({ hold }: { hold: { amount: string } }) => {
@@ -420,7 +420,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'more captured of a hold than there is',
+      'a wrong captured amount of a hold',
       eventRules.same,
       changeFirst(isOf('holds'), (message) => [
         changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
@@ -429,7 +429,7 @@ describe('what is wrong is found', () => {
       ]),
     ],
     [
-      'another end of a hold',
+      'a wrong end of a hold',
       eventRules.same,
       changeFirst(isOf('holds', 'released'), (message) => [
         changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
@@ -439,12 +439,12 @@ describe('what is wrong is found', () => {
     ],
     ['a change of a hold that was skipped', eventRules.sequence, changeFirst(isOf('holds', 'captured'), () => [])],
     [
-      'the last change of a hold not told',
+      'a missing last change of a hold',
       eventRules.missing,
       (messages) => messages.toSpliced(messages.findLastIndex(isOf('holds')), 1),
     ],
     [
-      'more available than there is',
+      'a wrong available balance',
       eventRules.same,
       (messages) =>
         messages.toSpliced(
@@ -461,7 +461,7 @@ describe('what is wrong is found', () => {
         ),
     ],
     [
-      'the balance before the last change of a hold told last',
+      'the balance before the last change of a hold as the last message',
       eventRules.balances,
       (messages) =>
         messages.toSpliced(
@@ -470,12 +470,12 @@ describe('what is wrong is found', () => {
         ),
     ],
     [
-      'an old balance told last',
+      'an old balance as the last message',
       eventRules.balances,
       (messages) => [...messages, messages.find(isOf('balances')) as OutgoingMessage],
     ],
     [
-      'a balance never told',
+      'a missing balance',
       eventRules.balances,
       (messages) => messages.filter((message) => !(isOf('balances')(message) && message.key === a.account_id)),
     ],
@@ -486,7 +486,7 @@ describe('what is wrong is found', () => {
 });
 
 describe('under load', () => {
-  it('gives none while postings go on and the relay publishes', async () => {
+  it('there are no findings while postings continue and the relay publishes', async () => {
     const prefix = await newTopics(4);
     await publish(told(prefix));
     const relay = createRelay({
