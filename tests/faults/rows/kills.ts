@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { eventually } from '../../support/eventually.ts';
-import type { Node } from '../cluster.ts';
+import type { Node, Server } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
 /** Processes that are killed while they work, and restarted after 0 to 3 s. */
-export async function killAndStart(node: Node, { random }: Bench): Promise<number> {
-  await node.kill();
+export async function killAndStart(process: Pick<Node, 'kill' | 'start'> | Server, { random }: Bench): Promise<number> {
+  await process.kill();
   await sleep(random.int(0, 3000));
-  node.start();
+  await process.start();
   return performance.now();
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, hang, ok, startReceiver, status } from '#services/webhooks/test/receiver.ts';
+import { type Answer, close, hang, ok, startReceiver, status } from '#services/webhooks/test/receiver.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Booking, deliveredInOrder, notDelivered } from '../check-deliveries.ts';
@@ -8,7 +8,6 @@ import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
 
 const names = ['webhooks', 'webhooks-2'];
-const killings = 4;
 /** More than the maximum difference between the clocks of the host and the database. */
 const clockMs = 1000;
 /**
@@ -34,8 +33,9 @@ let delivering: Delivering | undefined;
  */
 const webhooks: Row = {
   name: 'webhooks',
-  title: `webhooks deliver to a receiver that answers 500 and hangs in between, while their processes are killed, ${killings} times, started again after 0-3 s`,
-  touches: ['webhooks'],
+  title:
+    'webhooks deliver to a receiver that answers 500, redirects, hangs, and cuts connections in between, while each of their processes, the broker and Postgres are killed, started again after 0-3 s',
+  touches: ['webhooks', 'kafka', 'postgres'],
   recoveryMs: 5000,
   async inject(bench) {
     const { cluster, pool, random, say } = bench;
@@ -59,13 +59,14 @@ const webhooks: Row = {
     await sleep(clockMs);
     delivering = { webhook_id, since: await databaseTime(pool), taken };
     let goneAt = performance.now();
-    const moods: Answer[] = [ok, status(500), hang, ok];
-    for (let kill = 0; kill < killings; kill++) {
+    const moods: Answer[] = [ok, status(500), status(302, { location: receiver.url }), hang, close, ok];
+    const killed = [...names.map((name) => cluster.node(name)), cluster.broker, cluster.postgres];
+    for (const victim of random.shuffle(killed)) {
       for (const next of random.shuffle(moods)) {
         mood = next;
         await sleep(random.int(100, 700));
       }
-      goneAt = await killAndStart(cluster.node(random.pick(names)), bench);
+      goneAt = await killAndStart(victim, bench);
     }
     mood = ok;
     await sleep(clockMs);
