@@ -1,6 +1,5 @@
 import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { bigintArray, intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of dead letters. Topics are stored without prefix. */
@@ -12,9 +11,6 @@ export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & {
 /** A dead letter as it arrives. */
 export type NewDeadLetter = Omit<DeadLetterRow, 'state' | 'decided_by' | 'decided_at' | 'drop_reason'>;
 
-export const deadLetterColumns =
-  'dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at, state, decided_by, decided_at, drop_reason';
-
 export function deadLetterOf(row: DeadLetterRow): DeadLetter {
   return {
     ...row,
@@ -23,31 +19,22 @@ export function deadLetterOf(row: DeadLetterRow): DeadLetter {
   };
 }
 
+const arriving =
+  'dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at';
+
+export const deadLetterColumns = `${arriving}, state, decided_by, decided_at, drop_reason`;
+
 /** Inserts new dead letters and skips known ones. */
 export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLetter[]): Promise<void> {
-  const text = (
-    field: 'dead_letter_id' | 'topic' | 'source_topic' | 'key' | 'code' | 'reason' | 'message' | 'request_id',
-  ) => textArray(letters.map((letter) => letter[field]));
+  const rows = letters.map((letter) => ({
+    ...letter,
+    offset: String(letter.offset),
+    source_offset: letter.source_offset === null ? null : String(letter.source_offset),
+  }));
   await pool.query(
-    `insert into dead_letters (dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at)
-     select * from unnest($1::text[], $2::text[], $3::int4[], $4::int8[], $5::text[], $6::int4[], $7::int8[], $8::text[], $9::text[], $10::text[], $11::int4[], $12::text[], $13::text[], $14::timestamptz[])
+    `insert into dead_letters (${arriving}) select ${arriving} from json_populate_recordset(null::dead_letters, $1)
      on conflict do nothing`,
-    [
-      text('dead_letter_id'),
-      text('topic'),
-      intArray(letters.map((letter) => letter.partition)),
-      bigintArray(letters.map((letter) => letter.offset)),
-      text('source_topic'),
-      intArray(letters.map((letter) => letter.source_partition)),
-      bigintArray(letters.map((letter) => letter.source_offset)),
-      text('key'),
-      text('code'),
-      text('reason'),
-      intArray(letters.map((letter) => letter.size_bytes)),
-      text('message'),
-      text('request_id'),
-      timestampArray(letters.map((letter) => letter.dead_at)),
-    ],
+    [JSON.stringify(rows)],
   );
 }
 
