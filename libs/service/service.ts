@@ -1,8 +1,9 @@
+import type { Logger } from 'pino';
 import type { z } from 'zod';
-import { topicTable } from '#libs/contracts/topics.ts';
+import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import type { Consumer } from '#libs/kafka/consume/consume.ts';
+import { type ConsumeOptions, type Consumer, consume } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
@@ -43,6 +44,22 @@ export async function connectDatabase(
   await clock.start();
   onStop('clock', () => clock.stop());
   return clock;
+}
+
+/** Returns a function that creates the consumer of a group of the service. It starts nothing. */
+export function consumerGroups(
+  kafka: KafkaClient,
+  { TOPIC_PREFIX: prefix, SESSION_TIMEOUT_MS: sessionTimeoutMs }: { TOPIC_PREFIX: string; SESSION_TIMEOUT_MS: number },
+  logger: Logger,
+) {
+  return (
+    name: string,
+    topics: readonly TopicName[],
+    options: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch'>,
+  ): Consumer => {
+    const prefixed = topics.map((topic) => topicName(prefix, topic));
+    return consume(kafka, { groupId: prefix + name, topics: prefixed, sessionTimeoutMs, logger, ...options });
+  };
 }
 
 export interface ServeOptions {

@@ -1,22 +1,11 @@
 import { z } from 'zod';
-import {
-  databaseConfig,
-  eventsRetentionConfig,
-  kafkaConfig,
-  outboxConfig,
-  processConfig,
-  wholeNumber,
-} from '#libs/service/config.ts';
+import { eventsRetentionConfig, wholeNumber } from '#libs/service/config.ts';
+import { serviceConfig } from '#libs/service/service-config.ts';
 import { keySigningConfig, macConfig, webhooksMac } from '#libs/service/signing.ts';
-import { tracingConfig } from '#libs/service/tracing.ts';
 
 /** The environment variables of accounts. */
 export const accountsConfig = z.object({
-  ...processConfig,
-  ...kafkaConfig,
-  ...databaseConfig,
-  ...tracingConfig,
-  ...outboxConfig,
+  ...serviceConfig,
   ...macConfig,
   ...webhooksMac,
   ...keySigningConfig,
@@ -30,9 +19,6 @@ export const accountsConfig = z.object({
     .describe(
       "Years since a client's accounts were last opened, posted to, or changed before the client can be erased",
     ),
-  SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000)
-    .prefault('6000')
-    .describe('Time without a heartbeat after which other processes take over the partitions, in milliseconds'),
 });
 
 export type AccountsConfig = z.output<typeof accountsConfig>;

@@ -3,13 +3,14 @@ import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
 import { type MessageData, type MessageName, messages as table } from '#libs/contracts/messages.ts';
-import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
+import { consumerGroups } from '#libs/service/service.ts';
 import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
 import type { AuditVerifier } from './audit/audit-checks.ts';
@@ -163,25 +164,14 @@ async function read(
  * Nothing is started yet.
  */
 export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
-  const { logger, prefix } = deps;
-  const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
+  const group = consumerGroups(kafka, config, deps.logger);
   const execution = accountsCommands({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
-  const commands = consume(kafka, {
-    groupId: `${prefix}accounts`,
-    topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) =>
-      topicName(prefix, name),
-    ),
+  const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
     handle: execution.handle,
-    logger,
-    sessionTimeoutMs,
   });
-  const queries = consume(kafka, {
-    groupId: `${prefix}accounts-queries`,
-    topics: [topicName(prefix, 'accounts.queries')],
+  const queries = group('accounts-queries', ['accounts.queries'], {
     // Each call runs one statement at a time, so concurrent calls are the concurrency.
     handle: accountsQueries({ ...deps, concurrency: 1 }),
-    logger,
-    sessionTimeoutMs,
     concurrency: config.QUERY_CONCURRENCY,
     maxBatch: 50,
   });

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { consumerGroups } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
 
 const queryConcurrency = 4;
@@ -18,30 +18,10 @@ export function createConsumers(
   handle: { commands: Handle; batches: Handle; queries: Handle },
   logger: Logger,
 ) {
-  const { TOPIC_PREFIX: prefix, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
+  const group = consumerGroups(kafka, config, logger);
   return {
-    commands: consume(kafka, {
-      groupId: `${prefix}ledger`,
-      topics: [topicName(prefix, 'ledger.commands')],
-      maxBatch: config.BATCH_MAX,
-      sessionTimeoutMs,
-      logger,
-      handle: handle.commands,
-    }),
-    batches: consume(kafka, {
-      groupId: `${prefix}ledger-batches`,
-      topics: [topicName(prefix, 'ledger.batches')],
-      sessionTimeoutMs,
-      logger,
-      handle: handle.batches,
-    }),
-    queries: consume(kafka, {
-      groupId: `${prefix}ledger-queries`,
-      topics: [topicName(prefix, 'ledger.queries')],
-      concurrency: queryConcurrency,
-      sessionTimeoutMs,
-      logger,
-      handle: handle.queries,
-    }),
+    commands: group('ledger', ['ledger.commands'], { handle: handle.commands, maxBatch: config.BATCH_MAX }),
+    batches: group('ledger-batches', ['ledger.batches'], { handle: handle.batches }),
+    queries: group('ledger-queries', ['ledger.queries'], { handle: handle.queries, concurrency: queryConcurrency }),
   };
 }

@@ -1,15 +1,17 @@
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { feedTopics } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { type ConsumeOptions, consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
+import { consumerGroups } from '#libs/service/service.ts';
+import type { WebhooksConfig } from './config.ts';
 import { createEventConsumer, type EventConsumerOptions } from './events/consume-events.ts';
 import { type QueryName, queryHandlers, type Read } from './queries/queries.ts';
 import { executeCommand } from './webhooks/execute.ts';
@@ -66,23 +68,15 @@ export function webhooksQueries(deps: ConsumerDeps): (messages: ReceivedMessage[
 /** Creates the consumers of commands, queries, and events, each with its own group. Nothing is started yet. */
 export function createConsumers(
   kafka: KafkaClient,
-  sessionTimeoutMs: number,
+  config: WebhooksConfig,
   deps: ConsumerDeps & Pick<EventConsumerOptions, 'onStored' | 'onUnreadable'>,
 ) {
-  const { prefix, logger } = deps;
+  const group = consumerGroups(kafka, config, deps.logger);
   const execution = webhooksCommands(deps);
-  const group = (
-    name: string,
-    topics: readonly TopicName[],
-    own: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch'>,
-  ) => {
-    const prefixed = topics.map((topic) => topicName(prefix, topic));
-    return consume(kafka, { groupId: prefix + name, topics: prefixed, logger, sessionTimeoutMs, ...own });
-  };
   const consumers = {
     commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
-    // Each call runs one statement at a time, so concurrent calls are the concurrency.
     queries: group('webhooks-queries', ['webhooks.queries'], {
+      // Each call runs one statement at a time, so concurrent calls are the concurrency.
       handle: webhooksQueries(deps),
       concurrency: 4,
       maxBatch: 20,

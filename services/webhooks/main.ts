@@ -83,7 +83,7 @@ run('webhooks', async (context) => {
   const retentionDays = config.EVENTS_RETENTION_DAYS === -1 ? -1 : storedDays;
   const sweeper = createSweeper(pool, retentionDays, logger);
   onStop('sweeper', () => sweeper.stop());
-  const { consumers, execution } = createConsumers(kafka, config.SESSION_TIMEOUT_MS, {
+  const { consumers, execution } = createConsumers(kafka, config, {
     pool,
     prefix,
     keys,
