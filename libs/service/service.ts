@@ -7,11 +7,12 @@ import { type ConsumeOptions, type Consumer, consume } from '#libs/kafka/consume
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
+import { lastMigration } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
+import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { type Clock, createClock } from './clock.ts';
-import { type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
+import { type databaseConfig, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
 import { type Check, type CheckResult, createHealthServer } from './health.ts';
 import { measureClock, measureExecution } from './measures.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -30,6 +31,23 @@ export async function createBasics(name: string, config: Config, { logger, insta
   const brokers = kafkaOptions(config, `${name}-${instance}`);
   const kafka = createKafka(brokers, logger);
   return { metrics, tracing, kafka, checkBrokers: () => checkBrokers(kafka, brokers) };
+}
+
+/** Returns a function that creates connection pools of the service's schema. */
+export function poolsOf(
+  config: z.output<z.ZodObject<typeof databaseConfig>>,
+  schema: string,
+  migrationsDir: string,
+  logger: Logger,
+) {
+  const common = {
+    url: config.DATABASE_URL,
+    schema,
+    migration: lastMigration(migrationsDir),
+    statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
+  };
+  return (application_name: string, options: Partial<PoolOptions>): Pool =>
+    createPool({ ...common, application_name, ...options }, logger);
 }
 
 /** Registers the pools to be closed, rejects a database that cannot be used, and starts the bank's clock. */

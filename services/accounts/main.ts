@@ -1,7 +1,8 @@
+import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
+import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createAuditVerifier } from './audit/audit-checks.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
@@ -9,8 +10,8 @@ import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
 import { measureBacklogs, observeHandled } from './measure.ts';
-import { createPools } from './pools.ts';
 import { createAccountsPublishing } from './publishing.ts';
+import { migrationsDir, schema } from './schema.ts';
 
 /** Starts accounts. It stops in reverse order: readiness, consumers, probes, sweeper, relay, publishers, pools. */
 run('accounts', async (context) => {
@@ -18,7 +19,11 @@ run('accounts', async (context) => {
   const config = loadConfig(accountsConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
-  const { pool, relayPool, verifyPool } = createPools(config, logger);
+  // By purpose, so that a busy service cannot starve the relay, nor a check of the audit, which takes minutes, reads.
+  const newPool = poolsOf(config, schema, migrationsDir, logger);
+  const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
+  const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
+  const verifyPool = newPool('accounts-verify', { max: 1 });
   const clock = await connectDatabase(pool, [pool, relayPool, verifyPool], context);
   await checkBrokers();
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { lastMigration } from '#libs/postgres/migrate.ts';
-import { type ClientBase, createPool, lookupPlans } from '#libs/postgres/pool.ts';
+import { type ClientBase, lookupPlans } from '#libs/postgres/pool.ts';
+import { poolsOf } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
 import { ledgerSchema, migrationsDir } from './schema.ts';
 
@@ -16,23 +16,17 @@ export function createPools(
   verify: (client: ClientBase) => Promise<void>,
   logger: Logger,
 ) {
-  const application_name = `ledger ${instance}`;
-  const common = {
-    url: config.DATABASE_URL,
-    application_name,
-    schema: ledgerSchema,
-    migration: lastMigration(migrationsDir),
-    statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
-  };
+  const newPool = poolsOf(config, ledgerSchema, migrationsDir, logger);
+  const name = `ledger ${instance}`;
   return {
     // One writer for single commands and one for callers' batches.
-    writes: createPool({ ...common, verify, max: 2, options: lookupPlans }, logger),
-    reads: createPool({ ...common, max: config.DATABASE_POOL_MAX }, logger),
+    writes: newPool(name, { verify, max: 2, options: lookupPlans }),
+    reads: newPool(name, { max: config.DATABASE_POOL_MAX }),
     // For queries that scan many rows, so that other reads always have connections.
-    searches: createPool({ ...common, max: 2 }, logger),
-    relayPool: createPool({ ...common, verify, max: 4, options: lookupPlans }, logger),
-    erasures: createPool({ ...common, verify, max: 1 }, logger),
+    searches: newPool(name, { max: 2 }),
+    relayPool: newPool(name, { verify, max: 4, options: lookupPlans }),
+    erasures: newPool(name, { verify, max: 1 }),
     // One connection for the lock and one for the check.
-    verifyPool: createPool({ ...common, application_name: `${application_name} verifies`, max: 2 }, logger),
+    verifyPool: newPool(`${name} verifies`, { max: 2 }),
   };
 }

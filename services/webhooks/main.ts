@@ -1,15 +1,14 @@
 import { leastStoredDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
-import { lastMigration } from '#libs/postgres/migrate.ts';
-import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
+import { lookupPlans } from '#libs/postgres/pool.ts';
 import { allowedAddresses } from '#libs/service/addresses.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
+import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { webhooksConfig } from './config.ts';
@@ -33,14 +32,9 @@ run('webhooks', async (context) => {
   const config = loadConfig(webhooksConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
-  const common = {
-    url: config.DATABASE_URL,
-    schema,
-    migration: lastMigration(migrationsDir),
-    statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
-  };
-  const pool = createPool({ ...common, application_name: 'webhooks', max: config.DATABASE_POOL_MAX }, logger);
-  const relayPool = createPool({ ...common, application_name: 'webhooks-relay', max: 3, options: lookupPlans }, logger);
+  const newPool = poolsOf(config, schema, migrationsDir, logger);
+  const pool = newPool('webhooks', { max: config.DATABASE_POOL_MAX });
+  const relayPool = newPool('webhooks-relay', { max: 3, options: lookupPlans });
   const clock = await connectDatabase(pool, [pool, relayPool], context);
   await checkBrokers();
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
