@@ -125,7 +125,7 @@ const send = (...messages: Sent[]) => producer.send({ topic: `${topicPrefix}tran
 const range = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
 describe('a handler that fails', () => {
-  it('is called again, in order, while the other partitions go on', async () => {
+  it('is retried in order while the other partitions continue', async () => {
     await send(...range(3).flatMap((n) => [event('a', n, 0), event('b', n, 1)]));
     const done: string[] = [];
     let failures = 0;
@@ -146,7 +146,7 @@ describe('a handler that fails', () => {
     expect(failures).toBeGreaterThanOrEqual(2);
   });
 
-  it('stands, and health, lag and numbers say so, until it goes on by itself', async () => {
+  it('stops its partition, which health, lag, and metrics report, and continues by itself', async () => {
     await send(...range(3).map((n) => event('a', n, 0)));
     const done: string[] = [];
     let isAway = true;
@@ -183,7 +183,7 @@ describe('a handler that fails', () => {
     );
   });
 
-  it('that hangs is told apart: a new process would help', async () => {
+  it('that hangs is reported differently: a restart would help', async () => {
     await send(event('a', 1, 0));
     const released = Promise.withResolvers<void>();
     const made = consumer({ handlers: { [completed]: () => released.promise }, handlerLimitMs: 100 });
@@ -200,7 +200,7 @@ describe('a handler that fails', () => {
 });
 
 describe('dead letters', () => {
-  it('are what breaks the contract, and what a handler says of; bytes unchanged, why in headers; what follows goes on', async () => {
+  it('are events that violate the contract or that a handler rejects; bytes are unchanged, reasons are in headers, and processing continues', async () => {
     const poison = event('a', 2, 3);
     const noJson = event('a', 9, 3, { id: 'no-json', value: '{"transaction":' });
     await send(event('a', 1, 3), poison, noJson, event('a', 3, 3));
@@ -240,7 +240,7 @@ describe('dead letters', () => {
     expect(Number(bytes('kafka_dlt-original-timestamp').readBigInt64BE())).toBeGreaterThan(1.7e12);
   });
 
-  it('are handed to the handlers again, out of their place, once; what fails again is a letter again', async () => {
+  it('are given to the handlers again when redriven, out of order and once; those that fail again are dead-lettered again', async () => {
     await send(event('a', 1, 0), event('a', 2, 0), event('a', 3, 0), event('b', 1, 1));
     const done: string[] = [];
     let isBroken = true;
@@ -270,12 +270,12 @@ describe('dead letters', () => {
     });
   });
 
-  it('of a group that has none is nothing redriven', async () => {
+  it('of a group without any are not redriven', async () => {
     expect(await consumer({ handlers: { [completed]: () => undefined } }).redrive()).toEqual({ handled: 0, failed: 0 });
   });
 });
 
-describe('away for longer than the topic keeps', () => {
+describe('offline for longer than the topic’s retention', () => {
   const forget = async (offset: number) => {
     const topic = `${topicPrefix}transactions`;
     await admin.fetchTopicOffsets(topic); // kafkajs looks for the leader in what it has loaded
@@ -283,7 +283,7 @@ describe('away for longer than the topic keeps', () => {
   };
 
   it.each([true, false])(
-    'a group goes on at the oldest that is kept, and is told what it has lost (fromBeginning: %s)',
+    'a group continues at the oldest retained event, and is told what it has lost (fromBeginning: %s)',
     async (fromBeginning) => {
       const done: string[] = [];
       const losses: Loss[] = [];
@@ -313,7 +313,7 @@ describe('away for longer than the topic keeps', () => {
     },
   );
 
-  it('a group that began behind the newest, and went before anything came, goes on there and not at the end', async () => {
+  it('a group that started at the end, and stopped before any event arrived, continues there and not at the new end', async () => {
     const done: string[] = [];
     const made = () => consumer({ fromBeginning: false, handlers: { [completed]: ({ id }) => void done.push(id) } });
     await send(event('a', 1, 0));
@@ -327,7 +327,7 @@ describe('away for longer than the topic keeps', () => {
     expect(done).toEqual(['a-2', 'a-3']);
   });
 
-  it('so does a partition that stood for so long', async () => {
+  it('a partition that was stopped for so long is handled in the same way', async () => {
     await send(...range(5).map((n) => event('a', n, 0)));
     const done: string[] = [];
     const losses: Loss[] = [];
@@ -366,8 +366,8 @@ describe('compressed topics', () => {
   });
 });
 
-describe('at the start', () => {
-  it('it is said where the brokers forget offsets sooner than the topic forgets events', async () => {
+describe('on start', () => {
+  it('warns if brokers expire offsets sooner than the topic expires events', async () => {
     const topic = `${topicPrefix}transactions`;
     const configEntries = [{ name: 'retention.ms', value: '-1' }];
     await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: topic, configEntries }] });
@@ -393,7 +393,7 @@ describe('at the start', () => {
 });
 
 describe('order', () => {
-  it('repeats are handled once, gaps are told, unknown types are skipped or caught, newer versions told once', async () => {
+  it('repeats are handled once, gaps are reported, unknown types are skipped or caught, newer versions are reported once', async () => {
     const newer = completed.replace('.v1', '.v2');
     await send(
       event('a', 1, 0),
@@ -432,7 +432,7 @@ describe('order', () => {
   });
 });
 
-describe('from a moment', () => {
+describe('from a time', () => {
   /**
    * Just after the newest of these by the broker's clock, which dates each partition for itself:
    * nothing here depends on this process's.
@@ -440,7 +440,7 @@ describe('from a moment', () => {
   const afterAllOf = (messages: Pick<KafkaMessage, 'timestamp'>[]) =>
     new Date(Math.max(...messages.map(({ timestamp }) => Number(timestamp))) + 1);
 
-  it('a new group leaves out what was published before, in every partition, and goes on where it was when it comes back', async () => {
+  it('a new group skips earlier events in every partition, and continues at its offset after a restart', async () => {
     await admin.alterConfigs({
       validateOnly: false,
       resources: [
@@ -478,7 +478,7 @@ describe('from a moment', () => {
 });
 
 describe('members of a group', () => {
-  it('a stop lets a long handler finish, without a rebalance meanwhile, and the next member goes on behind it', async () => {
+  it('a stop lets a long handler finish without a rebalance, and the next member continues after it', async () => {
     await send(...range(3).map((n) => event('a', n, 0)));
     const done: string[] = [];
     let begun = 0;
@@ -506,7 +506,7 @@ describe('members of a group', () => {
     expect(done).toEqual(['a-1', 'a-2', 'a-3']);
   });
 
-  it('come and go, and nothing is lost or out of order', async () => {
+  it('members come and go, and nothing is lost or out of order', async () => {
     const accounts = range(12);
     const sequences = range(25);
     const sendSequences = (wanted: number[]) =>
@@ -546,7 +546,7 @@ describe('members of a group', () => {
     expect(new Set(done.map(({ by }) => by)).size).toBe(2);
   });
 
-  it('come back by themselves: brokers that were away, connections that are dead', async () => {
+  it('members recover by themselves from unavailable brokers and dead connections', async () => {
     const proxy = await openProxy(brokers);
     const done: string[] = [];
     const ends: string[] = [];

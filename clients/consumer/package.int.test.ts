@@ -17,13 +17,13 @@ const json = (file: string) =>
     peerDependencies: Record<string, string>;
   };
 
-it('names the versions that the project itself is tested with', () => {
+it('has the dependency versions that the project itself is tested with', () => {
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
   expect([dependencies['zod'], peerDependencies['kafkajs']]).toEqual([own['zod'], `^${own['kafkajs']}`]);
 });
 
-it('is packed, installed without a registry, loaded, and README compiles against its types', () => {
+it('is packed, installed without a registry, and loaded, and its README compiles against its types', () => {
   const tarball =
     run('npm', ['pack', '--silent', '--pack-destination', folder], import.meta.dirname)
       .trim()

@@ -213,6 +213,6 @@ export class Callers {
         `${key} gave ${transaction} first, and ${body.transaction_id} when repeated`,
       );
     }
-    return `${this.#done.length} operations, none lost, none booked twice`;
+    return `${this.#done.length} operations, none lost, none posted twice`;
   }
 }

@@ -27,7 +27,7 @@ test('an idle publisher and consumer set hardly any timers', async () => {
   expect(count).toBeLessThan(50);
 });
 
-test('a dead letter keeps key and bytes, and says why and where from', async () => {
+test('a dead letter keeps key and bytes, and states reason and origin', async () => {
   const topic = await testTopic(kafka, 'poison', 1);
   await ensureTopics(kafka, [{ name: `${topic}.dlq`, partitions: 1, replication_factor: 1, config: {} }]);
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
@@ -78,7 +78,7 @@ test('a dead letter keeps key and bytes, and says why and where from', async () 
   await publisher.stop();
 });
 
-test('topics are made once, by however many at once, and never changed', async () => {
+test('topics are created once, by any number of concurrent callers, and never changed', async () => {
   const names = [unique('made'), unique('made')];
   const specs = names.map((name) => ({
     name,
@@ -110,7 +110,7 @@ test('topics are made once, by however many at once, and never changed', async (
   );
 });
 
-test('the lag of a group counts what it has not committed', async () => {
+test('the lag of a group counts its uncommitted messages', async () => {
   const topic = await testTopic(kafka, 'lag', 2);
   const groupId = unique('lag');
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'lag' });
@@ -132,12 +132,12 @@ test('the lag of a group counts what it has not committed', async () => {
   await publisher.stop();
 });
 
-test('the locked kafkajs is the version that it is patched for', () => {
+test('the locked version of kafkajs is the one that is patched', () => {
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
   expect(dependencies.kafkajs).toBe('2.2.4');
 });
 
-test('brokers say in which epoch each leader leads', async () => {
+test('metadata contains the epoch of each leader', async () => {
   const topic = await testTopic(kafka, 'epochs', 2);
   const {
     topics: [found],

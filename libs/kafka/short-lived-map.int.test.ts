@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-test('what has left it is freed with the young generation, as with a Map it is not', () => {
+test('removed entries are freed with the young generation, which a Map does not do', () => {
   const bytesHeld = (kind: string) =>
     Number(
       execFileSync(process.execPath, [

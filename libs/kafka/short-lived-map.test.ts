@@ -9,7 +9,7 @@ const step = fc.oneof(
   fc.record({ does: fc.constant('clear' as const) }),
 );
 
-test('does what a Map does, whatever its keys', () => {
+test('behaves like a Map for all keys', () => {
   fc.assert(
     fc.property(fc.array(step), (steps) => {
       const [ours, model] = [new ShortLivedMap<string | number, number>(), new Map<string | number, number>()];

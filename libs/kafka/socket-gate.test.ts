@@ -12,7 +12,7 @@ function request(apiKey: number): Buffer {
   return bytes;
 }
 
-test('ends the fetches alone, knows whether there is a connection, and ends everything when closed', async () => {
+test('ends only the fetches, knows whether there is a connection, and ends everything when closed', async () => {
   const server = net.createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -3,7 +3,7 @@ import { createPublisher } from './publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
 import { requireReplication } from './topics.ts';
 
-test('topics that one broker could take along are refused by name', async () => {
+test('topics that could be lost with one broker are refused by name', async () => {
   const kafka = testKafka();
   const topics = [
     await testTopic(kafka, 'alone', 1),
@@ -17,7 +17,7 @@ test('topics that one broker could take along are refused by name', async () => 
   );
 });
 
-test('a connection that has gone silent is given up before a caller gives up waiting', async () => {
+test('a silent connection is given up before a caller times out', async () => {
   const proxy = await new FaultProxy().open();
   const kafka = testKafka(proxy.route);
   const topic = await testTopic(testKafka(), 'silent', 1);

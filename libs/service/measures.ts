@@ -59,7 +59,7 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
   );
   metrics.gauge(
     'outbox_oldest_age_seconds',
-    'Age of the oldest of them; 0 if there is none',
+    'Age of the oldest message in the outbox that is not yet marked as published; 0 if there is none',
     async () => (await stats()).oldest_age_ms / 1000,
   );
   metrics.gauge('outbox_relay_active', '1 in the process with the active outbox relay, 0 in standby processes', () =>

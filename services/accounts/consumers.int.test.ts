@@ -42,7 +42,7 @@ test('every message of both topics has a handler', () => {
   ).toEqual(names.sort());
 });
 
-test('what cannot be read goes to the dead letters, is answered where it can be, and holds up nothing', async () => {
+test('an unreadable message becomes a dead letter, gets a reply if possible, and delays nothing', async () => {
   const good = newClientMessage();
   const broken = newClientMessage();
   const bad = [
@@ -74,7 +74,7 @@ test('what cannot be read goes to the dead letters, is answered where it can be,
   expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
 });
 
-test('what Postgres refuses, and a reply of another shape, go to the dead letters and leave nothing behind', async () => {
+test('a message that Postgres refuses, and a malformed reply, become dead letters and leave nothing behind', async () => {
   const client_id = await newClient(bank);
   const twice = messageFor('create_client', { client_id, client: retail });
   const opening = openingOf(client_id);
@@ -104,7 +104,7 @@ test('commands of one partition are executed in order', async () => {
   expect(addresses).toEqual(edits.map((_, i) => `house ${i}`));
 });
 
-test('a fault of the database is thrown; the batch that comes again is answered once', async () => {
+test('a fault of the database is thrown; the batch that is delivered again gets one reply', async () => {
   const process = bank.process();
   let faults = 2;
   const connect = process.deps.pool.connect.bind(process.deps.pool);
@@ -152,7 +152,7 @@ test('a killed connection is a fault, not a dead letter', async () => {
   expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
 });
 
-test('a lost reply is no fault: the message that comes again gets the kept one, as the first', async () => {
+test('a lost reply is not a fault: the message delivered again gets the stored one, as if it were the first', async () => {
   const process = bank.process();
   const message = newClientMessage();
   const away = () => Promise.reject(new Error('broker away'));
@@ -165,7 +165,7 @@ test('a lost reply is no fault: the message that comes again gets the kept one, 
   expect(reply?.replayed).toBeUndefined();
 });
 
-test('queries that nobody waits for any more are dropped, unreadable ones dead-lettered', async () => {
+test('expired queries are dropped, unreadable ones become dead letters', async () => {
   const late = messageFor(
     'get_client',
     { client_id: newId('client') },
@@ -180,7 +180,7 @@ test('queries that nobody waits for any more are dropped, unreadable ones dead-l
   expect(bank.deadLetters.splice(0)).toMatchObject([{ code: 'invalid_data' }]);
 });
 
-test('a command among the queries is not executed', async () => {
+test('a command on the topic of queries is not executed', async () => {
   const client_id = newId('client');
   const message = messageFor('create_client', { client_id, client: retail });
   await bank.handleQueries([message]);

@@ -50,7 +50,7 @@ export function measureBacklogs(metrics: Metrics, pool: Pool): void {
   metrics.gauge('accounts_saga_steps', 'Saga steps without a reply', async () => (await steps())?.steps);
   metrics.gauge(
     'accounts_saga_oldest_age_seconds',
-    'Age of the oldest of them; 0 if there is none',
+    'Age of the oldest saga step without a reply; 0 if there is none',
     async () => (await steps())?.age_s,
   );
   metrics.gauge('dead_letters_open', 'Dead letters that are not decided', () => countOpenDeadLetters(pool));

@@ -22,7 +22,7 @@ const dashboard = {
   PUBLIC_URL: 'http://bank.example',
 };
 
-it('the dashboard is configured as a whole or not at all', () => {
+it('the dashboard is configured completely or not at all', () => {
   expect(loadConfig(gatewayConfig, base).PUBLIC_URL).toBeUndefined();
   expect(loadConfig(gatewayConfig, { ...base, ...dashboard })).toMatchObject({
     ...dashboard,
@@ -30,7 +30,7 @@ it('the dashboard is configured as a whole or not at all', () => {
   });
 });
 
-it('the idempotency secret is one, or two with the moment from which the first is used', () => {
+it('the idempotency secret is one, or two with the time from which the first is used', () => {
   const secrets = (IDEMPOTENCY_SECRET: string, IDEMPOTENCY_SECRET_SINCE?: string) =>
     loadConfig(gatewayConfig, { ...base, IDEMPOTENCY_SECRET, IDEMPOTENCY_SECRET_SINCE }).IDEMPOTENCY_SECRET;
   const [one, other, since] = ['one secret of sixteen', 'another of sixteen', '2026-12-01T02:00:00Z'];
@@ -42,7 +42,7 @@ it('the idempotency secret is one, or two with the moment from which the first i
   expect(() => secrets(`${one},${other}`, 'tomorrow')).toThrow('IDEMPOTENCY_SECRET_SINCE');
 });
 
-it('roles have scopes that exist, of a claim that is named', () => {
+it('roles have existing scopes, and need a named claim', () => {
   const roles = (JWT_ROLE_SCOPES: string, JWT_SCOPES_CLAIM: string | undefined = 'roles') =>
     loadConfig(gatewayConfig, { ...base, JWT_SCOPES_CLAIM, JWT_ROLE_SCOPES }).JWT_ROLE_SCOPES;
   expect(roles('teller = clients:read transactions:write; auditor=books:read;')).toEqual(
@@ -58,7 +58,7 @@ it('roles have scopes that exist, of a claim that is named', () => {
   );
 });
 
-it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start says what belongs together', (missing) => {
+it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start names the missing settings', (missing) => {
   const attempt = () => loadConfig(gatewayConfig, { ...base, ...dashboard, [missing]: undefined });
   expect(attempt).toThrow(ConfigError);
   expect(attempt).toThrow(/belong together/);

@@ -107,11 +107,11 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('officer');
       for (const [isAtomic, says] of [
         [false, '1 of 2 payments were refused.'],
-        [true, 'The file was refused, and nothing was booked.'],
+        [true, 'The file was refused, and nothing was posted.'],
       ] as const) {
         await page.goto(ui('/counter/batches'));
         await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n`));
-        await page.getByLabel('Book nothing at all').setChecked(isAtomic);
+        await page.getByLabel('Post nothing at all').setChecked(isAtomic);
         await page.getByRole('button', { name: 'Look at the payments' }).click();
         await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
         // Meanwhile somebody takes the money away.

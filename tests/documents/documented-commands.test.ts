@@ -33,10 +33,9 @@ const runBy: Record<string, string> = {
   "pip install duckdb confluent-kafka 'psycopg[binary]'": 'tests/documents/warehouse.e2e.test.ts',
   'export LEDGER_URL=postgres://warehouse:…@postgres/core_banking KAFKA_BROKERS=kafka:9092 WAREHOUSE=/data/bank':
     'tests/documents/warehouse.e2e.test.ts',
-  'python warehouse.py load      # once: all entries of one moment': 'tests/documents/warehouse.e2e.test.ts',
-  'python warehouse.py follow    # as often as you like: what was published since':
-    'tests/documents/warehouse.e2e.test.ts',
-  'python warehouse.py prove     # every night: exit code 1 where an account differs':
+  'python warehouse.py load      # once: a snapshot of all entries': 'tests/documents/warehouse.e2e.test.ts',
+  'python warehouse.py follow    # repeatedly: the events published since': 'tests/documents/warehouse.e2e.test.ts',
+  'python warehouse.py prove     # every night: exit code 1 if an account differs':
     'tests/documents/warehouse.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/documents/command-line.e2e.test.ts',
   'curl -sS -G "$BANK_URL/admin/search" -H "x-api-key: $BANK_API_KEY" --data-urlencode "q=$GIVEN"':

@@ -7,7 +7,7 @@ import { decompressSnappy } from './snappy.ts';
 const snappy = Buffer.from([12, 0x08, 0x61, 0x62, 0x63, 0x15, 0x03]);
 const lz4 = Buffer.from('04224d18604082' + '07000000' + '35616263030000' + '00000000', 'hex');
 
-test('copies that reach into what they write', () => {
+test('copies that overlap their output', () => {
   expect(String(decompressSnappy(snappy))).toBe('abcabcabcabc');
   expect(String(decompressLz4(lz4))).toBe('abcabcabcabc');
 });
@@ -16,7 +16,7 @@ test.each([
   ['snappy', decompressSnappy, snappy],
   ['lz4', decompressLz4, lz4],
 ] as const)(
-  '%s: bytes that are not, or are cut off, are an error, never a loop or what is not theirs',
+  '%s: invalid or truncated bytes are an error, never a loop or foreign memory',
   (_name, decompress, whole) => {
     const settled = (bytes: Buffer) => {
       try {

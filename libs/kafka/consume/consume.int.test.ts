@@ -79,7 +79,7 @@ async function lag(): Promise<number> {
 }
 
 describe('batches', () => {
-  test('one batch holds what waits in all partitions, in order per partition, up to maxBatch', async () => {
+  test('one batch has the waiting messages of all partitions, in order per partition, up to maxBatch', async () => {
     await write(0, 1_000);
     const batches: ReceivedMessage[][] = [];
     await started(
@@ -101,7 +101,7 @@ describe('batches', () => {
     expect(Math.abs(Date.now() - (first?.timestamp_ms ?? 0))).toBeLessThan(60_000);
   });
 
-  test('few messages in many partitions come as one batch', async () => {
+  test('few messages in many partitions form one batch', async () => {
     await write(0, 8);
     const sizes: number[] = [];
     await started(async (messages) => {
@@ -135,7 +135,7 @@ describe('batches', () => {
 });
 
 describe('never skipped', () => {
-  test('what throws comes again, and nothing overtakes it', async () => {
+  test('messages whose handler throws are delivered again before later ones', async () => {
     await write(0, 80);
     const done: number[] = [];
     const failed: number[][] = [];
@@ -156,7 +156,7 @@ describe('never skipped', () => {
     await until(async () => (await lag()) === 0);
   });
 
-  test('offsets are committed after handle only, in the background, and a restart goes on there', async () => {
+  test('offsets are committed only after handle, in the background, and a restart continues there', async () => {
     await write(0, 40);
     const gate = Promise.withResolvers<void>();
     const first: number[] = [];
@@ -182,7 +182,7 @@ describe('never skipped', () => {
     expect(sorted(second)).toEqual(range(40, 48));
   });
 
-  test('stop lets the running call finish, commits it, and leaves the group at once', async () => {
+  test('stop lets the running call finish, commits it, and leaves the group immediately', async () => {
     await write(0, 16);
     const first: number[] = [];
     let running = false;
@@ -210,7 +210,7 @@ describe('never skipped', () => {
     expect(first).toHaveLength(handled);
   });
 
-  test('a call longer than the session time-out keeps the membership', async () => {
+  test('a call longer than the session timeout keeps the membership', async () => {
     await write(0, 8);
     const seen: number[] = [];
     const consumer = await started(
@@ -229,7 +229,7 @@ describe('never skipped', () => {
 });
 
 describe('change', () => {
-  test('a second consumer takes its share and, when the first stops, all of it', async () => {
+  test('a second consumer takes its share and, when the first stops, everything', async () => {
     const seen: number[] = [];
     const counts = [0, 0];
     const counting = (index: number) => async (messages: ReceivedMessage[]) => {
@@ -253,7 +253,7 @@ describe('change', () => {
     expect(seen.length).toBe(written);
   });
 
-  test('a rebalance during a long call: it is finished and committed before the other takes over', async () => {
+  test('a rebalance during a long call: it is finished and committed before another consumer takes over', async () => {
     await write(0, 80);
     const [one, two]: [number[], number[]] = [[], []];
     let calls = 0;
@@ -280,7 +280,7 @@ describe('change', () => {
   });
 
   test.each(['refuse', 'freeze'] as const)(
-    'the broker is gone for a while (%s): not healthy, then on from where it was',
+    'the broker is unavailable for a while (%s): not healthy, then it continues',
     async (mode) => {
       const seen: number[] = [];
       const consumer = await started(
@@ -304,7 +304,7 @@ describe('change', () => {
   );
 
   test.each(['refuse', 'cut'] as const)(
-    'a broker that comes back after a long while (%s) finds the member that it knew, not a new one',
+    'a broker that returns after a long time (%s) finds the same member, not a new one',
     async (mode) => {
       const lines: string[] = [];
       const seen: number[] = [];
@@ -339,8 +339,8 @@ describe('change', () => {
   });
 });
 
-describe('what is fetched', () => {
-  test('a batch whose checksum is wrong is not delivered and not skipped: its partition waits, the others go on', async () => {
+describe('fetched data', () => {
+  test('a batch with a wrong checksum is neither delivered nor skipped: its partition waits, the others continue', async () => {
     const errors: unknown[] = [];
     const loud = pino({ level: 'error' }, { write: (line: string) => void errors.push(JSON.parse(line)) });
     proxy.alter = (data) =>

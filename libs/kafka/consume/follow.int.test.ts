@@ -48,7 +48,7 @@ function following(topic: string, client = kafka) {
   return { follower, state, log };
 }
 
-test('from the end: what was there is left out, what comes after the call of start is not', async () => {
+test('from the end: earlier messages are skipped, those after the call of start are not', async () => {
   const topic = await testTopic(kafka, 'news', 3);
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'old');
   const seen: string[] = [];
@@ -66,7 +66,7 @@ test('from the end: what was there is left out, what comes after the call of sta
   expect(seen.toSorted()).toEqual(Array.from({ length: 9 }, (_, i) => `key-${i} new`));
 });
 
-test('from a moment: what was written before it is left out, and start resolves with everything since', async () => {
+test('from a time: earlier messages are skipped, and start resolves with all later ones', async () => {
   const topic = await testTopic(kafka, 'since', 3, { 'message.timestamp.type': 'LogAppendTime' });
   const value = (n: number) => ({ topic, key: 'k', value: String(n), headers: {}, partition: n % 2 });
   for (const n of [1, 2, 3]) await publisher.publish(value(n), { timeoutMs: 5_000 });
@@ -91,7 +91,7 @@ test('from a moment: what was written before it is left out, and start resolves 
   expect(seen.toSorted()).toEqual(['4', '5', '6']);
 });
 
-test('start resolves with everything taken, then it sees updates and removals', async () => {
+test('start resolves with all messages, then updates and removals follow', async () => {
   const topic = await testTopic(kafka, 'state', 3, { 'cleanup.policy': 'compact' });
   await publisher.publishAll(
     Array.from({ length: 1_000 }, (_, i) => ({
@@ -119,7 +119,7 @@ test('start resolves with everything taken, then it sees updates and removals', 
   expect(Date.now() - begun).toBeLessThan(1_000);
 });
 
-test('an empty topic is read at once, one that does not exist never', async () => {
+test('an empty topic is read immediately, a missing one never', async () => {
   const { follower } = following(await testTopic(kafka, 'empty', 3));
   await follower.start();
   expect(follower.health()).toEqual({ ok: true });
@@ -128,7 +128,7 @@ test('an empty topic is read at once, one that does not exist never', async () =
   );
 });
 
-test('after an outage it goes on where it was', async () => {
+test('after an outage it continues', async () => {
   const topic = await testTopic(kafka, 'outage', 2);
   await put(topic, 'a', '1');
   const { follower, state, log } = following(topic, testKafka(proxy.route));
@@ -141,7 +141,7 @@ test('after an outage it goes on where it was', async () => {
   expect(log).toEqual(['a 1 state', 'b 2 state']);
 });
 
-test('brokers that go away while a follower starts are waited for', async () => {
+test('it waits for brokers that become unavailable while it starts', async () => {
   const topic = await testTopic(kafka, 'start', 1);
   await put(topic, 'a', '1');
   const routed = testKafka(proxy.route);

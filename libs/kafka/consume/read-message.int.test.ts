@@ -21,7 +21,7 @@ async function topicWith(...values: (string | Buffer | null)[]): Promise<string>
   return topic;
 }
 
-test('reads the one message at a place: key, bytes and headers, also in the middle of a batch', async () => {
+test('reads one message by its offset: key, bytes, and headers, also in the middle of a batch', async () => {
   const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
   const topic = await topicWith('first', bytes, null, 'last');
   for (const [i, value] of ['first', bytes, null, 'last'].entries()) {
@@ -37,7 +37,7 @@ test('reads a message of several megabytes', async () => {
   expect((await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs))?.value?.length).toBe(3_000_000);
 });
 
-test('nothing at that place is undefined: not yet written, deleted, no such partition or topic', async () => {
+test('is undefined if there is no message: not yet written, deleted, no such partition or topic', async () => {
   const topic = await topicWith('a', 'b');
   const at = (partition: number, offset: bigint, name = topic) =>
     readMessage(kafka, { topic: name, partition, offset }, timeoutMs);
@@ -56,7 +56,7 @@ test('nothing at that place is undefined: not yet written, deleted, no such part
   expect(String((await at(1, 1n))?.value)).toBe('b');
 });
 
-test('rejects in time where the broker does not answer, and leaves no group behind', async () => {
+test('rejects in time if the broker does not respond, and leaves no group behind', async () => {
   const topic = await topicWith('a');
   const proxy = await new FaultProxy().open();
   await proxy.set('freeze');

@@ -143,7 +143,7 @@ function asReceived({ key, value, headers = {}, timestamp, offset }: KafkaMessag
   };
 }
 
-test('reads what kafkajs reads, however the batches are made, and wherever the fetch began or was cut', async () => {
+test('reads the same as kafkajs, however batches are split, and wherever the fetch began or was cut', async () => {
   await fc.assert(
     fc.asyncProperty(batches, fc.nat({ max: 12 }), fc.constantFrom(0, 0, 1, 60, 90), async (list, from, cut) => {
       const bytes = await encodeResponse([list], cut);
@@ -177,7 +177,7 @@ test('reads what kafkajs reads, however the batches are made, and wherever the f
   );
 });
 
-test('partitions with nothing new are left out, and those with nothing but control records or holes go on behind them', async () => {
+test('partitions without new messages are left out; those with only control records or gaps advance', async () => {
   const one = {
     messages: [{ key: null, value: null, headers: {}, timestampDelta: 0 }],
     hole: 5,
@@ -203,7 +203,7 @@ test('partitions with nothing new are left out, and those with nothing but contr
   }
 });
 
-test('says which header a message has, the last of its name, and null for none', async () => {
+test('returns the last header with a name, and null if there is none', async () => {
   const headers = { a: 'x', ab: ['1', '2'], b: '' };
   const bytes = await encodeResponse(
     [
@@ -233,7 +233,7 @@ test('says which header a message has, the last of its name, and null for none',
   });
 });
 
-test('what cannot be read is an error, not a loss', async () => {
+test('unreadable data is an error, not a loss', async () => {
   const list = [
     {
       firstOffset: 0,
@@ -251,7 +251,7 @@ test('what cannot be read is an error, not a loss', async () => {
   await expect(decodeFetchResponse(old)).rejects.toThrow('a record batch of format 1 cannot be read');
 });
 
-test('a batch with one bit changed, or an impossible length, is not read, nor what follows it', async () => {
+test('a batch with one changed bit or an impossible length is not read, nor what follows it', async () => {
   const one = {
     messages: [{ key: null, value: Buffer.from('100.00'), headers: {}, timestampDelta: 0 }],
     hole: 0,
@@ -283,7 +283,7 @@ test('a batch with one bit changed, or an impossible length, is not read, nor wh
   }
 });
 
-test('a first batch that is longer than what was sent is corrupt: the broker sends it whole', async () => {
+test('a first batch that is longer than the response is corrupt, because the broker sends it completely', async () => {
   const list = [
     {
       firstOffset: 3,

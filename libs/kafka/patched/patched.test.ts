@@ -17,7 +17,7 @@ interface Queue {
   scheduleCheckPendingRequests(): void;
 }
 
-test('patched kafkajs arms its timer only while a request waits', () => {
+test('patched kafkajs sets its timer only while a request waits', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => Queue;
   const queue = new RequestQueue({ logger: { debug: () => undefined } });
   queue.scheduleCheckPendingRequests();
@@ -28,19 +28,19 @@ test('patched kafkajs arms its timer only while a request waits', () => {
   clearTimeout(queue.throttleCheckTimeoutId ?? undefined);
 });
 
-test('patched kafkajs keeps its requests in flight where nothing outlives them', () => {
+test('patched kafkajs stores requests in flight where nothing outlives them', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => Queue;
   expect(new RequestQueue({}).inflight).toBeInstanceOf(ShortLivedMap);
 });
 
-test('patched kafkajs encodes, decodes and groups with our functions', () => {
+test('patched kafkajs encodes, decodes, and groups with our functions', () => {
   const response = require('kafkajs/src/protocol/requests/fetch/v11/response') as { decode: unknown };
   expect(response.decode).toBe(decodeFetchResponse);
   expect(require('kafkajs/src/consumer/batch')).toBe(FetchedBatch);
   expect(require('kafkajs/src/producer/groupMessagesPerPartition')).toBe(groupByPartition);
 });
 
-test('a process has kafkajs with its patches or without, not both', () => {
+test('a process uses kafkajs with its patches or without, not both', () => {
   expect(() => loadKafkaJs(true)).toThrow('a process has one of the two');
 });
 
@@ -64,7 +64,7 @@ test('patched kafkajs never forgets its last broker', () => {
   expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
 });
 
-test('patched kafkajs joins groups and sends heartbeats on a connection of their own, beside commits of offsets and questions', async () => {
+test('patched kafkajs joins groups and sends heartbeats on a separate connection', async () => {
   const ConnectionPool = require('kafkajs/src/network/connectionPool') as new (
     options: object,
   ) => { pool: { connect(): Promise<void> }[]; getConnectionByRequest(sent: object): Promise<object> };
@@ -78,7 +78,7 @@ test('patched kafkajs joins groups and sends heartbeats on a connection of their
   expect([new Set([produce, fetch, heartbeat]).size, pool.pool.length]).toEqual([3, 3]);
 });
 
-test('of two answers about a partition the one with the higher leader epoch wins, for a minute, in each cluster', () => {
+test('of two responses about a partition, the one with the higher leader epoch wins, for a minute, in each cluster', () => {
   const newest = new NewestLeaders();
   const leaders = (clusterId: string, now: number, ...told: [leader: number, leaderEpoch: number][]) => {
     const partitionMetadata = told.map(([leader, leaderEpoch], partitionId) => ({ partitionId, leader, leaderEpoch }));
@@ -92,7 +92,7 @@ test('of two answers about a partition the one with the higher leader epoch wins
   expect(leaders('a', 60_000, [1, 1], [1, 1])).toEqual([3, 1]);
 });
 
-test('patched kafkajs asks all its brokers in turn who leads, while it is in use, and adds those that are back', async () => {
+test('patched kafkajs asks all brokers in turn for the leaders while it is in use, and adds those that are back', async () => {
   vi.useFakeTimers();
   const { prototype } = require('kafkajs/src/cluster/index') as {
     prototype: { findBroker(this: object, args: object): Promise<unknown> };

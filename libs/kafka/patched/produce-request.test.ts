@@ -57,7 +57,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('every record has the bytes that kafkajs makes', () => {
+test('every record has the same bytes as in kafkajs', () => {
   fc.assert(
     fc.property(
       message,
@@ -75,7 +75,7 @@ test('every record has the bytes that kafkajs makes', () => {
   );
 });
 
-test('records of every number of bytes in their lengths', () => {
+test('records with length fields of every size', () => {
   for (const size of [
     0, 1, 40, 50, 56, 57, 58, 60, 63, 64, 65, 127, 128, 8_160, 8_180, 8_192, 16_383, 16_384, 2_097_151, 2_097_152,
   ]) {
@@ -87,7 +87,7 @@ test('records of every number of bytes in their lengths', () => {
   }
 });
 
-test('every produce request has the bytes that kafkajs makes', async () => {
+test('every produce request has the same bytes as in kafkajs', async () => {
   await fc.assert(
     fc.asyncProperty(request, async (options) => {
       const [ours, theirs] = await Promise.all([ourProduce(options).encode(), theirProduce(options).encode()]);
@@ -97,7 +97,7 @@ test('every produce request has the bytes that kafkajs makes', async () => {
   );
 });
 
-test('what it does not do is left to kafkajs', async () => {
+test('unsupported requests are left to kafkajs', async () => {
   const partition = { partition: 1, messages: [{ value: 'v' }], firstSequence: 0 };
   const options = {
     acks: -1,

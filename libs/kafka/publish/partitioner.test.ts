@@ -19,7 +19,7 @@ test.each([
   expect(murmur2(key)).toBe(hash);
 });
 
-test('any key goes where the Java clients and kafkajs send it', () => {
+test('every key is assigned to the same partition as by the Java clients and kafkajs', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (key) => {
       expect(murmur2(key)).toBe(theirs(key));

@@ -56,7 +56,7 @@ const anyMessage = fc.record({
   ),
 });
 
-test('a batch is never larger on the wire than its messages were counted', async () => {
+test('a batch is never larger on the wire than calculated', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyMessage, { minLength: 1, maxLength: 20 }),
@@ -71,7 +71,7 @@ test('a batch is never larger on the wire than its messages were counted', async
   );
 });
 
-test('one send takes what waits, in order, each partition up to what its topic takes in a batch', () => {
+test('one send takes the waiting messages in order, for each partition up to the batch size of its topic', () => {
   const queue = new PublishQueue();
   const large = 'x'.repeat(60_000);
   push(queue, [message(large), message('1', 1), message(`${large}2`, 1), message(large)]);
@@ -82,7 +82,7 @@ test('one send takes what waits, in order, each partition up to what its topic t
   expect(queue.take(limits())).toEqual([]);
 });
 
-test('a key chooses the partition; without one it is the first', () => {
+test('a key determines the partition; without one it is the first', () => {
   const queue = new PublishQueue();
   push(queue, [
     { topic: 't', key: 'some key', value: 'v', headers: {} },
@@ -91,7 +91,7 @@ test('a key chooses the partition; without one it is the first', () => {
   expect(queue.take(limits()).map(({ copy }) => copy?.partition)).toEqual([partitionForKey('some key', 4), 0]);
 });
 
-test('what never fits or has nowhere to go fails alone, unsent', async () => {
+test('a message that is too large or has no valid destination fails alone and is not sent', async () => {
   const queue = new PublishQueue();
   const bad = [message('x'.repeat(100_000)), message('v', 4), message('v', 0, 'unknown')].map(
     (each) => push(queue, [each]).outcome,
@@ -107,7 +107,7 @@ test('what never fits or has nowhere to go fails alone, unsent', async () => {
   ]);
 });
 
-test('what has expired is forgotten; of a unit that was begun the outcome is unknown', async () => {
+test('expired messages are removed; the outcome of a unit that was begun is unknown', async () => {
   const queue = new PublishQueue();
   const [late, begun, other] = [
     push(queue, [message('1')], 10),

@@ -90,7 +90,7 @@ describe('exactness', () => {
     }
   });
 
-  test('answers lost on the way lose nothing, double nothing and keep the order', async () => {
+  test('with lost responses nothing is lost or duplicated, and the order is kept', async () => {
     const cut = await testTopic(kafka, 'cut', 3);
     const publisher = await started(testKafka(proxy.route));
     const sent: Promise<void>[] = [];
@@ -131,7 +131,7 @@ describe('exactness', () => {
 });
 
 describe('sizes', () => {
-  test('every topic of the table takes as many messages at once as one send can hold', async () => {
+  test('every topic of the table accepts as many messages as one send can contain', async () => {
     const prefix = `${unique('full')}.`;
     const table = topicTable(prefix);
     await ensureTopics(
@@ -150,7 +150,7 @@ describe('sizes', () => {
     expect(await Promise.all(sends)).toEqual(sends.map(() => 2_500));
   });
 
-  test('a batch that the broker calls too large is sent in parts: only what is too large alone is refused', async () => {
+  test('a batch that the broker rejects as too large is sent in parts; only a single message that is too large is refused', async () => {
     const small = await testTopic(kafka, 'small', 2, { 'max.message.bytes': '20000' });
     const publisher = await started(kafka);
     const sent = Array.from({ length: 300 }, (_, i) => ({
@@ -172,7 +172,7 @@ describe('sizes', () => {
 });
 
 describe('errors', () => {
-  test('what is refused at once was not sent', async () => {
+  test('immediately refused messages were not sent', async () => {
     const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'refusing', maxQueued: 2 });
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
     await publisher.start();
@@ -201,7 +201,7 @@ describe('errors', () => {
     expect(inside.status).toBe('fulfilled');
   });
 
-  test('an unreachable broker: bounded, not sent, and never sent later', async () => {
+  test('an unreachable broker: limited wait, not sent, and never sent later', async () => {
     const away = await testTopic(kafka, 'away', 2);
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(away, 'key', 'before'), { timeoutMs: 5_000 });
@@ -224,7 +224,7 @@ describe('errors', () => {
     expect((await readAll(away)).map(({ value }) => String(value))).toEqual(['before', 'after']);
   });
 
-  test('a broker that falls silent: the outcome is unknown, and the publisher comes back', async () => {
+  test('a broker that becomes silent: the outcome is unknown, and the publisher recovers', async () => {
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(topic, 'key', 'before'), { timeoutMs: 5_000 });
     await proxy.set('freeze');
@@ -238,7 +238,7 @@ describe('errors', () => {
     expect(publisher.health().ok).toBe(true);
   });
 
-  test('stop sends what waits, and is bounded without a broker', async () => {
+  test('stop sends waiting messages, and is limited without a broker', async () => {
     const last = await testTopic(kafka, 'last', 1);
     const publisher = await started(testKafka(proxy.route));
     const sent = Promise.all(

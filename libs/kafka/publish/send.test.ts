@@ -88,7 +88,7 @@ function entry(partition: number, value = 'v'): { entry: Entry; outcome: Promise
   };
 }
 
-test('kafkajs leaves out a partition that moves to a broker that has answered; it is sent again', async () => {
+test('kafkajs omits a partition that moves to a broker that has responded; it is sent again', async () => {
   const entries = () => [entry(0), entry(1)];
   const messages = entries().map(({ entry: { copy } }) => copy as Message);
   const published: Written[] = [];
@@ -109,7 +109,7 @@ test('kafkajs leaves out a partition that moves to a broker that has answered; i
   ]);
 });
 
-test('an answer that names nothing is an error, not an endless repeat', async () => {
+test('a response without partitions is an error, not an endless retry', async () => {
   await expect(send({ sendBatch: async () => [] } as unknown as Producer, [entry(0).entry])).rejects.toThrow(
     'none of the partitions',
   );

@@ -22,7 +22,7 @@ function probing(delayMs: number | undefined) {
   return { world, probe };
 }
 
-test.each([10, 400, 3_000])('messages that come back after %i ms make it ready', async (delayMs) => {
+test.each([10, 400, 3_000])('probes that return after %i ms make it ready', async (delayMs) => {
   const { world, probe } = probing(delayMs);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(3_500);
@@ -32,7 +32,7 @@ test.each([10, 400, 3_000])('messages that come back after %i ms make it ready',
   await probe.stop();
 });
 
-test('nothing comes back: lost 4 s after the join, and not again before the next join', async () => {
+test('nothing returns: lost 4 s after the join, and not again before the next join', async () => {
   const { world, probe } = probing(undefined);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(3_900);
@@ -50,7 +50,7 @@ test('nothing comes back: lost 4 s after the join, and not again before the next
   await probe.stop();
 });
 
-test('ready, then nothing comes back: lost', async () => {
+test('ready, then nothing returns: lost', async () => {
   const { world, probe } = probing(10);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(300);
@@ -62,12 +62,12 @@ test('ready, then nothing comes back: lost', async () => {
   await probe.stop();
 });
 
-test("somebody else's id is no probe", () => {
+test('another id is not a probe', () => {
   const { probe } = probing(10);
   expect([probe.arrived('origin.17'), probe.arrived('origin.probe.17')]).toEqual([false, true]);
 });
 
-test('while the broker takes no probes it stays ready, and what comes back soon after is in time', async () => {
+test('while the broker accepts no probes it stays ready; the next one to return is in time', async () => {
   const { world, probe } = probing(10);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(300);

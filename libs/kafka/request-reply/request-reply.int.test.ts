@@ -102,7 +102,7 @@ async function stageOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe('replies', () => {
-  test('two requesters at once, each gets its own, also on one partition', async () => {
+  test('two concurrent requesters each get their own, also on one partition', async () => {
     const same = { partitions: 1 };
     const [one, two] = [await started(same), await started(same)];
     const late: string[] = [];
@@ -121,7 +121,7 @@ describe('replies', () => {
     });
   });
 
-  test('foreign ids are dropped, late replies are counted', async () => {
+  test('unknown ids are dropped, late replies are counted', async () => {
     const late: string[] = [];
     const requester = await started({ onLate: (id) => late.push(id) });
     await ask(requester, 'known');
@@ -140,14 +140,14 @@ describe('replies', () => {
 });
 
 describe('failures name their stage', () => {
-  test('no_reply: acknowledged, nobody answers', async () => {
+  test('no_reply: acknowledged, but there is no reply', async () => {
     const requester = await started();
     const begun = Date.now();
     expect(await stageOf(ask(requester, 'x', 'silent', 300, 400))).toBe('no_reply');
     expect(Date.now() - begun).toBeLessThan(700);
   });
 
-  test('not_sent: too many wait, not ready, broker away; unacknowledged: the broker is silent', async () => {
+  test('not_sent: too many waiting, not ready, broker unavailable; unacknowledged: the broker is silent', async () => {
     const proxied = createPublisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
     await proxied.start();
     const requester = await started({ maxPending: 1 }, kafka, proxied);
@@ -164,7 +164,7 @@ describe('failures name their stage', () => {
     await proxied.stop({ timeoutMs: 0 });
   });
 
-  test('stop waits for the replies under way', async () => {
+  test('stop waits for pending replies', async () => {
     const requester = await started();
     delayMs = 300;
     const last = ask(requester, 'last');
@@ -174,8 +174,8 @@ describe('failures name their stage', () => {
   });
 });
 
-describe('a reply consumer that has gone deaf', () => {
-  test('is found by its probe, built again, and reads on where it was', async () => {
+describe('a reply consumer that receives nothing more', () => {
+  test('is detected by its probe, rebuilt, and continues', async () => {
     const requester = await started({}, testKafka(proxy.route));
     expect(await ask(requester, 'before')).toBe('before');
     proxy.stall();
@@ -187,7 +187,7 @@ describe('a reply consumer that has gone deaf', () => {
     expect(await meanwhile).toBe('meanwhile');
   });
 
-  test('it has not started while nothing comes back, and can be stopped', async () => {
+  test('has not started while no probe returns, and can be stopped', async () => {
     await proxy.set('refuse');
     const requester = createRequester(testKafka(proxy.route), publisher, {
       topic: replies,

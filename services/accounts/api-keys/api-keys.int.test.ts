@@ -63,7 +63,7 @@ async function get(key_id: string): Promise<ApiKey> {
 const statesOf = async (key_id: string) =>
   (await outboxOf(bank.pool, key_id)).map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
 
-test('a key is created, answered without its hash, and told to the gateways', async () => {
+test('a key is created, returned without its hash, and published to the gateways', async () => {
   const data = keyData({ expires_at: '2099-01-01T02:00:00.000+02:00' });
   const reply = await bank.send('create_api_key', data, { message_id: data.key_id, time: '2026-01-02T03:04:05.678Z' });
   const { secret_hash, key_id, name, environment, client_id } = data;
@@ -103,7 +103,7 @@ test('a key is created, answered without its hash, and told to the gateways', as
   expect(await bank.send('create_api_key', data, { message_id: key_id })).toEqual({ ...reply, replayed: true });
 });
 
-test('a key for an unknown client, with an end in the past, or beyond the maker is refused: of what is not there for good; for want of a scope, or of what is not valid, until that is mended', async () => {
+test('a key for an unknown client, with an end in the past, or exceeding its creator is refused; only lasting refusals are stored', async () => {
   const short = await newKey({ expires_at: inHours(2) });
   const revoked = await newKey();
   await bank.send('revoke_api_key', { key_id: revoked.key_id });
@@ -131,7 +131,7 @@ test('a key for an unknown client, with an end in the past, or beyond the maker 
   }
 });
 
-test('a key whose maker does not say lives as long as it may: until the bank’s limit, or as long as the key that makes it', async () => {
+test('a key without a requested lifetime gets the maximum: the bank’s limit, or that of its creator', async () => {
   const maker = await newKey({ expires_at: inHours(2) });
   const [limit, earlier] = [inHours(24), inHours(1)];
   expect((await newKey({ expires_at: null, not_after: limit })).expires_at).toBe(limit);
@@ -144,7 +144,7 @@ test('a key whose maker does not say lives as long as it may: until the bank’s
   ).toBe(maker.expires_at);
 });
 
-test('rotation never lengthens a life: the old key’s remains, cut to that of the key that rotates', async () => {
+test('rotation never extends a lifetime: the old key’s remains, limited by that of the key that rotates', async () => {
   const rotator = await newKey({ expires_at: inHours(2) });
   for (const [hours, expected] of [
     [1, undefined],
@@ -165,7 +165,7 @@ test('rotation never lengthens a life: the old key’s remains, cut to that of t
   });
 });
 
-test('rotation makes a key of the same family; the old one ends after the overlap', async () => {
+test('rotation creates a key of the same family; the old one ends after the overlap', async () => {
   const client_id = await newClient(bank);
   const old = await newKey({ client_id, environment: 'test' });
   const change = rotation(old.key_id);
@@ -202,7 +202,7 @@ test('rotation makes a key of the same family; the old one ends after the overla
   expect(await statesOf(again.key_id)).toMatchObject([{ family_id: old.key_id }]);
 });
 
-test('the overlap never makes a key live longer', async () => {
+test('the overlap never extends a key’s lifetime', async () => {
   const old = await newKey({ expires_at: inHours(1) });
   const change = rotation(old.key_id, { overlap_seconds: 30 * 86400 });
   await bank.send('rotate_api_key', change);
@@ -212,7 +212,7 @@ test('the overlap never makes a key live longer', async () => {
   expect((await get(change.key_id)).status).toBe('expired');
 });
 
-test('a revoked, an expired and an unknown key cannot be rotated, nor one with more scopes than the rotator', async () => {
+test('revoked, expired, and unknown keys cannot be rotated, nor one with more scopes than the caller', async () => {
   const revoked = await newKey();
   await bank.send('revoke_api_key', { key_id: revoked.key_id });
   const expired = await newKey();
@@ -234,7 +234,7 @@ test('a revoked, an expired and an unknown key cannot be rotated, nor one with m
   expect(await statesOf(strong.key_id)).toHaveLength(1);
 });
 
-test('a revocation is published once and answered every time', async () => {
+test('a revocation is published once and acknowledged every time', async () => {
   const key = await newKey();
   const first = await bank.send('revoke_api_key', { key_id: key.key_id });
   expect(first).toMatchObject({ ok: true, data: { status: 'revoked', revoked_at: expect.stringMatching(/Z$/) } });
@@ -249,7 +249,7 @@ test('a revocation is published once and answered every time', async () => {
   });
 });
 
-test('of a revocation and rotations at the same time, versions stay without gap and the key ends revoked', async () => {
+test('with concurrent revocation and rotations, versions have no gaps, and the key ends revoked', async () => {
   const key = await newKey();
   const second = bank.process();
   await Promise.all([
@@ -266,7 +266,7 @@ test('of a revocation and rotations at the same time, versions stay without gap 
   expect(left.rows).toEqual([]);
 });
 
-test('the last use only moves forward, without a reply', async () => {
+test('last_used_at only moves forward, without a reply', async () => {
   const { key_id } = await newKey();
   for (const used_at of ['2026-03-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z'])
     await bank.send(
@@ -292,7 +292,7 @@ async function rotated(key_id: string, actor?: string): Promise<string> {
 const isRevoked = async (...keyIds: string[]) =>
   Promise.all(keyIds.map(async (key_id) => (await get(key_id)).status === 'revoked'));
 
-test('revocation takes the whole family, whichever of its keys is named, and tells the gateways of each', async () => {
+test('revocation applies to the whole family, whichever of its keys is named, and each key is published', async () => {
   const first = await newKey();
   const second = await rotated(first.key_id);
   const third = await rotated(second);
@@ -306,7 +306,7 @@ test('revocation takes the whole family, whichever of its keys is named, and tel
     expect((await statesOf(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
 });
 
-test('with descendants it takes what the family made and rotated, and what those made; without, none of it', async () => {
+test('with descendants it also applies to keys that the family created or rotated, and to their descendants', async () => {
   const root = await newKey();
   const by = async (maker: string) => {
     const data = keyData();
@@ -342,7 +342,7 @@ test('with descendants it takes what the family made and rotated, and what those
   ]);
 });
 
-test('what a key makes at the moment of its revocation does not outlive it', async () => {
+test('a key created while its creator is being revoked is revoked too', async () => {
   const root = await newKey();
   const other = bank.process();
   const made = Array.from({ length: 10 }, () => keyData({ maker_key_id: root.key_id }));
@@ -358,7 +358,7 @@ test('what a key makes at the moment of its revocation does not outlive it', asy
   expect(left.rows).toEqual([]);
 });
 
-test('every key can be told again, as it is now', async () => {
+test('every key can be published again in its current state', async () => {
   const { key_id } = await newKey();
   await bank.send('revoke_api_key', { key_id });
   const [, revoked] = await statesOf(key_id);
@@ -366,7 +366,7 @@ test('every key can be told again, as it is now', async () => {
   expect((await statesOf(key_id)).slice(2)).toEqual([revoked]);
 });
 
-test('the first key of an installation has all scopes and lives a year', async () => {
+test('the first key of an installation has all scopes and expires after a year', async () => {
   const now = new Date();
   const apiKey = await createBootstrapKey(bank.pool, { pepper: 'pepper-for-tests', environment: 'live', schema, now });
   const key_id = parseApiKey(apiKey)?.key_id ?? '';

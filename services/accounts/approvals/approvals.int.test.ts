@@ -110,8 +110,8 @@ async function letStepsAge(): Promise<void> {
   await bank.owner.query('update outbox_batches set published_at = now()');
 }
 
-describe('asking', () => {
-  test('keeps the request, with its event and its record, and does nothing', async () => {
+describe('requesting', () => {
+  test('stores the request, with its event and audit record, and executes nothing', async () => {
     const request = reversalOf();
     const reply = await ask(request, { time: '2026-01-02T03:04:05.678Z' });
     const { approval_id, action, summary, changes } = request;
@@ -153,7 +153,7 @@ describe('asking', () => {
     ]);
   });
 
-  test('again is known; another request under the same id is refused; what cannot be sent is not kept', async () => {
+  test('a repeat is recognized; another request with the same id is refused; an invalid one is not stored', async () => {
     const request = await asked(reversalOf(), { fingerprint: 'a' });
     expect(await ask(request, { fingerprint: 'a' })).toMatchObject({ ok: true, replayed: true });
     expect(codeOf(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
@@ -164,7 +164,7 @@ describe('asking', () => {
 });
 
 describe('approving', () => {
-  test("sends the command in the requester's name, stores its outcome in the approval, and returns it to the approver", async () => {
+  test('sends the command in the requester’s name, stores its outcome in the approval, and returns it to the approver', async () => {
     const request = await asked(reversalOf(), { idempotency_key: 'key-1', fingerprint: 'f'.repeat(32) });
     const { approval_id, command } = request;
     const message = approving(approval_id);
@@ -213,7 +213,7 @@ describe('approving', () => {
     );
   });
 
-  test('a refusal of the command is its outcome', async () => {
+  test('a refusal of the command is the outcome', async () => {
     const { approval_id, command } = await asked();
     await bank.handleCommands([approving(approval_id)]);
     const refusal = {
@@ -225,7 +225,7 @@ describe('approving', () => {
     expect((await shown(approval_id)).outcome).toEqual({ status: 'error', ...refusal });
   });
 
-  test('is for somebody else, with the scopes of the action, once, and of what exists', async () => {
+  test('requires another person with the scopes of the action, an existing request, and works once', async () => {
     const { approval_id } = await asked();
     expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
     expect(codeOf(await approve(approval_id, bob, { scopes: ['approvals:write', 'accounts:status'] }))).toBe(
@@ -242,7 +242,7 @@ describe('approving', () => {
     expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
   });
 
-  test('is for nobody who may hold the key that asked, or has made the key that approves', async () => {
+  test('is refused if the approver could hold the requesting key, or created the approving one', async () => {
     const keyBy = async (actor: string): Promise<string> => {
       const key_id = newId('key');
       const data = {
@@ -284,7 +284,7 @@ describe('approving', () => {
     }
   });
 
-  test('by many at the same time happens once: one is taken, one command is sent', async () => {
+  test('by several people concurrently succeeds once, and one command is sent', async () => {
     const requests = await Promise.all(Array.from({ length: 10 }, () => asked()));
     const processes = [bank, bank.process(), bank.process()];
     for (const request of requests) {
@@ -299,7 +299,7 @@ describe('approving', () => {
     }
   });
 
-  test('while others reject it: one of both holds', async () => {
+  test('with a concurrent rejection, one of both succeeds', async () => {
     for (let round = 0; round < 5; round++) {
       const request = await asked();
       const rejecting = messageFor(
@@ -317,7 +317,7 @@ describe('approving', () => {
     }
   });
 
-  test('and a death before the answer: the sweeper sends the very same command until it is answered, and the outcome is written once', async () => {
+  test('and a crash before the reply: the sweeper sends the same command until there is a reply, and the outcome is stored once', async () => {
     const request = await asked();
     const { approval_id, command } = request;
     const message = approving(approval_id);
@@ -369,7 +369,7 @@ describe('not approving', () => {
     ).toBe('own_approval');
   });
 
-  test('after 24 hours it has expired, by the clock of the decision, before a sweeper records it once', async () => {
+  test('an approval expires after 24 hours, by the time of the decision; a sweeper records it once', async () => {
     const request = await asked(reversalOf(), { time: new Date(Date.now() - 24 * 3_600_000 - 1).toISOString() });
     const { approval_id } = request;
     expect((await shown(approval_id)).status).toBe('Expired');
@@ -386,7 +386,7 @@ describe('not approving', () => {
     ]);
   });
 
-  test('one that is about to expire can be approved until it has', async () => {
+  test('one that is about to expire can still be approved', async () => {
     const { approval_id } = await asked(reversalOf(), {
       time: new Date(Date.now() - 24 * 3_600_000 + 60_000).toISOString(),
     });
@@ -395,7 +395,7 @@ describe('not approving', () => {
   });
 });
 
-test('the database itself refuses who decides about their own, and who changes what was asked for', async () => {
+test('the database refuses decisions on one’s own request, and changes of the request', async () => {
   const { approval_id } = await asked();
   const decide = bank.pool.query(
     "update approvals set status = 'Approved', decided_by = requested_by, decided_at = now() where approval_id = $1",
@@ -437,7 +437,7 @@ describe('reading', () => {
     expect(codeOf(bound)).toBe('approval_not_found');
   });
 
-  test('by who asked: of oneself, or of others, which one can decide', async () => {
+  test('by requester: one’s own, or those of others that one can decide', async () => {
     const gina = `${alice}-gina`;
     const own = (await asked(reversalOf(), { actor: gina })).approval_id;
     const other = (await asked(reversalOf(), { actor: alice })).approval_id;
@@ -447,7 +447,7 @@ describe('reading', () => {
     expect(await list(gina, [], { requested_by: 'others' })).toEqual([]);
   });
 
-  test('by status, where what has expired is Expired, recorded or not', async () => {
+  test('by status; expired ones are Expired, recorded or not', async () => {
     const erin = `${alice}-erin`;
     const old = await asked(reversalOf(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
     const waiting = await asked(reversalOf(), { actor: erin });
@@ -513,7 +513,7 @@ describe('an approved key', () => {
       }
     ).data.has_unread_key;
 
-  test('belongs to the requester, names the approver, and gets its secret once', async () => {
+  test('belongs to the requester, names the approver, and its secret is shown once', async () => {
     const { approval_id, key_id } = await approvedKey();
     expect((await shown(approval_id)).outcome).toMatchObject({
       status: 'success',
@@ -538,14 +538,14 @@ describe('an approved key', () => {
     ]);
   });
 
-  test('that was revoked before gets none', async () => {
+  test('is not shown if it was revoked before', async () => {
     const { approval_id, key_id } = await approvedKey();
     await bank.send('revoke_api_key', { key_id });
     expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('invalid_status_transition');
   });
 });
 
-test('an account that must not be unfrozen is unchanged: the command to the ledger says so', async () => {
+test('an account that must not be unfrozen is not changed, because the command to the ledger says so', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const transition_id = newId('transition');
   const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };

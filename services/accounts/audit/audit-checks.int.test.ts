@@ -55,7 +55,7 @@ const verify = (verification_id: string, by = verifier): Promise<ReplyBody> =>
   });
 const underWay = (verification_id: string): AuditCheck => ({ verification_id, ended_at: null, findings: [] });
 
-it('begins, is answered at once, and what it found is kept in the audit; a repeat is that one', async () => {
+it('starts and responds immediately, then stores its findings in the audit log; a repeat returns them', async () => {
   expect(await readLastAuditCheck(bank.pool)).toBeNull();
   const id = newId('verification');
   expect(await verify(id)).toEqual({ ok: true, data: underWay(id) });
@@ -69,7 +69,7 @@ it('begins, is answered at once, and what it found is kept in the audit; a repea
   ]);
 });
 
-it('runs once at a time over all processes, is seen by all of them, and one that is cut off leaves nothing behind', async () => {
+it('runs one at a time over all processes, which all see it; an interrupted one leaves nothing behind', async () => {
   const before = await readLastAuditCheck(bank.pool);
   const blocker = await bank.owner.connect();
   await blocker.query('begin');
@@ -94,7 +94,7 @@ it('runs once at a time over all processes, is seen by all of them, and one that
   expect(await readLastAuditCheck(bank.pool)).toMatchObject({ verification_id: next, findings: [] });
 });
 
-it('names what the owner has changed past the triggers', async () => {
+it('names the records that the owner changed by disabling the triggers', async () => {
   const { rows } = await bank.owner.query<{ audit_id: string }>(
     "select audit_id from audit where action = 'create_client' limit 1",
   );

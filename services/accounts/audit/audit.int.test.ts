@@ -14,7 +14,7 @@ const columns = 'audit_id, created_at, actor, action, resource_id, outcome, requ
 const auditOf = async (commandId: string) =>
   (await bank.pool.query<AuditRecord>(`select ${columns} from audit where audit_id = $1`, [auditId(commandId)])).rows;
 
-test('a command leaves one record in its own transaction, and one event with the id of the record; a repeat leaves none', async () => {
+test('a command writes one record in its transaction, and one event with the record’s id; a repeat writes none', async () => {
   const client_id = newId('client');
   const overrides = { message_id: client_id, actor: `key:${newId('key')}`, request_id: 'req-audit' };
   for (let i = 0; i < 2; i++) await bank.send('create_client', { client_id, client: retail }, overrides);
@@ -34,7 +34,7 @@ test('a command leaves one record in its own transaction, and one event with the
   expect(events.map(({ id }) => id)).toEqual([auditId(client_id)]);
 });
 
-test('a write whose record cannot be written is not done; once it can, it is done with its record', async () => {
+test('a write whose record cannot be written is rolled back, and later succeeds with its record', async () => {
   const client_id = newId('client');
   const message = messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
   const role = `${new URL(bank.ownerUrl).pathname.slice(1)}_accounts`;
@@ -47,7 +47,7 @@ test('a write whose record cannot be written is not done; once it can, it is don
   expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toHaveLength(1);
 });
 
-test("what is refused is recorded as such: past its deadline, of an unknown client; 403 is the gateway's to record", async () => {
+test('refusals are recorded: a missed deadline, an unknown client; the gateway records 403', async () => {
   const [late, unknown, forbidden] = [newId('client'), newId('client'), newId('client')];
   await bank.send(
     'create_client',
@@ -69,7 +69,7 @@ test("what is refused is recorded as such: past its deadline, of an unknown clie
   expect(await auditOf(forbidden)).toEqual([]);
 });
 
-test('records of the gateway and the ledger are taken in bulk, each once, however often they come', async () => {
+test('records of the gateway and the ledger are inserted in bulk, each once, however often they are delivered', async () => {
   const actor = `jwt:issuer|${newId('key')}`;
   const records = Array.from(
     { length: 30 },
@@ -96,7 +96,7 @@ test('records of the gateway and the ledger are taken in bulk, each once, howeve
   expect(await outboxOf(bank.pool, actor)).toHaveLength(30);
 });
 
-test("the service's role and the owner can add, and change nothing", async () => {
+test('the service’s role and the owner can add records but not change them', async () => {
   await newClient(bank);
   for (const statement of ["update audit set actor = 'x'", 'delete from audit', 'truncate audit']) {
     await expect(bank.pool.query(statement)).rejects.toThrow(/permission denied/);
@@ -104,7 +104,7 @@ test("the service's role and the owner can add, and change nothing", async () =>
   }
 });
 
-test('any page of any filter is a short range of an index', async () => {
+test('every page of every filter is a short range of an index', async () => {
   for (let from = 1; from <= 12_000; from += 2_000)
     await bank.owner.query(
       `insert into audit select 'aud_' || md5(n::text), timestamptz '2020-01-01' + n * interval '1 minute', 'key:' || n % 50, 'action_' || n % 20, 'acc_' || n % 500,

@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-test('every record has exactly one link, whichever writers run concurrently', async () => {
+test('every record has exactly one link, however many writers run concurrently', async () => {
   expect(await verifyAudit(bank.pool)).toEqual([]);
   const { rows } = await bank.pool.query(
     'select count(*)::int as records, (select count(*)::int from audit_chain) as links, (select count(distinct chain)::int from audit_chain) as chains from audit',
@@ -63,12 +63,12 @@ test.each<[string, string, string]>([
   ['what was done', 'details = details || \'{"n": 7000}\'', auditRules.records],
   ['when', "created_at = created_at + interval '1 microsecond'", auditRules.records],
   ['from where', 'address = null', auditRules.records],
-])('an edit of %s is found, and the record named', async (_what, change, rule) => {
+])('a change of %s is found, and the record named', async (_what, change, rule) => {
   const findings = await found(`update audit set ${change} where audit_id = $1`, [mine[7]]);
   expect(findings).toMatchObject([{ rule, rows: [{ audit_id: mine[7], finding: 'was changed, or its link was' }] }]);
 });
 
-test('a record that is removed is named; with its link, the gap and the link behind it are', async () => {
+test('a removed record is named; if its link is removed too, the gap and the next link are named', async () => {
   expect(await found('delete from audit where audit_id = $1', [mine[7]])).toMatchObject([
     { rule: auditRules.records, rows: [{ audit_id: mine[7], finding: 'is missing' }] },
   ]);
@@ -85,7 +85,7 @@ test('a record that is removed is named; with its link, the gap and the link beh
   ).toEqual([auditRules.records, auditRules.links]);
 });
 
-test('a record that is put in is named; so is one that takes the place of another', async () => {
+test('an inserted record is named, and so is one that replaces another', async () => {
   const put = `insert into audit select 'aud_forged', created_at, 'jwt:issuer|alice', action, resource_id, outcome, request_id, details, address from audit where audit_id = '${mine[7]}'`;
   expect(await found(put)).toMatchObject([{ rule: auditRules.linked, rows: [{ audit_id: 'aud_forged' }] }]);
   expect(
@@ -95,14 +95,14 @@ test('a record that is put in is named; so is one that takes the place of anothe
   ).toMatchObject([{ rule: auditRules.records, rows: [{ audit_id: 'aud_forged' }] }]);
 });
 
-test("the service's role can write no link, and nobody change one", async () => {
+test('the service’s role cannot write a link, and nobody can change one', async () => {
   await expect(bank.pool.query("insert into audit_chain values (0, 999, 'x', '')")).rejects.toThrow(
     /permission denied/,
   );
   await expect(bank.owner.query('delete from audit_chain')).rejects.toThrow(/append-only/);
 });
 
-test('the heads are published with an id of their own contents, again only when they have changed', async () => {
+test('heads are published with an id derived from their content, and again only after a change', async () => {
   const id = await publishHeads(bank.pool, new Date());
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   expect(await publishHeads(bank.pool, new Date(), id)).toBeUndefined();

@@ -23,7 +23,7 @@ afterAll(() => bank.stop());
 const read = async (client_id: string) => ((await bank.send('get_client', { client_id })) as { data: Client }).data;
 
 describe('names', () => {
-  test('change with before and after in the audit, and are published by name only', async () => {
+  test('changes are audited with old and new values, and published by field name only', async () => {
     const client_id = await newClient(bank);
     const message_id = `cmd_${newId('client').slice(4)}`;
     const changes = { last_name: 'King', first_name: retail.first_name, email: 'king@example.com' };
@@ -49,7 +49,7 @@ describe('names', () => {
     expect(JSON.stringify(events)).not.toMatch(/King|Lovelace/);
   });
 
-  test('of a company too; a change of contact fields alone tells no names', async () => {
+  test('changes of company names too; a change of only contact fields has no names', async () => {
     const client_id = await newClient(bank, corporate);
     expect(
       await bank.send('update_client', {
@@ -67,7 +67,7 @@ describe('names', () => {
     );
   });
 
-  test('those of the other client type are refused by name', async () => {
+  test('names of the other client type are refused by name', async () => {
     const [person, company] = [await newClient(bank), await newClient(bank, corporate)];
     const unknown = (...fields: string[]) => ({
       ok: false,
@@ -83,7 +83,7 @@ describe('names', () => {
 });
 
 describe('If-Match', () => {
-  test('only a version that is named is changed; the refusal is version_mismatch, and nothing is written', async () => {
+  test('only the named version is changed; otherwise the refusal is version_mismatch, and nothing is written', async () => {
     const client_id = await newClient(bank, { ...retail, metadata: { b: '1', a: '2' } });
     const first = etagOf(await read(client_id));
     const patch = (if_match: string[] | undefined, email: string) =>
@@ -97,7 +97,7 @@ describe('If-Match', () => {
     expect(await patch(undefined, 'd@example.com')).toMatchObject({ ok: true });
   });
 
-  test('of ten that change one version, one does', async () => {
+  test('of ten concurrent changes of one version, one succeeds', async () => {
     const client_id = await newClient(bank);
     const if_match = [etagOf(await read(client_id))];
     const replies = await Promise.all(
@@ -111,7 +111,7 @@ describe('If-Match', () => {
     ]);
   });
 
-  test('an unknown client is not found, whatever is named', async () => {
+  test('an unknown client is not found, whatever version is named', async () => {
     expect(
       await bank.send('update_client', { client_id: newId('client'), changes: { address: 'x' }, if_match: [] }),
     ).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
@@ -124,7 +124,7 @@ describe('GET /clients', () => {
     return (reply as { data: { items: Client[] } }).data.items.map(({ client_id }) => client_id);
   };
 
-  test('email and registration number match as a whole, without regard to case', async () => {
+  test('email and registration number match completely, ignoring case', async () => {
     const person = await newClient(bank, { ...retail, email: 'Grace.Hopper@Example.org' });
     const company = await newClient(bank, { ...corporate, registration_number: 'Ärzte-Öl 7' });
     expect([
@@ -152,7 +152,7 @@ describe('GET /clients', () => {
     for (const q of not_by) expect(await found({ q }), q).not.toContain(client_id);
   });
 
-  test('q looks at companies too, takes what a query language would not, and goes page by page', async () => {
+  test('q also searches companies, accepts special characters, and is paged', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i++)
       ids.push(await newClient(bank, { ...corporate, company_name: `O'Zwicky & Söhne (${i}) Ltd.` }));
@@ -164,7 +164,7 @@ describe('GET /clients', () => {
     expect(await found({ q: 'zwick', order: 'asc', after: next })).toEqual(ids.slice(3));
   });
 
-  test('a bound caller finds itself alone', async () => {
+  test('a bound caller finds only itself', async () => {
     const [own] = [
       await newClient(bank, { ...retail, last_name: 'Quux' }),
       await newClient(bank, { ...retail, last_name: 'Quux' }),
@@ -204,7 +204,7 @@ describe('notes', () => {
   const notesOn = async (on: object) =>
     ((await bank.send('list_notes', { limit: 10, order: 'desc', ...on })) as { data: { items: Note[] } }).data.items;
 
-  test('are kept of a client and of each of their accounts apart, the newest first, with who wrote them; no event and no audit record says them', async () => {
+  test('are stored separately for a client and each account, newest first, with their author, and are in no event or audit record', async () => {
     const client_id = await newClient(bank);
     const account_id = await newAccount(bank, client_id);
     expect(await add({ client_id }, 'first', { time: '2026-01-02T03:04:05.678Z' })).toMatchObject({
@@ -224,7 +224,7 @@ describe('notes', () => {
     await expect(bank.pool.query('delete from notes')).rejects.toThrow('permission denied');
   });
 
-  test('a repeat writes no second one; nobody has any on what does not exist', async () => {
+  test('a repeat does not write a second note; notes require an existing resource', async () => {
     const client_id = await newClient(bank);
     const note_id = newId('note');
     for (const replayed of [undefined, true])
@@ -249,7 +249,7 @@ describe('notes', () => {
     }
   });
 
-  test('are not for callers bound to a client', async () => {
+  test('are not visible to callers bound to a client', async () => {
     const client_id = await newClient(bank);
     const bound = { bound_client_id: client_id };
     const refused = { ok: false, refusal: { code: 'insufficient_scope' } };

@@ -11,7 +11,7 @@ afterAll(() => bank.stop());
 
 const phone = () => `+2547${String(Math.floor(Math.random() * 1e9)).padStart(9, '0')}`;
 
-test('a Retail client is created, answered as REST shows it, and told without personal data', async () => {
+test('a Retail client is created, returned as in REST, and published without personal data', async () => {
   const client_id = newId('client');
   const time = '2026-01-02T03:04:05.678Z';
   const reply = await bank.send('create_client', { client_id, client: retail }, { message_id: client_id, time });
@@ -42,7 +42,7 @@ test('a Corporate client has no USSD fields', async () => {
   expect(JSON.stringify(reply)).not.toContain('ussd');
 });
 
-test('a repeat gets the kept reply; another request under the same id is refused', async () => {
+test('a repeat gets the stored reply; another request under the same id is refused', async () => {
   const client_id = newId('client');
   const first = await bank.send(
     'create_client',
@@ -64,7 +64,7 @@ test('a repeat gets the kept reply; another request under the same id is refused
   expect(await outboxOf(bank.pool, client_id)).toHaveLength(1);
 });
 
-test('fifty times the same command at once, through two processes, is one client', async () => {
+test('fifty concurrent copies of a command in two processes create one client', async () => {
   const second = bank.process();
   const client_id = newId('client');
   const commands = Array.from({ length: 50 }, () =>
@@ -79,7 +79,7 @@ test('fifty times the same command at once, through two processes, is one client
   expect(await outboxOf(bank.pool, client_id)).toHaveLength(1);
 });
 
-test('a command past its deadline is refused, and stays refused', async () => {
+test('a command past its deadline is refused, permanently', async () => {
   const client_id = newId('client');
   const reply = await bank.send(
     'create_client',
@@ -105,7 +105,7 @@ test('a known command is replayed even past its deadline', async () => {
   expect(again).toMatchObject({ ok: true, replayed: true });
 });
 
-test('an active USSD phone belongs to one client; the refusal is kept, and free again after the other gave it up', async () => {
+test('an active USSD number belongs to one client; the refusal is stored, and the number can be reused after a release', async () => {
   const ussd_phone_number = phone();
   const holder = await newClient(bank, { ...retail, ussd_phone_number, ussd_status: 'active' });
   const late = newId('client');
@@ -137,7 +137,7 @@ test('an active USSD phone belongs to one client; the refusal is kept, and free 
   });
 });
 
-test('of twenty clients that ask for one phone at once, one gets it', async () => {
+test('of twenty clients that request one number concurrently, one gets it', async () => {
   const ussd_phone_number = phone();
   const replies = await Promise.all(
     Array.from({ length: 20 }, async (_, i) => {
@@ -156,7 +156,7 @@ test('of twenty clients that ask for one phone at once, one gets it', async () =
   );
 });
 
-test('PATCH changes what it names, tells the names only, and nothing when nothing changes', async () => {
+test('PATCH changes the named fields and publishes their names; without a change it publishes nothing', async () => {
   const client_id = await newClient(bank, { ...retail, address: 'Nairobi' });
   const reply = await bank.send(
     'update_client',
@@ -184,7 +184,7 @@ test('PATCH changes what it names, tells the names only, and nothing when nothin
   ]);
 });
 
-test('PATCH refuses fields of the other type by name, and an active status without a phone', async () => {
+test('PATCH refuses fields of the other type by name, and an active status without a number', async () => {
   const company = await newClient(bank, corporate);
   expect(
     await bank.send('update_client', {
@@ -208,7 +208,7 @@ test('PATCH refuses fields of the other type by name, and an active status witho
   ).toMatchObject({ ok: true, data: { ussd_phone_number: null } });
 });
 
-test('an unknown client stays unknown to the command that was refused, though it has been made since', async () => {
+test('an unknown client stays unknown to the refused command, although it was created meanwhile', async () => {
   const client_id = newId('client');
   const message_id = `cmd_${client_id.slice(4)}`;
   expect(
@@ -220,7 +220,7 @@ test('an unknown client stays unknown to the command that was refused, though it
   expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { email: retail.email } });
 });
 
-test('a bound caller sees its own client and no other, and creates none', async () => {
+test('a bound caller sees only its own client and cannot create any', async () => {
   const ussd_phone_number = phone();
   const own = await newClient(bank);
   const other = await newClient(bank, { ...retail, ussd_phone_number, ussd_status: 'active' });
@@ -246,7 +246,7 @@ test('a bound caller sees its own client and no other, and creates none', async 
   });
 });
 
-test('malformed ids are unknown ids', async () => {
+test('malformed ids are like unknown ids', async () => {
   for (const client_id of ['', 'cli_', 'acc_0', 'x'.repeat(64), 'cli_\u0000']) {
     expect(await bank.send('get_client', { client_id })).toMatchObject({
       ok: false,

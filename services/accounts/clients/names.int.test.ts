@@ -31,7 +31,7 @@ const create = (changes: object, client_id = newId('client')) =>
   bank.send('create_client', { client_id, client: { ...retail, ...changes } }, { message_id: client_id });
 
 describe('clients', () => {
-  test('show what was given, tell it in events, and are found by it', async () => {
+  test('are returned, published in events, and searchable', async () => {
     const external_id = fresh();
     const client_id = await newClient(bank, { ...retail, external_id, metadata });
     expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { external_id, metadata } });
@@ -49,7 +49,7 @@ describe('clients', () => {
       });
   });
 
-  test('show, keep and tell nothing where nothing was given', async () => {
+  test('are omitted everywhere if they were not given', async () => {
     const client_id = await newClient(bank);
     const texts = [await bank.send('get_client', { client_id }), await outboxOf(bank.pool, client_id)].map((value) =>
       JSON.stringify(value),
@@ -61,7 +61,7 @@ describe('clients', () => {
     expect(rows[0]?.indexdef).toContain('WHERE (external_id IS NOT NULL)');
   });
 
-  test('one external_id belongs to the first client that sets it; the refusal is stored', async () => {
+  test('an external_id belongs to the first client that sets it; the refusal is stored', async () => {
     const external_id = fresh();
     const replies = await Promise.all(Array.from({ length: 20 }, () => create({ external_id })));
     expect(replies.filter((reply) => reply?.ok)).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('clients', () => {
     expect(await create({ external_id })).toMatchObject({ ok: true });
   });
 
-  test('in one batch, the first that can have it gets it', async () => {
+  test('in one batch, the first client that can have it gets it', async () => {
     const external_id = fresh();
     const ussd_phone_number = `+2547${Math.floor(Math.random() * 1e9)}`;
     await create({ ussd_phone_number, ussd_status: 'active' });
@@ -96,7 +96,7 @@ describe('clients', () => {
     expect(codes).toEqual(['duplicate_ussd_phone', 'done', 'duplicate_external_id']);
   });
 
-  test('a taken phone is still told as that', async () => {
+  test('a duplicate USSD number is still reported as such', async () => {
     const ussd_phone_number = `+2547${Math.floor(Math.random() * 1e9)}`;
     const active = { ussd_phone_number, ussd_status: 'active' };
     await create({ ...active, external_id: fresh() });
@@ -106,7 +106,7 @@ describe('clients', () => {
     });
   });
 
-  test('PATCH replaces metadata as a whole, null removes; events name the fields and tell what is left', async () => {
+  test('PATCH replaces metadata as a whole, null removes them; events have the field names and the result', async () => {
     const [external_id, client_id] = [fresh(), await newClient(bank, { ...retail, metadata: { a: '1', b: '2' } })];
     const patch = (changes: object) => bank.send('update_client', { client_id, changes });
     expect(await patch({ metadata: { c: '3' }, external_id })).toMatchObject({
@@ -143,7 +143,7 @@ describe('clients', () => {
     );
   });
 
-  test('PATCH cannot take what another client has', async () => {
+  test('PATCH refuses the external_id of another client', async () => {
     const external_id = fresh();
     await create({ external_id });
     const client_id = await newClient(bank);
@@ -155,7 +155,7 @@ describe('clients', () => {
 });
 
 describe('accounts', () => {
-  test('show what was given, tell it in events, and are found by it', async () => {
+  test('are returned, published in events, and searchable', async () => {
     const [external_id, client_id] = [fresh(), await newClient(bank)];
     const account_id = await newAccount(bank, client_id, { external_id, metadata });
     const plain = await newAccount(bank, client_id);
@@ -178,7 +178,7 @@ describe('accounts', () => {
     expect(rows).toEqual([{ count: 1 }]);
   });
 
-  test('one external_id is one account’s, also while it is opening; a refused opening gives it free', async () => {
+  test('an external_id belongs to one account, also while it is opening; a refused opening releases it', async () => {
     const [external_id, client_id] = [fresh(), await newClient(bank)];
     const first = openingOf(client_id, { external_id });
     expect(await bank.send('open_account', first, { message_id: first.account_id })).toBeUndefined();

@@ -26,7 +26,7 @@ afterAll(() => bank.stop());
 const answerTo = (message: ReceivedMessage) =>
   bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
 
-test('openings of one batch do not share their fate', async () => {
+test('openings of one batch succeed or fail independently', async () => {
   const open = (data = openingOf(client_id), overrides = {}) =>
     messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
   const repeated = openingOf(client_id);
@@ -77,7 +77,7 @@ test('openings of one batch do not share their fate', async () => {
   ]);
 });
 
-test("replies of the ledger that are wrong, late or twice do not touch the others'", async () => {
+test('invalid, late, or duplicate replies of the ledger do not affect others', async () => {
   const data = Array.from({ length: 4 }, () => openingOf(client_id));
   const messages = data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
   await bank.handleCommands(messages);
@@ -101,7 +101,7 @@ test("replies of the ledger that are wrong, late or twice do not touch the other
   expect(bank.deadLetters.splice(0)).toHaveLength(1);
 });
 
-test('asked for a repeat alone, what is kept is answered; what is unknown is neither executed nor kept', async () => {
+test('a repeat-only command returns a stored reply; an unknown one is neither executed nor stored', async () => {
   const [known, unknown] = [newId('client'), newId('client')];
   const first = await bank.send(
     'create_client',
@@ -126,14 +126,14 @@ test('asked for a repeat alone, what is kept is answered; what is unknown is nei
   expect(await bank.send('create_client', { client_id: unknown, client: retail }, asked)).toMatchObject({ ok: true });
 });
 
-test('of many clients of one batch that want one phone, one gets it', async () => {
+test('of several clients of one batch that request one USSD number, one gets it', async () => {
   const client = { ...retail, ussd_phone_number: '+254722222222', ussd_status: 'active' as const };
   const batch = Array.from({ length: 10 }, () => messageFor('create_client', { client_id: newId('client'), client }));
   await bank.handleCommands(batch);
   expect(batch.flatMap(answerTo).sort()).toEqual([...Array.from({ length: 9 }, () => 'duplicate_ussd_phone'), 'ok']);
 });
 
-test('batches with the same commands in another order, at the same time, neither fail nor double anything', async () => {
+test('concurrent batches with the same commands in different order neither fail nor execute anything twice', async () => {
   const second = bank.process();
   const data = Array.from({ length: 60 }, () => openingOf(client_id));
   const batch = () => data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));

@@ -22,7 +22,7 @@ const idOf = ({ content }: Item) => {
   return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 };
 
-test('every item comes once, in the order of its lane, in groups of one kind without an id twice', () => {
+test('every item occurs once, in the order of its lane, in groups of one kind without duplicate ids', () => {
   const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });
   fc.assert(
     fc.property(fc.array(lane, { maxLength: 5 }), (input) => {
@@ -48,7 +48,7 @@ test('every item comes once, in the order of its lane, in groups of one kind wit
   );
 });
 
-test('runs of all lanes are put together, up to a hundred', () => {
+test('groups of all lanes are combined, up to a hundred items', () => {
   const lanes = Array.from({ length: 12 }, (_, partition) =>
     Array.from({ length: 10 }, (__, i) => item(partition, 'open_account', `${partition}-${i}`)),
   );

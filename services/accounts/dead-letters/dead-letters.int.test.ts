@@ -49,7 +49,7 @@ async function listed(message: ReceivedMessage): Promise<DeadLetter> {
   return reply.data as DeadLetter;
 }
 
-test('a message that died is listed once, whether its copy is read again or it dies again', async () => {
+test('a dead letter is listed once, even if its copy is read again or the message fails again', async () => {
   const message = dead();
   const letter = await listed(message);
   await bank.handleCommands([message, dead({ headers: message.headers })]);
@@ -60,7 +60,7 @@ test('a message that died is listed once, whether its copy is read again or it d
   expect(rows.rows).toEqual([{ dead_letter_id: letter.dead_letter_id }]);
 });
 
-test('another message at the same place is another dead letter: the topic was made anew', async () => {
+test('another message at the same offset is another dead letter, because the topic was created again', async () => {
   const message = dead();
   const letter = await listed(message);
   const other = await listed({ ...message, value: Buffer.from('other'), timestamp_ms: message.timestamp_ms + 1 });
@@ -71,7 +71,7 @@ test('another message at the same place is another dead letter: the topic was ma
   });
 });
 
-test('whatever its key, headers and bytes are, a dead letter is listed and never dead-lettered again', async () => {
+test('any key, headers, and bytes: a dead letter is listed and never becomes a dead letter again', async () => {
   const odd = ['\0', '\ud83d', 'x'.repeat(10_000), '99999999999999999999', ''];
   for (const text of odd) {
     const headers = {
@@ -95,14 +95,14 @@ test('whatever its key, headers and bytes are, a dead letter is listed and never
   expect(bank.deadLetters).toEqual([]);
 });
 
-test('dead letters do not hold up the commands they arrive with', async () => {
+test('dead letters do not delay the commands that arrive with them', async () => {
   const client_id = newId('client');
   const command = messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
   await bank.handleCommands([dead(), command, dead()]);
   expect(bank.repliesTo(command.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true }]);
 });
 
-test('redrive sends key, partition, bytes and headers as they were, without reasons and reply address', async () => {
+test('redriving sends key, partition, bytes, and headers unchanged, without reasons and reply address', async () => {
   const bytes = Buffer.from([0xff, 0, 0x80]);
   const message = dead({ value: bytes });
   const { dead_letter_id } = await listed(message);
@@ -124,7 +124,7 @@ test('redrive sends key, partition, bytes and headers as they were, without reas
   });
 });
 
-test('a command that is dropped goes to the ledger once more, its deadline passed; what would only die again does not', async () => {
+test('a dropped command is sent to the ledger once more with an expired deadline; one that would only fail again is not', async () => {
   const id = newId('account').slice(4);
   const data = {
     transaction_id: `txn_${id}`,
@@ -170,7 +170,7 @@ test('a command that is dropped goes to the ledger once more, its deadline passe
   expect(bank.redriven).toHaveLength(sentBefore + 1);
 });
 
-test('a message of a batch that is dropped closes its items in the same way', async () => {
+test('dropping a message of a batch closes its items in the same way', async () => {
   const id = newId('account').slice(4);
   const transfer = {
     from_account_id: `acc_${id}`,
@@ -198,7 +198,7 @@ test('a message of a batch that is dropped closes its items in the same way', as
   ]);
 });
 
-test('a renewed deadline is 30 s away; a message without one gets none', async () => {
+test('a renewed deadline is 30 s ahead; a message without a deadline gets none', async () => {
   bank.clock.now = new Date('2026-03-04T05:06:07.000Z');
   const [withOne, without] = [dead(), dead()];
   delete without.headers['deadline'];
@@ -217,7 +217,7 @@ test('a renewed deadline is 30 s away; a message without one gets none', async (
   bank.clock.now = undefined;
 });
 
-test('where the broker does not take it, it stays open: 503 if it was not sent, 504 if nobody knows', async () => {
+test('if the broker does not accept it, it stays open: 503 if it was not sent, 504 if that is unknown', async () => {
   for (const [error, code] of [
     [new PublishError('no', false), 'service_unavailable'],
     [new PublishError('?', true), 'outcome_unknown'],
@@ -235,7 +235,7 @@ test('where the broker does not take it, it stays open: 503 if it was not sent, 
   }
 });
 
-test('of two operators at the same time, one decides', async () => {
+test('of two concurrent decisions, one succeeds', async () => {
   const { dead_letter_id } = await listed(dead());
   const sentBefore = bank.redriven.length;
   const replies = await Promise.all([
@@ -251,7 +251,7 @@ test('of two operators at the same time, one decides', async () => {
   expect(bank.redriven).toHaveLength(sentBefore + 1);
 });
 
-test('text is cut between characters, everything else is base64', () => {
+test('text is truncated between characters; everything else is base64', () => {
   expect(shownValue(Buffer.from(`a${'€'.repeat(30_000)}`))).toEqual({
     value: `a${'€'.repeat(21_845)}`,
     encoding: 'utf-8',

@@ -77,7 +77,7 @@ const auditOf = async (resource_id: string) =>
     .rows;
 
 describe('an erasure', () => {
-  test('replaces what is personal in rows, kept replies, audit details, notes and approvals, and the audit still holds', async () => {
+  test('replaces personal data in rows, stored replies, audit details, notes, and approvals; the audit chains stay valid', async () => {
     const client_id = newId('client');
     const person = {
       ...retail,
@@ -194,7 +194,7 @@ describe('an erasure', () => {
     ]);
   });
 
-  test('of a Corporate client; a second one replaces what has come since, and its first time stays', async () => {
+  test('works for a Corporate client; a second one replaces newer data, and the time of the first stays', async () => {
     const client_id = await newClient(bank, corporate);
     const first = await erased(client_id);
     const again = await erased(client_id);
@@ -208,7 +208,7 @@ describe('an erasure', () => {
     expect(await verifyAudit(bank.pool)).toEqual([]);
   });
 
-  test('is executed once: a repeat gets the same answer, and one delivered again sends no second step', async () => {
+  test('is executed once: a repeat gets the same reply, and a redelivered one sends no second step', async () => {
     const client_id = await newClient(bank);
     const { id, message, reply } = await begin(client_id);
     await bank.handleCommands([{ ...message }]);
@@ -218,7 +218,7 @@ describe('an erasure', () => {
     expect(await bank.send('erase_client', { client_id }, { message_id: id })).toEqual({ ...answer, replayed: true });
   });
 
-  test('revokes the keys that are bound to the client, and their names are gone', async () => {
+  test('revokes the keys that are bound to the client, and erases their names', async () => {
     const client_id = await newClient(bank);
     const [key_id, other] = [newId('key'), newId('key')];
     const key = (id: string, client: string | null) =>
@@ -253,7 +253,7 @@ describe('an erasure', () => {
     expect(states[1]).not.toBeNull();
   });
 
-  test('says until when topics and outboxes hold what of the client', async () => {
+  test('reports until when topics and outboxes contain the client’s data', async () => {
     const reply = await erased(await newClient(bank));
     if (!reply?.ok) throw new Error('not erased');
     const { remaining, erased_at } = erasureSchema.parse(reply.data);
@@ -287,7 +287,7 @@ describe('an erasure', () => {
 });
 
 describe('an erasure is refused', () => {
-  test('of an unknown client, and asked for by one who is bound to it', async () => {
+  test('for an unknown client, or a caller bound to it', async () => {
     expect(codeOf(await bank.send('erase_client', { client_id: newId('client') }))).toBe('client_not_found');
     expect(codeOf(await bank.send('erase_client', { client_id: 'cli_x' }))).toBe('client_not_found');
     const client_id = await newClient(bank);
@@ -296,7 +296,7 @@ describe('an erasure is refused', () => {
     );
   });
 
-  test('while an account is not Inactive, or RETENTION_YEARS have not gone by since it was opened or changed; naming each', async () => {
+  test('while an account is not Inactive, or RETENTION_YEARS have not passed since it was opened or changed; each is named', async () => {
     const client_id = await newClient(bank);
     const [active, inactive] = [await newAccount(bank, client_id), await inactiveAccount(client_id)];
     const refused = (await begin(client_id)).reply();
@@ -318,7 +318,7 @@ describe('an erasure is refused', () => {
     expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { first_name: 'Ada' } });
   });
 
-  test('by the ledger: then nothing is replaced, and the client is as before', async () => {
+  test('by the ledger: then nothing is replaced, and the client is unchanged', async () => {
     const client_id = await newClient(bank);
     const account_id = await inactiveAccount(client_id);
     const refusal = {
@@ -332,7 +332,7 @@ describe('an erasure is refused', () => {
     expect((await auditOf(client_id)).at(-1)).toMatchObject({ action: 'erase_client', outcome: 'erasure_refused' });
   });
 
-  test('for now, while an account is being opened or changed', async () => {
+  test('temporarily, while an account is being opened or changed', async () => {
     const client_id = await newClient(bank);
     const data = openingOf(client_id);
     await bank.send('open_account', data, { message_id: data.account_id });
@@ -340,7 +340,7 @@ describe('an erasure is refused', () => {
   });
 });
 
-test('while it is under way nothing new begins for the client, and afterwards nothing at all', async () => {
+test('while it is in progress nothing new begins for the client, and afterwards nothing at all', async () => {
   const client_id = await newClient(bank);
   const account_id = await inactiveAccount(client_id);
   const attempts = async () => {
@@ -375,7 +375,7 @@ test('while it is under way nothing new begins for the client, and afterwards no
   expect(codeOf(await bank.send('update_client', { client_id, changes: { address: 'new' } }))).toBe('client_erased');
 });
 
-test('openings and erasures at the same time: either the account is opened or the client erased, never both', async () => {
+test('with concurrent openings, either the account is opened or the client is erased, never both', async () => {
   const second = bank.process();
   for (let round = 0; round < 10; round++) {
     const client_id = await newClient(bank);
@@ -391,8 +391,8 @@ test('openings and erasures at the same time: either the account is opened or th
   }
 });
 
-describe('what the database keeps', () => {
-  test('no record of a client who is not erased, and no other change of the audit, by the owner neither', async () => {
+describe('database constraints', () => {
+  test('refuse changes of the audit log except for an erased client, even by the owner', async () => {
     const client_id = await newClient(bank);
     await expect(bank.pool.query('select erase_records($1, $2)', [client_id, 'aud_x'])).rejects.toThrow(
       /is not erased/,
@@ -408,7 +408,7 @@ describe('what the database keeps', () => {
       );
   });
 
-  test('details that name an erasure of another client, or none, are found', async () => {
+  test('details that name the erasure of another client, or none, are found', async () => {
     const [mine, other] = [await newClient(bank), await newClient(bank)];
     await erased(other);
     const [foreign] = (await auditOf(other)).filter(({ action }) => action === 'erase_client');

@@ -31,7 +31,7 @@ async function allPages<T>(
   }
 }
 
-test('pages go on where the last one ended, each row once, also among equal times, both ways', async () => {
+test('pages continue after the last one, each row once, also with equal times, in both directions', async () => {
   const client_id = await newClient(bank);
   for (let i = 0; i < 23; i++) {
     const data = openingOf(client_id, {
@@ -56,7 +56,7 @@ test('pages go on where the last one ended, each row once, also among equal time
   expect((await allPages('list_accounts', { client_id, status: 'Active' })).items).toEqual([]);
 });
 
-test('clients and accounts by their ids, several at once, a bound caller its own', async () => {
+test('clients and accounts by ids, several at once; a bound caller gets only its own', async () => {
   const [one, two] = [await newClient(bank), await newClient(bank)];
   await newClient(bank);
   const accounts = [await newAccount(bank, one), await newAccount(bank, two)];
@@ -74,7 +74,7 @@ test('clients and accounts by their ids, several at once, a bound caller its own
     });
 });
 
-test('accounts that are opening or refused appear nowhere; an unknown client has none', async () => {
+test('opening and refused accounts are not listed; an unknown client has none', async () => {
   const client_id = await newClient(bank);
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
@@ -85,7 +85,7 @@ test('accounts that are opening or refused appear nowhere; an unknown client has
   expect((await allPages('list_accounts', { client_id: 'nobody' })).items).toEqual([]);
 });
 
-test('a bound caller lists its own accounts', async () => {
+test('a bound caller lists only its own accounts', async () => {
   const own = await newClient(bank);
   const account_id = await newAccount(bank, own);
   const other = await newClient(bank);
@@ -149,7 +149,7 @@ test('clients are filtered by type and phone', async () => {
   ).toBe(true);
 });
 
-test('any page of any filter is a short range of an index', async () => {
+test('every page of every filter is a short range of an index', async () => {
   const client_id = await newClient(bank);
   for (const from of [1, 15_001])
     await bank.owner.query(
@@ -177,7 +177,7 @@ test('any page of any filter is a short range of an index', async () => {
   }
 });
 
-test('get_account and get_client of many are answered each with its own', async () => {
+test('get_account and get_client with several ids return each its own', async () => {
   const client_id = await newClient(bank);
   const account_id = await newAccount(bank, client_id);
   const asked = [{ account_id }, { account_id: newId('account') }, { account_id: "acc_'; drop table" }, { account_id }];

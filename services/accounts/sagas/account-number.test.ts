@@ -6,21 +6,21 @@ const type = fc.constantFrom<'Savings' | 'Checking' | 'Current' | 'Loan'>('Savin
 const draw = fc.integer({ min: 0, max: numbersPerPrefix - 1 });
 
 describe('account numbers', () => {
-  it('are prefix, hyphen, ten digits', () => {
+  it('are a prefix, a hyphen, and ten digits', () => {
     expect(accountNumber('Savings', 0)).toBe('SAV-0000000000');
     expect(accountNumber('Loan', 799_273_987 % numbersPerPrefix)).toMatch(/^LOA-799273987\d$/);
     fc.assert(fc.property(type, draw, (t, d) => isAccountNumber(accountNumber(t, d))));
   });
 
-  it("have Luhn's digit of the textbook example", () => {
+  it('have the Luhn digit of the textbook example', () => {
     expect(luhnDigit('7992739871')).toBe('3');
   });
 
-  it('are different for different draws', () => {
+  it('are different for different random numbers', () => {
     fc.assert(fc.property(type, draw, draw, (t, a, b) => (a === b) === (accountNumber(t, a) === accountNumber(t, b))));
   });
 
-  it('betray any single wrong digit', () => {
+  it('detect any single wrong digit', () => {
     fc.assert(
       fc.property(type, draw, fc.integer({ min: 4, max: 13 }), fc.integer({ min: 1, max: 9 }), (t, d, at, shift) => {
         const number = accountNumber(t, d);
@@ -30,7 +30,7 @@ describe('account numbers', () => {
     );
   });
 
-  it('betray neighbours that changed places, but for 09 and 90', () => {
+  it('detect exchanged neighbors, except 09 and 90', () => {
     fc.assert(
       fc.property(type, draw, fc.integer({ min: 4, max: 12 }), (t, d, at) => {
         const number = accountNumber(t, d);
@@ -41,7 +41,7 @@ describe('account numbers', () => {
     );
   });
 
-  it('follow from the id of the account, and differ where one is taken', () => {
+  it('are derived from the id of the account, and differ if one is taken', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(50), (id, taken) => {
         const draw = drawFor(id, taken);
@@ -51,7 +51,7 @@ describe('account numbers', () => {
     expect(drawFor('acc_01a20c4b2ea771ca853ba9f862e68ed0', 0)).toBe(drawFor('acc_01a20c4b2ea771ca853ba9f862e68ed0', 0));
   });
 
-  it('refuse a draw out of range', () => {
+  it('refuse a random number out of range', () => {
     for (const bad of [-1, 0.5, numbersPerPrefix, Number.NaN])
       expect(() => accountNumber('Loan', bad)).toThrow(RangeError);
   });

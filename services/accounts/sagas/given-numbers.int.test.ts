@@ -34,14 +34,14 @@ const open = (account_number: string, rest = {}) => {
   return bank.send('open_account', data, { message_id: data.account_id });
 };
 
-test('a given number is that of the account, here and in the ledger', async () => {
+test('a given number is the number of the account, here and in the ledger', async () => {
   const account_number = freshNumber();
   const account_id = await newAccount(bank, client_id, { account_number });
   expect(await bank.send('get_account', { account_id })).toMatchObject({ ok: true, data: { account_number } });
   expect((await outboxOf(bank.pool, account_id))[0]?.payload).toMatchObject({ account_number });
 });
 
-test('one that an account has is duplicate_account_number, which is kept; it is not drawn again', async () => {
+test('a number in use is duplicate_account_number, which is stored; no other number is generated', async () => {
   const account_number = freshNumber();
   await newAccount(bank, client_id, { account_number });
   const late = openingOf(client_id, { account_number });
@@ -56,7 +56,7 @@ test('one that an account has is duplicate_account_number, which is kept; it is 
   });
 });
 
-test('of ten at once one has it', async () => {
+test('of ten concurrent openings with one number, one succeeds', async () => {
   const account_number = freshNumber();
   const replies = await Promise.all(Array.from({ length: 10 }, () => open(account_number)));
   expect(replies.filter((reply) => reply === undefined)).toHaveLength(1);
@@ -65,7 +65,7 @@ test('of ten at once one has it', async () => {
   );
 });
 
-test('in one batch: a refused number takes no name from the next, and others draw theirs', async () => {
+test('in one batch, a refused number does not affect the next, and other accounts get generated numbers', async () => {
   const [account_number, external_id] = [freshNumber(), newId('account')];
   await newAccount(bank, client_id, { account_number });
   const other = freshNumber();

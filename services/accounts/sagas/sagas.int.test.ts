@@ -42,7 +42,7 @@ async function letStepsAge(): Promise<void> {
   await bank.owner.query('update outbox_batches set published_at = now()');
 }
 
-test('an opening asks the ledger, shows nothing meanwhile, and answers when the ledger has', async () => {
+test('an opening sends a step to the ledger, shows nothing meanwhile, and replies when the ledger has', async () => {
   const data = openingOf(client_id, { initial_deposit: '12.5' });
   const { account_id } = data;
   const message = messageFor('open_account', data, {
@@ -104,7 +104,7 @@ test('an opening asks the ledger, shows nothing meanwhile, and answers when the 
   ]);
 });
 
-test('fifty openings under one key, through two processes, are one account; all are answered, one of them as the first', async () => {
+test('fifty openings with one key in two processes create one account; all get a reply, one of them as the first', async () => {
   const second = bank.process();
   const data = openingOf(client_id);
   const { account_id } = data;
@@ -127,7 +127,7 @@ test('fifty openings under one key, through two processes, are one account; all 
   expect((await outboxOf(bank.pool, account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
 });
 
-test('a redelivered opening is answered once per waiting gateway', async () => {
+test('a redelivered opening gets one reply per waiting gateway', async () => {
   const data = openingOf(client_id);
   const message = messageFor('open_account', data, { message_id: data.account_id });
   await bank.handleCommands([message]);
@@ -140,7 +140,7 @@ test('a redelivered opening is answered once per waiting gateway', async () => {
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')[1]).toEqual(replies[0]);
 });
 
-test('another request under the same id is refused while the first is under way', async () => {
+test('another request with the same id is refused while the first is in progress', async () => {
   const data = openingOf(client_id);
   await bank.send('open_account', data, { message_id: data.account_id, fingerprint: 'a' });
   expect(
@@ -148,7 +148,7 @@ test('another request under the same id is refused while the first is under way'
   ).toMatchObject({ ok: false, refusal: { code: 'idempotency_key_reused' } });
 });
 
-test('an opening that the ledger refuses is never shown, and the refusal is kept', async () => {
+test('an opening that the ledger refuses is never shown, and the refusal is stored', async () => {
   const data = openingOf(client_id, { initial_deposit: '9999999999999.99' });
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
@@ -170,7 +170,7 @@ test('an opening that the ledger refuses is never shown, and the refusal is kept
   ).toHaveLength(1);
 });
 
-test('an unknown client, or not the own one, is a 404 that is kept', async () => {
+test('an unknown or another client is a 404, which is stored', async () => {
   const missing = openingOf(newId('client'));
   expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({
     ok: false,
@@ -201,7 +201,7 @@ test('a fault of the ledger decides nothing: the step is sent again', async () =
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true }]);
 });
 
-test('the sweeper sends steps of more than 2 s again, each once, from two processes; then waits longer', async () => {
+test('the sweeper sends steps older than 2 s again, each once, from two processes, and then waits longer', async () => {
   await bank.owner.query('delete from saga_steps');
   const openings = Array.from({ length: 30 }, () => openingOf(client_id));
   for (const data of openings) await bank.send('open_account', data, { message_id: data.account_id });
@@ -228,7 +228,7 @@ test('the sweeper sends steps of more than 2 s again, each once, from two proces
   expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
 });
 
-test('the sweeper is still while the outbox is stuck', async () => {
+test('the sweeper sends nothing while the outbox is stuck', async () => {
   const data = openingOf(client_id);
   await bank.send('open_account', data, { message_id: data.account_id });
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
@@ -240,7 +240,7 @@ test('the sweeper is still while the outbox is stuck', async () => {
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThan(0);
 });
 
-test('steps that began in time are finished however late', async () => {
+test('steps that began in time are completed, however late', async () => {
   const data = openingOf(client_id);
   const message = messageFor('open_account', data, {
     message_id: data.account_id,
@@ -289,7 +289,7 @@ async function history(account_id: string): Promise<unknown> {
   return reply?.ok ? (reply.data as { items: unknown[] }).items : reply;
 }
 
-test('a status change is asked of the ledger, answered with its status, and written down', async () => {
+test('a status change is sent to the ledger, gets its reply with the status, and is recorded', async () => {
   const account_id = await newAccount(bank, client_id);
   const change = changeOf(account_id, 'Frozen', { reason: 'fraud', note: 'case 7' });
   const message = messageFor('change_account_status', change, {
@@ -335,7 +335,7 @@ test('a status change is asked of the ledger, answered with its status, and writ
   });
 });
 
-test('the same status is asked of the ledger too, and records nothing', async () => {
+test('setting the same status is also sent to the ledger, and records nothing', async () => {
   const account_id = await newAccount(bank, client_id);
   const change = changeOf(account_id, 'Active');
   const message = messageFor('change_account_status', change, { message_id: change.transition_id });
@@ -353,7 +353,7 @@ test('the same status is asked of the ledger too, and records nothing', async ()
   });
 });
 
-test('versions that come out of order leave the newest, and the whole history in its order', async () => {
+test('versions that arrive out of order result in the newest status and the whole history in order', async () => {
   const account_id = await newAccount(bank, client_id);
   const changes = [
     changeOf(account_id, 'Inactive'),
@@ -381,7 +381,7 @@ test('versions that come out of order leave the newest, and the whole history in
   ).toMatchObject({ data: { items: [{ to_status: 'Active' }] } });
 });
 
-test('a status change of an account that is not there, not open or not the own one is a 404', async () => {
+test('a status change of a missing, unopened, or foreign account is a 404', async () => {
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);
@@ -405,7 +405,7 @@ test('a status change of an account that is not there, not open or not the own o
   ).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
 });
 
-test('a caller bound to the client sees when the status changed, never why or by whom', async () => {
+test('a bound caller sees when the status changed, but not why or by whom', async () => {
   const client_id = await newClient(bank);
   const account_id = await newAccount(bank, client_id);
   const transition_id = newId('transition');
@@ -444,7 +444,7 @@ test('a caller bound to the client sees when the status changed, never why or by
   expect(await ask(client_id)).toEqual({ ok: true, data: { items: [seen] } });
 });
 
-test('a number that is taken is drawn again inside the same operation', async () => {
+test('if a number is taken, another one is generated within the same operation', async () => {
   const taken = await newAccount(bank, client_id);
   await bank.owner.query(`
     create function accounts.collide() returns trigger language plpgsql as $$ begin

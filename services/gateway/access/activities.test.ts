@@ -14,7 +14,7 @@ const refusal: Activity = {
 };
 const at = (second: number) => new Date(second * 1000).toISOString();
 
-test('what is the same is counted, from the first one on, and taken once', () => {
+test('equal activities are counted from the first one on, and reported once', () => {
   const activities = new Activities();
   for (let i = 0; i < 5; i++) activities.add({ ...refusal, request_id: `r-${i}` }, at(i));
   activities.add({ ...refusal, outcome: 'missing_credentials' }, at(9));
@@ -29,7 +29,7 @@ test('what is the same is counted, from the first one on, and taken once', () =>
   expect(activities.take()).toEqual([]);
 });
 
-test('strangers from any number of addresses leave a bounded number of summaries, and none is left uncounted', () => {
+test('strangers from any number of addresses cause a limited number of summaries, which count all of them', () => {
   const activities = new Activities();
   for (let i = 0; i < 30_000; i++)
     activities.add({ ...refusal, address: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}` }, at(0));
@@ -44,7 +44,7 @@ test('strangers from any number of addresses leave a bounded number of summaries
   ]);
 });
 
-test('strangers take no room from callers, and refusals by destination are told apart', () => {
+test('strangers do not displace callers, and refusals by destination are reported separately', () => {
   const activities = new Activities();
   for (let i = 0; i < 100; i++) activities.add({ ...refusal, address: `10.0.0.${i}` }, at(0));
   for (let i = 0; i < 250; i++) activities.add({ ...refusal, actor: `key:${i}`, outcome: 'insufficient_scope' }, at(0));

@@ -37,7 +37,7 @@ function setUp() {
   return { clock, keys, uses, take };
 }
 
-test('a known key is its caller, named by its family', () => {
+test('a known key identifies its caller by its family', () => {
   const { keys, take } = setUp();
   expect(keys.find(apiKey)).toBeUndefined();
   take({ client_id: 'cli_1' });
@@ -45,7 +45,7 @@ test('a known key is its caller, named by its family', () => {
   expect(keys.find(apiKey)?.scopes).toEqual(new Set(['accounts:read']));
 });
 
-test('another secret, another pepper, a typing error and foreign texts are nobody', () => {
+test('a wrong secret, another pepper, a typing error, and other texts are unknown', () => {
   const { keys, take } = setUp();
   take();
   for (const text of [
@@ -62,7 +62,7 @@ test('another secret, another pepper, a typing error and foreign texts are nobod
   expect(keys.find(apiKey)).toBeUndefined();
 });
 
-test('while the pepper is rotated, keys of the one before it go on working', () => {
+test('while the pepper is rotated, keys with the previous one remain valid', () => {
   const [before, after] = [hashApiKey('the pepper before', apiKey), hashApiKey(pepper, apiKey)];
   const rotating = createApiKeys({
     pepper,
@@ -90,7 +90,7 @@ test('while the pepper is rotated, keys of the one before it go on working', () 
   }
 });
 
-test('a key of a test works only where the environments name test', () => {
+test('a test key works only if the environments include test', () => {
   for (const [environments, expected] of [
     [['live'], false],
     [['live', 'test'], true],
@@ -142,7 +142,7 @@ test('a secret is compared once and in constant time, whether its key is known o
   }
 });
 
-test('expired and revoked keys are nobody; an older version never comes back', () => {
+test('expired and revoked keys are unknown; an older version never returns', () => {
   const { clock, keys, take } = setUp();
   take({ version: 3 });
   clock.now = Date.parse('2026-06-01T00:00:00.000Z') - 1;
@@ -158,7 +158,7 @@ test('expired and revoked keys are nobody; an older version never comes back', (
   expect([keys.find(apiKey), keys.environment(keyId)]).toEqual([undefined, 'live']);
 });
 
-test('a key that was shown before counts only as its latest state says', () => {
+test('a key that was verified before has the rights of its latest state', () => {
   const { keys, take } = setUp();
   const showTwice = () => [keys.find(apiKey)?.boundClientId, keys.find(apiKey)?.boundClientId];
   take({ client_id: 'cli_1' });
@@ -173,7 +173,7 @@ test('a key that was shown before counts only as its latest state says', () => {
   expect(showTwice()).toEqual([undefined, undefined]);
 });
 
-test('a message that cannot be read changes nothing', () => {
+test('an unreadable message changes nothing', () => {
   const { keys, take } = setUp();
   take();
   keys.take(keyId, Buffer.from('{"key_id":1}'));
@@ -182,7 +182,7 @@ test('a message that cannot be read changes nothing', () => {
   expect(keys.find(apiKey)).toBeDefined();
 });
 
-test('its use is told once a minute, over new versions too', () => {
+test('its use is reported once a minute, across new versions', () => {
   const { clock, keys, uses, take } = setUp();
   take();
   keys.find(apiKey);
@@ -195,7 +195,7 @@ test('its use is told once a minute, over new versions too', () => {
   expect(uses).toHaveLength(2);
 });
 
-test('seen waits for a state, for so long and no longer', async () => {
+test('seen waits for a state with a time limit', async () => {
   const { keys, take } = setUp();
   const there = keys.seen(keyId, () => true, 1_000);
   const revoked = keys.seen(keyId, ({ revoked_at }) => revoked_at !== null, 1_000);

@@ -36,7 +36,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   return { ...made, call, told, toSiem };
 }
 
-test('refused credentials and permissions anywhere, and what is not there under /admin, however the path is spelled', async () => {
+test('refused credentials and permissions on every route, and 404 under /admin however the path is written', async () => {
   const { call, told, keyHeader } = await start();
   const reader = keyHeader({ scopes: ['accounts:read'] });
   expect([
@@ -85,7 +85,7 @@ test('refused credentials and permissions anywhere, and what is not there under 
   expect(await told()).toHaveLength(9);
 });
 
-test('strangers leave one record a minute for an address, a /64 being one, with the count; failures beyond the limit are counted too', async () => {
+test('strangers cause one record per minute and address (or /64) with the count, including failures beyond the limit', async () => {
   const { app, told } = await start({ authFailuresPerMinute: 3, trustProxy: ['127.0.0.1'] });
   const from = (address: string) =>
     app.inject({ method: 'GET', url: '/clients', headers: { 'x-api-key': 'guess', 'x-forwarded-for': address } });
@@ -98,7 +98,7 @@ test('strangers leave one record a minute for an address, a /64 being one, with 
   expect(await told()).toHaveLength(2 + 20 + 1);
 });
 
-test('a SIEM is told the same, and of keys, by the classes of OCSF', async () => {
+test('the same is published for a SIEM with OCSF classes, and events of keys too', async () => {
   const { app, call, told, toSiem, keyHeader } = await start({}, ({ name, data }) =>
     name === 'create_transfer' ? refused('destination_refused') : ok({ ...samples.key, key_id: data['key_id'] }),
   );
@@ -132,7 +132,7 @@ test('a SIEM is told the same, and of keys, by the classes of OCSF', async () =>
   ]);
 });
 
-test('nothing that a caller typed is kept but ids of the right form', async () => {
+test('input of callers is not stored, except well-formed ids', async () => {
   const { call, told, recorded } = await start();
   for (const path of [
     '/admin/api-keys/cbk_live_secret',
@@ -150,7 +150,7 @@ test('nothing that a caller typed is kept but ids of the right form', async () =
   });
 });
 
-test('a broker that does not answer holds up nobody: at most 1,000 wait, what is lost is logged', async () => {
+test('a silent broker delays nobody: at most 1,000 records wait, and lost ones are logged', async () => {
   const lines: string[] = [];
   const sent: OutgoingMessage[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });

@@ -55,7 +55,7 @@ test.each<[Deed, ApprovalAction | undefined]>([
   expect(approvalNeeded(deed, person, { ...all, actions: new Set() })).toBeUndefined();
 });
 
-test('of what is off nothing is asked, and the other reason stands', () => {
+test('an action that is off needs no approval, but another reason still applies', () => {
   expect(approvalNeeded(redrive(true, ['1000001', 'KES']), person, { ...all, actions: new Set(['post_above']) })).toBe(
     'post_above',
   );
@@ -65,7 +65,7 @@ test('of what is off nothing is asked, and the other reason stands', () => {
   expect(approvalNeeded(redrive(false, 'unreadable'), person, { ...all, limits: new Map() })).toBeUndefined();
 });
 
-test('an amount without a currency is looked at where it is above some limit', () => {
+test('an amount without a currency is checked if it exceeds any limit', () => {
   expect([
     isAboveSome('0.5', limits),
     isAboveSome('2', limits),
@@ -74,7 +74,7 @@ test('an amount without a currency is looked at where it is above some limit', (
   ]).toEqual([false, true, false, true]);
 });
 
-test('people decide; keys and machines where keys count as people', () => {
+test('people can decide; keys and machines only if keys count as people', () => {
   expect([person, machine, key].map((caller) => mayDecide(caller, all))).toEqual([true, false, false]);
   expect([person, machine, key].map((caller) => mayDecide(caller, { ...all, keys: true }))).toEqual([true, true, true]);
 });

@@ -13,6 +13,6 @@ test('counts per key in windows of a minute', () => {
   expect(limiter?.take('a')).toEqual({ left: 1, reset_s: 60 });
 });
 
-test('0 is no limit', () => {
+test('0 means no limit', () => {
   expect(createLimiter(0)).toBeUndefined();
 });

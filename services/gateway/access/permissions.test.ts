@@ -8,7 +8,7 @@ const start = useTestCaller();
 describe('callers bound to one client', () => {
   const bound = { client_id: ids.client };
 
-  test('their messages say so', async () => {
+  test('are named as such in messages', async () => {
     const { call, sent, keyHeader } = await start(() => ok(samples.transfer));
     await call(
       'POST',
@@ -19,7 +19,7 @@ describe('callers bound to one client', () => {
     expect(sent[0]?.headers['bound-client-id']).toBe(ids.client);
   });
 
-  test('they create no clients, search nothing, and pay nothing in', async () => {
+  test('cannot create clients, search, or deposit', async () => {
     const { call, sent, keyHeader } = await start(() => 'not_sent');
     const headers = keyHeader(bound);
     const client = {
@@ -42,7 +42,7 @@ describe('callers bound to one client', () => {
       expect((await call('POST', '/accounts', { ...opening, initial_deposit }, headers)).status).toBe(503);
   });
 
-  test('of a token too, what belongs to the bank is ignored', async () => {
+  test('with a token too: claims for the bank’s endpoints are ignored', async () => {
     const { app } = await testApp(() => 'not_sent', { tokens: hs256Tokens });
     const scope = scopes.join(' ');
     const status = async (url: string, bank_client_id?: string) =>
@@ -57,7 +57,7 @@ describe('callers bound to one client', () => {
   });
 });
 
-test('an initial deposit is cash: it needs transactions:write', async () => {
+test('an initial deposit is cash and requires transactions:write', async () => {
   const { call, keyHeader } = await start(() => 'not_sent');
   const open = (initial_deposit: number, ...scopes: string[]) =>
     call(
@@ -74,7 +74,7 @@ test('an initial deposit is cash: it needs transactions:write', async () => {
 });
 
 describe('API keys', () => {
-  test('the secret is shown once; only its hash travels; the answer waits for this gateway to know the key', async () => {
+  test('the secret is shown once; only its hash is sent; the response waits until this gateway knows the key', async () => {
     const { call, sent, takeKey, app } = await start(({ data }) => {
       const { key_id, secret_hash } = data as { key_id: string; secret_hash: string };
       setTimeout(() => takeKey({ key_id, secret_hash, scopes: ['accounts:read'] }), 30);
@@ -108,7 +108,7 @@ describe('API keys', () => {
     expect([status, body.data.api_key]).toEqual([201, undefined]);
   });
 
-  test('a key bound to one client is refused what belongs to the bank, by name', async () => {
+  test('a key bound to one client cannot have scopes of the bank, which are named', async () => {
     const { call, sent } = await start(() => 'not_sent');
     const ofTheBank = [
       'accounts:status',
@@ -142,7 +142,7 @@ describe('API keys', () => {
     ).toBe(503);
   });
 
-  test('accounts is told which key makes or rotates another, and the bank’s limit of a life', async () => {
+  test('accounts receives the key that creates or rotates another, and the bank’s maximum lifetime', async () => {
     const { call, sent } = await start(() => 'not_sent');
     const before = Date.now();
     await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read'] });
@@ -158,7 +158,7 @@ describe('API keys', () => {
     expect(limitMs >= before && limitMs <= Date.now()).toBe(true);
   });
 
-  test('no key gets scopes that its maker lacks', async () => {
+  test('a key cannot get scopes that its creator lacks', async () => {
     const { call, keyHeader, sent } = await start(() => 'not_sent');
     const poor = keyHeader({ scopes: ['keys:manage', 'accounts:read'] });
     expect(
@@ -167,7 +167,7 @@ describe('API keys', () => {
     expect(sent).toEqual([]);
   });
 
-  test('rotation and revocation need no body, and take effect here before they are answered', async () => {
+  test('rotation and revocation need no body, and take effect here before the response', async () => {
     const old = `key_${'d'.repeat(32)}`;
     const { call, takeKey, apiKeys } = await start(({ name, data }) => {
       if (name === 'revoke_api_key') {

@@ -97,11 +97,11 @@ const ofTheBank = [
 
 const start = useTestCaller();
 
-test('what belongs to the bank is known as such', () => {
+test('endpoints of the bank are known as such', () => {
   expect(bankScopes.toSorted()).toEqual(scopes.filter((scope) => ofTheBank.includes(scope)).toSorted());
 });
 
-test('every endpoint stands in the table', () => {
+test('every endpoint is in the table', () => {
   expect(
     Object.values(endpoints)
       .map(({ method, path }) => `${method} ${path}`)
@@ -129,7 +129,7 @@ describe.each(Object.entries(table))('%s', (route, needed) => {
       expect(await isRefused({ scopes: scopes.filter((other) => other !== scope) })).toBe(true);
   });
 
-  test('is closed to a bound credential where it is the bank’s', async () => {
+  test('is closed to a bound credential if it is the bank’s', async () => {
     expect(await isRefused({ scopes: [...scopes], client_id: ids.client })).toBe(
       needed.some((scope) => ofTheBank.includes(scope)),
     );

@@ -68,7 +68,7 @@ describe('a search', () => {
     created_at: samples.transaction.created_at,
   });
 
-  test('asks both services for the kinds that the scopes allow, and nobody for others', async () => {
+  test('queries both services for the kinds that the scopes allow, and no others', async () => {
     const { call, sent, keyHeader } = await start(({ name }) =>
       ok([name === 'search_postings' ? hit('transaction', ids.transaction) : hit('account', ids.account)]),
     );
@@ -94,14 +94,14 @@ describe('a search', () => {
     expect(asked()).toEqual([]);
   });
 
-  test('where one service is silent, nothing is left out: 503', async () => {
+  test('if one service does not reply, the result is 503 and not incomplete', async () => {
     const { call } = await start(({ name }) => (name === 'search_postings' ? 'no_reply' : ok([])));
     expect((await call('GET', '/admin/search?q=x')).status).toBe(503);
   });
 });
 
 describe('operations', () => {
-  test('a part that does not answer is null, and fails nothing else', async () => {
+  test('a part that does not reply is null, and nothing else fails', async () => {
     const { call } = await start(({ name }) =>
       name === 'get_ledger_operations'
         ? 'no_reply'

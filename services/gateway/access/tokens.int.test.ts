@@ -106,7 +106,7 @@ describe('valid tokens', () => {
     expect(await status(token({ alg }), '/nowhere')).toBe(404);
   });
 
-  test('an aud list, a scope-less token, 30 s of skew either way', async () => {
+  test('an aud list, a token without scope, 30 s of skew in both directions', async () => {
     const { status } = await start();
     expect(await status(token({ claims: { ...goodClaims, aud: ['other', audience] } }))).toBe(200);
     expect(await status(token({ claims: { ...goodClaims, exp: nowS - 5 } }))).toBe(200);
@@ -116,7 +116,7 @@ describe('valid tokens', () => {
     }
   });
 
-  test('caller and binding come from iss, sub and bank_client_id; client_id is ignored', async () => {
+  test('caller and binding are iss, sub, and bank_client_id; client_id is ignored', async () => {
     const { app } = await testApp(
       ({ headers }) => {
         seen.push([headers['actor'], headers['bound-client-id']]);
@@ -141,7 +141,7 @@ describe('valid tokens', () => {
     ]);
   });
 
-  test('HS256 only by explicit configuration, and then for nothing but HS256', async () => {
+  test('HS256 only by explicit configuration, and then only HS256', async () => {
     expect(await (await start()).status(token({ alg: 'HS256' }))).toBe(401);
     const { status } = await start({ hs256Secret: hmacSecret });
     expect(await status(token({ alg: 'HS256' }))).toBe(200);
@@ -162,7 +162,7 @@ const embedded = jwk(stranger.publicKey, { kid: 'stranger' });
 const good = token();
 const claims = (changes: object) => token({ claims: { ...goodClaims, ...changes } });
 
-describe('forgeries and faults are 401, never 500', () => {
+describe('forged and invalid tokens are 401, never 500', () => {
   test.each<[string, () => string]>([
     ['alg none', () => token({ alg: 'none', header: { kid: 'rsa' } })],
     ['alg None, signed', () => token({ alg: 'nOnE', header: { kid: 'rsa' }, signer: signers['RS256'] })],
@@ -285,7 +285,7 @@ describe("the issuer's keys", () => {
     expect(fetches).toBe(2);
   });
 
-  test('made-up kids do not flood the issuer', async () => {
+  test('unknown kids cause few requests to the issuer', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
     const { status } = await start();
     const answers = await Promise.all(
@@ -295,7 +295,7 @@ describe("the issuer's keys", () => {
     expect(fetches).toBe(1);
   });
 
-  test("tokens that do not even claim to be the issuer's do not make us ask it", async () => {
+  test('tokens that do not name the issuer cause no request to it', async () => {
     const { status } = await start();
     expect(await status(claims({ iss: 'https://other.example' }))).toBe(401);
     expect(fetches).toBe(0);
@@ -312,7 +312,7 @@ describe("the issuer's keys", () => {
       fresh: () => token({ claims: { ...goodClaims, jti: String(Math.random()) } }),
     };
   }
-  test('one that was withdrawn is refused at the first token after an idle time', async () => {
+  test('a withdrawn one is refused at the first token after an idle time', async () => {
     const { status, pass, fresh } = await age(300_000);
     const seen = token();
     expect(await status(seen)).toBe(200);
@@ -322,7 +322,7 @@ describe("the issuer's keys", () => {
     expect(await status(seen)).toBe(401);
   });
 
-  test('one that was withdrawn is refused within a fifth of the time while tokens come, of verified ones too', async () => {
+  test('a withdrawn one is refused within a fifth of the time under load, also for verified tokens', async () => {
     const { status, pass, fresh } = await age(300_000);
     const seen = token();
     expect(await status(seen)).toBe(200);
@@ -336,7 +336,7 @@ describe("the issuer's keys", () => {
     expect(fetches).toBe(2);
   });
 
-  test('are kept while the issuer is away, and no longer than JWKS_MAX_STALE: then 503, for verified tokens too', async () => {
+  test('are kept while the issuer is unavailable, at most for JWKS_MAX_STALE: then 503, also for verified tokens', async () => {
     const { status, pass, fresh } = await age(300_000);
     const seen = token();
     expect(await status(seen)).toBe(200);
@@ -350,7 +350,7 @@ describe("the issuer's keys", () => {
     expect([await status(seen), await status(fresh())]).toEqual([200, 200]);
   });
 
-  test('verified tokens are not verified again while the keys stay the same, though they are fetched again', async () => {
+  test('verified tokens are not verified again while the keys are unchanged, although they are fetched again', async () => {
     let now = 1_000_000;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const keySet = createKeySet(keySetOptions());
@@ -369,7 +369,7 @@ describe("the issuer's keys", () => {
     expect(found).toBe(before);
   });
 
-  test('an issuer that was never reached makes a plausible token 503, and junk still 401', async () => {
+  test('if the issuer was never reached, a plausible token is 503, and an invalid one still 401', async () => {
     away = true;
     const { app, status } = await start();
     const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${token()}` } });
@@ -384,7 +384,7 @@ describe("the issuer's keys", () => {
     expect(await status(token())).toBe(200);
   });
 
-  test('keys that cannot be read, and those for encryption, are passed over', async () => {
+  test('unreadable keys, and those for encryption, are ignored', async () => {
     published = [
       { kty: 'RSA', kid: 'broken', n: '!', e: 'AQAB' },
       { kty: 'oct', kid: 'oct', k: 'AAAA' },
@@ -398,13 +398,13 @@ describe("the issuer's keys", () => {
   });
 });
 
-describe('the whole bank', () => {
+describe('access to the whole bank', () => {
   const wholeBank = async (wholeBankClients: string[], ...claimed: object[]) => {
     const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients });
     return Promise.all(claimed.map(async (changes) => (await verify(claims(changes))) !== undefined));
   };
 
-  test('is for tokens of the OAuth clients that are named, by azp, else by client_id', async () => {
+  test('is for tokens of the named OAuth clients, by azp, else by client_id', async () => {
     const front = { azp: 'front-end' };
     expect(
       await wholeBank(
@@ -421,7 +421,7 @@ describe('the whole bank', () => {
     expect(await wholeBank(['*'], front, {})).toEqual([true, true]);
   });
 
-  test('is for nobody who is bound to a client; those need not be named', async () => {
+  test('is for nobody who is bound to a client; bound ones need not be named', async () => {
     const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients: [] });
     const caller = await verify(
       claims({ azp: 'app', bank_client_id: 'cli_y', scope: 'accounts:read audit:read transactions:write' }),
@@ -438,7 +438,7 @@ describe('scopes', () => {
     ['auditor', ['books:read']],
   ]);
 
-  test('come from the claim that is named, a text or a list, and then not from scope', async () => {
+  test('come from the named claim, a text or a list, and then not from scope', async () => {
     const scopesClaim = 'permissions';
     expect(await scopesOf({ scopesClaim }, { permissions: ['books:read', 'audit:read', 7, 'nonsense'] })).toEqual([
       'audit:read',
@@ -453,7 +453,7 @@ describe('scopes', () => {
     expect(await scopesOf({}, { permissions: ['books:read'] })).toEqual(['accounts:read', 'clients:read']);
   });
 
-  test('come from a member of a member, and from a claim whose own name has dots', async () => {
+  test('come from a nested claim, and from a claim whose name contains dots', async () => {
     expect(await scopesOf({ scopesClaim: 'realm_access.roles' }, { realm_access: { roles: ['books:read'] } })).toEqual([
       'books:read',
     ]);
@@ -464,14 +464,14 @@ describe('scopes', () => {
       expect(await scopesOf({ scopesClaim }, { realm_access: { roles: [] } })).toEqual([]);
   });
 
-  test('are those of the roles; a role that is not named has none, though a scope is called so', async () => {
+  test('are those of the roles; an unknown role has none, even if a scope has its name', async () => {
     expect(
       await scopesOf({ scopesClaim: 'roles', roleScopes }, { roles: ['teller', 'auditor', 'ops:manage', 'toString'] }),
     ).toEqual(['books:read', 'clients:read', 'transactions:write']);
   });
 });
 
-test('a remembered token ends with its exp and the skew', async () => {
+test('a cached token ends with its exp and the skew', async () => {
   let now = nowS * 1000;
   let verified = 0;
   const keySet = { find: async () => (verified++, rsa.publicKey), current: () => rsa };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Acceptances } from './acceptances.ts';
 
-test('the first moment of an id is told again, as long as not too many came after it', () => {
+test('returns the first time of an id, unless too many ids came after it', () => {
   const acceptances = new Acceptances(2);
   const at = (ms: number) => new Date(ms);
   expect([acceptances.first('a', at(1)), acceptances.first('b', at(2)), acceptances.first('a', at(3))]).toEqual([

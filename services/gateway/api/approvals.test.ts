@@ -61,14 +61,14 @@ async function bankWith(status: string, answers: Record<string, Answer> = {}, fo
 
 const transitions = `/accounts/${ids.account}/status-transitions`;
 
-test('what is not frozen is moved at once, and the command says that it may not unfreeze', async () => {
+test('a status change of an account that is not Frozen is executed immediately, with a command that cannot unfreeze', async () => {
   const { post, sent } = await bankWith('Inactive');
   expect((await post(transitions, { status: 'Active' })).statusCode).toBe(200);
   const [, , command] = sent();
   expect([command?.name, command?.data['keep_frozen']]).toEqual(['change_account_status', true]);
 });
 
-test('an unfreezing is asked for, with the finished command, which may; what is read for it is no read by staff', async () => {
+test('an unfreeze is requested with the complete command; reads for it are not audited as reads by staff', async () => {
   const { post, sent } = await bankWith('Frozen');
   const answer = await post(transitions, { status: 'Active', note: 'called' });
   expect([answer.statusCode, answer.headers.location]).toEqual([202, `/admin/approvals/${approval_id}`]);
@@ -97,7 +97,7 @@ test('an unfreezing is asked for, with the finished command, which may; what is 
   expect(command.id.slice(4)).toBe(String((data as unknown as { approval_id: string }).approval_id).slice(4));
 });
 
-test('freezing, small amounts, and whatever is off or done by an API key ask nobody anything', async () => {
+test('freezing, small amounts, inactive rules, and API keys need no approval', async () => {
   const { post, sent, keyHeader } = await bankWith('Frozen');
   await post(transitions, { status: 'Frozen', reason: 'fraud' });
   await post('/transactions', { account_id: ids.account, transaction_type: 'Deposit', amount: 1000 });
@@ -116,7 +116,7 @@ test.each<[Answer, number, string]>([
   ['no_reply', 504, 'outcome_unknown'],
   ['unacknowledged', 504, 'outcome_unknown'],
   [refused('idempotency_key_reused'), 422, 'idempotency_key_reused'],
-])('an approval that could not be asked for: %j', async (answer, status, code) => {
+])('an approval that could not be requested: %j', async (answer, status, code) => {
   const { post } = await bankWith('Frozen', { request_approval: answer });
   const answered = await post(transitions, { status: 'Active' });
   expect([answered.statusCode, answered.json().code]).toEqual([status, code]);
@@ -136,7 +136,7 @@ test.each<[object, number, object]>([
     404,
     { code: 'account_not_found' },
   ],
-])('a repeat is answered what is known by then: %j', async (changes, status, body) => {
+])('a repeat returns the current state: %j', async (changes, status, body) => {
   const replayed: ReplyBody = { ok: true, replayed: true, data: waiting };
   const { post, headers } = await bankWith('Frozen', {
     request_approval: replayed,
@@ -147,7 +147,7 @@ test.each<[object, number, object]>([
   expect(answer.json()).toMatchObject(body);
 });
 
-test('an approval whose outcome does not come in time is answered as it is known', async () => {
+test('an approval whose outcome is late is returned without it', async () => {
   const decided = { ...waiting, status: 'Approved', decided_by: `jwt:${issuer}|alice`, decided_at: time };
   const { post } = await bankWith('Frozen', {
     approve_request: 'no_reply',

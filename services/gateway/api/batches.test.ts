@@ -43,7 +43,7 @@ const ledger =
   };
 
 describe('messages', () => {
-  test('independent: one for each partition, in its own order, with what single requests would say but their ids', async () => {
+  test('independent: one for each partition, in its order, equal to single requests except for their ids', async () => {
     const { call, sent } = await start(ledger());
     const items = [
       deposit(one, { reference: 'R', currency: 'USD' }),
@@ -105,7 +105,7 @@ describe('messages', () => {
     expect(new Set(sent.map((message) => message.headers['fingerprint'])).size).toBe(1);
   });
 
-  test('atomic: one for all, where its first item would go', async () => {
+  test('atomic: a single one, in the partition of its first item', async () => {
     const { call, sent } = await start(ledger());
     const { body } = await call('POST', '/batches', { mode: 'atomic', items: accounts.map((id) => deposit(id)) }, key);
     expect(body.data.counts.completed).toBe(accounts.length);
@@ -115,7 +115,7 @@ describe('messages', () => {
     expect((JSON.parse(String(sent[0]?.value)) as Sent).items).toHaveLength(accounts.length);
   });
 
-  test('a repeat sends the same messages, and another body other fingerprints', async () => {
+  test('a repeat sends the same messages; another body has other fingerprints', async () => {
     const { call, sent } = await start(ledger());
     const items = [deposit(one), deposit(two)];
     await call('POST', '/batches', { mode: 'independent', items }, key);
@@ -133,11 +133,11 @@ describe('messages', () => {
   });
 });
 
-describe('the answer', () => {
+describe('response', () => {
   const failing = (failed: string, answer: Answer) =>
     ledger(({ items }) => (JSON.stringify(items).includes(failed) ? answer : undefined));
 
-  test('what has no reply in time is Pending, as it was asked for, under the id that it will have', async () => {
+  test('an item without a reply in time is Pending, as it was requested, with its future id', async () => {
     const { call } = await start(failing(two, 'no_reply'));
     const items = [
       deposit(one),
@@ -176,7 +176,7 @@ describe('the answer', () => {
     expect(again.body.data).toEqual(body.data);
   });
 
-  test('in atomic mode all of it is Pending, in the bucket of the batch', async () => {
+  test('in atomic mode all items are Pending, in the bucket of the batch', async () => {
     const { call } = await start(() => 'no_reply');
     const { status, body } = await call(
       'POST',
@@ -209,14 +209,14 @@ describe('the answer', () => {
     else expect(answer.headers['retry-after']).toBe('1');
   });
 
-  test('a message that was dead-lettered leaves its items Pending beside those that are decided; alone it is a 500', async () => {
+  test('a dead-lettered message leaves its items Pending, next to decided ones; alone it is a 500', async () => {
     const { call } = await start(failing(two, refused('internal_error')));
     const both = await call('POST', '/batches', { mode: 'independent', items: [deposit(one), deposit(two)] }, key);
     expect([both.status, both.body.data.counts]).toEqual([200, { completed: 1, failed: 0, pending: 1 }]);
     expect((await call('POST', '/batches', { mode: 'independent', items: [deposit(two)] }, key)).status).toBe(500);
   });
 
-  test('a refusal of the whole is answered with its errors, and a replay is told', async () => {
+  test('a refusal of the whole batch has its errors and is marked when replayed', async () => {
     const errors = [{ field: 'items[1].transaction', code: 'inactive_account' as const, message: 'x' }];
     const { call } = await start(() => ({
       ok: false,
@@ -240,7 +240,7 @@ describe('the answer', () => {
   test.each([
     [true, true, 'true'],
     [true, false, undefined],
-  ])('is a replay where every part is', async (first, second, header) => {
+  ])('is a replay if every part is', async (first, second, header) => {
     const service = ledger();
     const { call } = await start(async (message) => {
       const reply = (await service(message)) as object;
@@ -304,7 +304,7 @@ describe('refused before anything is sent', () => {
     ]).toEqual(['unknown_parameter', 0]);
   });
 
-  test('everything that is wrong is named, item by item', async () => {
+  test('all errors are named, item by item', async () => {
     const { call } = await start(ledger());
     const items = [
       deposit(one, { amount: 'x', currency: 'XXX' }),
@@ -376,7 +376,7 @@ describe('four eyes', () => {
     };
   }
 
-  test('one item that needs an approval refuses the whole, and nothing is sent', async () => {
+  test('one item that needs an approval refuses the whole batch, and nothing is sent', async () => {
     const { status, body, batches } = await post(above, [
       deposit(one),
       deposit(one, { amount: 100.01, currency: 'USD' }),
@@ -391,7 +391,7 @@ describe('four eyes', () => {
     ]);
   });
 
-  test('amounts up to the limit, and those of accounts that are unknown, need none', async () => {
+  test('amounts up to the limit, and those of unknown accounts, need none', async () => {
     const { status, batches } = await post(above, [
       deposit(one, { amount: 100 }),
       transfer(two, { amount: 9_999 }),
@@ -401,7 +401,7 @@ describe('four eyes', () => {
     expect([status, batches]).toEqual([200, 3]);
   });
 
-  test('of a dead letter of a batch nobody can say that its items are small', async () => {
+  test('nobody can state that the items of a batch’s dead letter are small', async () => {
     const dead_letter_id = `dlt_${'1'.repeat(32)}`;
     const letter = {
       dead_letter_id,
@@ -443,7 +443,7 @@ describe('four eyes', () => {
     expect(asked).toEqual(['get_dead_letter', 'request_approval']);
   });
 
-  test('where nobody watches, nobody is asked', async () => {
+  test('without the rule, nothing needs approval', async () => {
     expect((await post({ ...above, keys: false }, [deposit(one, { amount: 100_000 })])).status).toBe(200);
     expect((await post({ ...above, actions: new Set(['reverse']) }, [deposit(one, { amount: 100_000 })])).status).toBe(
       200,
@@ -454,7 +454,7 @@ describe('four eyes', () => {
 describe('GET /batches/:batch_id', () => {
   const batch_id = `bat_${'a'.repeat(30)}05`;
 
-  test('what the ledger does not know is asked behind the messages of its bucket', async () => {
+  test('if the ledger does not know it, it is queried again after the messages of its bucket', async () => {
     const batch = {
       batch_id,
       mode: 'independent',
@@ -472,20 +472,20 @@ describe('GET /batches/:batch_id', () => {
     ]);
   });
 
-  test('an item that the ledger does not know yet is asked for behind batches too', async () => {
+  test('an item that the ledger does not know yet is queried again after batches too', async () => {
     const { call } = await start(({ topic }) =>
       topic.endsWith('batches') ? ok(samples.transaction) : refused('transaction_not_found'),
     );
     expect((await call('GET', `/transactions/${ids.transaction}`)).status).toBe(200);
   });
 
-  test('a malformed id is unknown, and nobody is asked', async () => {
+  test('a malformed id is unknown, without a query', async () => {
     const { call, sent } = await start(() => 'no_reply');
     expect([(await call('GET', '/batches/x')).body.code, sent.length]).toEqual(['batch_not_found', 0]);
   });
 });
 
-test('a destination that is refused in a batch counts as one that is refused alone', async () => {
+test('a refused destination in a batch counts like one in a single request', async () => {
   const error = { code: 'destination_refused', message: 'x' };
   const made = await testApp(() =>
     ok({ results: [{ index: 0, status: 'Failed', transfer: { ...samples.transfer, status: 'Failed' }, error }] }),

@@ -7,7 +7,7 @@ const start = useTestCaller();
 const path = `/clients/${ids.client}`;
 const tag = etagOf(samples.client);
 
-test('answers that hold a client have the ETag of what they show', async () => {
+test('responses with a client have the ETag of their content', async () => {
   const { call } = await start(() => ok(samples.client));
   const creation = {
     client_type: 'Corporate',
@@ -26,7 +26,7 @@ test('answers that hold a client have the ETag of what they show', async () => {
   expect((await call('GET', `/accounts/${ids.account}/status-transitions`)).headers.etag).toBeUndefined();
 });
 
-test('If-Match travels with the change; what it names that cannot be ours matches nothing', async () => {
+test('If-Match is sent with the change; a foreign tag matches nothing', async () => {
   const { call, sent } = await start(() => refused('version_mismatch'));
   for (const ifMatch of [undefined, '*', tag, `"other", ${tag}`, `W/${tag}`]) {
     expect(
@@ -42,7 +42,7 @@ test('If-Match travels with the change; what it names that cannot be ours matche
   ]);
 });
 
-test('a bound caller cannot change who it is', async () => {
+test('a bound caller cannot change its own name', async () => {
   const { call, sent, keyHeader } = await start(() => ok(samples.client));
   const headers = keyHeader({ client_id: ids.client });
   for (const field of ['first_name', 'last_name', 'company_name', 'registration_number']) {
@@ -73,7 +73,7 @@ test.each(['email=x', 'registration_number=', 'q=', 'q=--', 'q=%F0%9F%98%80'])(
   },
 );
 
-test('an account number is given with accounts:import alone, and fits the type', async () => {
+test('an account number requires accounts:import and must match the type', async () => {
   const { call, sent, keyHeader } = await start(() => 'not_sent');
   const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD', account_number: 'SAV-0042' };
   const plain = keyHeader({ scopes: ['accounts:write'] });
@@ -109,7 +109,7 @@ test('an account number is given with accounts:import alone, and fits the type',
   }
 });
 
-test('DEFAULT_CALLING_CODE makes national numbers international in POST, PATCH, filter and search', async () => {
+test('DEFAULT_CALLING_CODE makes national numbers international in POST, PATCH, filter, and search', async () => {
   const { app, sent, keyHeader } = await testApp(() => ok(samples.client), { callingCode: '254' });
   const creation = {
     client_type: 'Retail',

@@ -21,12 +21,12 @@ const isRefused = (name: string, text: string): boolean => {
   }
 };
 
-test('a cursor comes back as the place it names, on every gateway with the same secret', () => {
+test('a cursor leads to its position on every gateway with the same secret', () => {
   expect(cursors.read(list, cursor)).toEqual(place);
   expect(signedBy('a secret of sixteen').read(list, cursor)).toEqual(place);
 });
 
-test('the limit may change between pages, filters, order and path may not', () => {
+test('the limit may change between pages; filters, order, and path may not', () => {
   expect(listName('/accounts', { limit: 7, order: 'desc', client_id: 'cli_1', cursor, status: undefined })).toBe(list);
   expect(isRefused(listName('/accounts', { client_id: 'cli_2', order: 'desc' }), cursor)).toBe(true);
   expect(isRefused(listName('/accounts', { client_id: 'cli_1', order: 'asc' }), cursor)).toBe(true);
@@ -59,7 +59,7 @@ test('anything else is invalid_cursor', () => {
   expect(() => signedBy('another secret text').read(list, cursor)).toThrow(Refused);
 });
 
-test('while the secret is rotated, cursors of both are read', () => {
+test('while the secret is rotated, cursors with both are accepted', () => {
   const cursor = cursors.make(list, place);
   expect(signedBy('another secret text', 'a secret of sixteen').read(list, cursor)).toEqual(place);
 });

@@ -13,7 +13,7 @@ const rotated = { secrets: [first, before], sinceMs };
 const at = (ms: number) => attemptsOf(rotated, sinceMs + ms, 'jwt:a|b', 'POST /x', 'key');
 const [byFirst, byBefore] = [first, before].map((secret) => derivedBits(secret, 'jwt:a|b', 'POST /x', 'key'));
 
-it('until the moment all is named by the old secret, and begins before it; behind it repeats of the old are asked for first', () => {
+it('until the change of secrets ids use the old one; afterwards, repeats with the old one are looked for first', () => {
   expect(at(-changeMs - 1)).toEqual([{ bits: byBefore, repeatOnly: false, notAfterMs: sinceMs }]);
   for (const ms of [-changeMs, 0, changeMs - 1]) expect(at(ms)).toEqual([{ bits: byBefore, repeatOnly: true }]);
   for (const ms of [changeMs, 1e12])
@@ -60,7 +60,7 @@ async function gatewayAt(service: Service, ms: number) {
   return { ...made, post };
 }
 
-it('a repeat of an old key names the same thing, new ones are named by the first secret, and nothing is done twice', async () => {
+it('a repeat of an old key gets the same id, new ones use the first secret, and nothing is executed twice', async () => {
   const { kept, service, beSilent } = keeping();
   const [early, late] = [await gatewayAt(service, -60_000), await gatewayAt(service, 60_000)];
   const made = await early.post('old');
@@ -87,7 +87,7 @@ it('a repeat of an old key names the same thing, new ones are named by the first
   await Promise.all([early, late].map(({ app }) => app.close()));
 });
 
-it('at the moment itself repeats are answered, and what is new is 503 with Retry-After', async () => {
+it('during the change repeats are answered, and new requests are 503 with Retry-After', async () => {
   const { kept, service } = keeping();
   const [early, change] = [await gatewayAt(service, -60_000), await gatewayAt(service, 0)];
   await early.post('old');
@@ -96,7 +96,7 @@ it('at the moment itself repeats are answered, and what is new is 503 with Retry
   await Promise.all([early, change].map(({ app }) => app.close()));
 });
 
-it('a command by the old secret must begin before the moment, so that behind it none is on its way', async () => {
+it('a command with the old secret must begin before the change, so that none is in progress afterwards', async () => {
   const { service } = keeping();
   const early = await gatewayAt(service, -3_000);
   await early.post('old');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { canonicalJson, derivedBits, fingerprint, freshBits } from './ids.ts';
 
-test('bits are 32 hex digits; fresh ones differ and are in order of time', async () => {
+test('ids are 32 hex digits; new ones are different and ordered by time', async () => {
   const first = freshBits();
   await new Promise((resolve) => setTimeout(resolve, 2));
   const second = freshBits();
@@ -9,11 +9,11 @@ test('bits are 32 hex digits; fresh ones differ and are in order of time', async
   expect(first < second).toBe(true);
 });
 
-test('fresh bits do not repeat when the fetched randomness is used up', () => {
+test('new ids do not repeat when the buffered randomness is used up', () => {
   expect(new Set(Array.from({ length: 2_000 }, freshBits)).size).toBe(2_000);
 });
 
-test('derived bits depend on secret, caller, route and key, and on nothing else', () => {
+test('derived ids depend on secret, caller, route, and key, and on nothing else', () => {
   const bits = derivedBits('secret', 'key:1', 'POST /clients', 'k');
   expect(bits).toMatch(/^[0-9a-f]{32}$/);
   expect(derivedBits('secret', 'key:1', 'POST /clients', 'k')).toBe(bits);
@@ -26,7 +26,7 @@ test('derived bits depend on secret, caller, route and key, and on nothing else'
   expect(new Set([bits, ...others]).size).toBe(5);
 });
 
-test('the fingerprint ignores the order of keys and absent fields, and nothing else', () => {
+test('the fingerprint ignores only the order of keys and absent fields', () => {
   const same = [
     { a: '1', b: { c: [1, 2], d: null } },
     { b: { c: [1, 2] }, a: '1', e: undefined },

@@ -19,7 +19,7 @@ function refusal(parse: () => unknown) {
 const body = (schema: z.ZodType, value: unknown) => refusal(() => parseFields(schema, value));
 const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() => parseQuery(schema, value));
 
-test('every violation is named at once, with its field and rule', () => {
+test('every violation is reported with its field and rule', () => {
   const { code, errors, message } = body(bodies.createClient, {
     client_type: 'Retail',
     company_name: 'x',
@@ -39,7 +39,7 @@ test('every violation is named at once, with its field and rule', () => {
   expect(message).toContain('5 violations');
 });
 
-test('the code is that of the violations when all agree', () => {
+test('if all violations have the same code, it is the code of the error', () => {
   const fields = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('1') };
   expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
   expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
@@ -52,7 +52,7 @@ test('the code is that of the violations when all agree', () => {
   );
 });
 
-test('rules over several fields are applied although others are wrong too', () => {
+test('rules over several fields are checked although others are violated too', () => {
   const codes = (schema: z.ZodType, value: unknown) =>
     body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
   expect(codes(bodies.createTransaction, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual([
@@ -135,7 +135,7 @@ test.each([
   expect(body(schema, value).message).toContain(message);
 });
 
-test('a field is named once, with the first rule that it breaks', () => {
+test('a field is named once, with the first violated rule', () => {
   expect(body(bodies.changeStatus, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
   expect(body(bodies.createKey, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors).toHaveLength(1);
   expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([
@@ -143,7 +143,7 @@ test('a field is named once, with the first rule that it breaks', () => {
   ]);
 });
 
-test('query parameters: unknown, repeated and unreadable ones are named', () => {
+test('query parameters: unknown, repeated, and unreadable ones are named', () => {
   expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({
     code: 'unknown_parameter',
     errors: [{ field: 'cleint_type' }],
@@ -156,11 +156,11 @@ test('query parameters: unknown, repeated and unreadable ones are named', () => 
   expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
 });
 
-test('a plus that arrived as a blank is a plus', () => {
+test('a plus that arrived as a blank is read as a plus', () => {
   expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
 });
 
-test('national phone numbers become international by the bank’s calling code, and by none are refused', () => {
+test('national phone numbers become international with the bank’s calling code; without one they are refused', () => {
   const given = { contact_number: '0700 000 001', ussd_phone_number: '+254700000002', email: '0700' };
   expect(internationalPhones(given, '254')).toEqual({ ...given, contact_number: '+254700000001' });
   expect(internationalPhones(given, undefined)).toBe(given);

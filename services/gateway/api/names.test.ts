@@ -23,7 +23,7 @@ const writes = [
   ['POST', `/transactions/${ids.transaction}/reversal`, { reason: 'x' }],
 ] as const;
 
-test.each(writes)('%s %s sends what was given, and nothing where nothing was', async (method, url, body) => {
+test.each(writes)('%s %s sends the given values, and nothing otherwise', async (method, url, body) => {
   const { call, sent } = await start(() => 'not_sent');
   await call(method, url, { ...body, ...names });
   await call(method, url, { ...body, email: 'b@b.cc', external_id: null, metadata: {} });
@@ -35,7 +35,7 @@ test.each(writes)('%s %s sends what was given, and nothing where nothing was', a
     expect(Object.entries(part).filter(([name, value]) => name in names && value !== null)).toEqual([]);
 });
 
-test.each(writes)('%s %s names field and rule of what it cannot take', async (method, url, body) => {
+test.each(writes)('%s %s reports field and rule of invalid values', async (method, url, body) => {
   const { call, sent } = await start(() => 'not_sent');
   const refused = await call(method, url, { ...body, external_id: 'é', metadata: { Upper: 'x', n: 5 } });
   expect([refused.status, refused.body.code]).toEqual([400, 'validation_failed']);
@@ -59,7 +59,7 @@ test.each(writes)('%s %s names field and rule of what it cannot take', async (me
   ]);
 });
 
-test('a bound caller may give metadata, and no external_id', async () => {
+test('a bound caller can set metadata but no external_id', async () => {
   const { call, sent, keyHeader } = await start(() => 'not_sent');
   const headers = keyHeader({ client_id: ids.client });
   const own = writes.filter(([, url]) => ['/accounts', '/transfers', `/clients/${ids.client}`].includes(url));
@@ -93,7 +93,7 @@ test('they are part of the fingerprint; the order of keys is not', async () => {
   expect([new Set(prints).size, prints[3] === prints[4]]).toEqual([5, true]);
 });
 
-test('a Pending posting shows them', async () => {
+test('a Pending posting has them', async () => {
   const { call } = await start(() => 'no_reply');
   expect((await call('POST', '/transfers', { ...transfer, ...names })).body.data).toMatchObject({
     status: 'Pending',
@@ -106,7 +106,7 @@ test('a Pending posting shows them', async () => {
 });
 
 test.each(['/clients', '/accounts', '/transactions', '/transfers'])(
-  'GET %s filters by external_id, taken as it is',
+  'GET %s filters by the exact external_id',
   async (path) => {
     const { call, sent } = await start(() => ok({ items: [] }));
     expect((await call('GET', `${path}?external_id=%20Core%2F1%20`)).status).toBe(200);
@@ -120,7 +120,7 @@ test.each(['/clients', '/accounts', '/transactions', '/transfers'])(
   },
 );
 
-test('answers show them', async () => {
+test('responses contain them', async () => {
   const { call } = await start(() => ok({ ...samples.transfer, ...names }));
   expect((await call('GET', `/transfers/${ids.transfer}`)).body.data).toMatchObject(names);
 });

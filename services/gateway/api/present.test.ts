@@ -10,7 +10,7 @@ test('money becomes a JSON number, digit for digit', () => {
   ).toBe('[10.5,-0.01,999999999999999,9999999999999.99,12345678901234567.89,0.0001]');
 });
 
-test('what the schema marks as money is turned, also inside lists; the rest stays', () => {
+test('fields that the schema marks as money are converted, also inside lists; others are not', () => {
   expect(presenterOf(accountSchema)?.({ account_id: 'a', balance: '1.10' })).toEqual({ account_id: 'a', balance: 1.1 });
   expect(presenterOf(systemAccountSchema)?.({ balance: '2', slots: [{ balance: '1.5' }, { balance: '-3' }] })).toEqual({
     balance: 2,

@@ -9,14 +9,14 @@ const start = useTestCaller();
 const turn = () => sleep(30);
 
 describe('reads', () => {
-  test("an account is made of both halves, asked at the same time; status and balance are the ledger's", async () => {
+  test('an account is combined from both services, queried concurrently; status and balance are the ledger’s', async () => {
     const { call, sent } = await start(({ name }) => ok(name === 'get_account' ? samples.master : [samples.ledger]));
     const { body } = await call('GET', `/accounts/${ids.account}`);
     expect(body.data).toEqual({ ...samples.master, status: 'Frozen', balance: 10.5 });
     expect(sent.map(({ topic }) => topic).sort()).toEqual(['test.accounts.queries', 'test.ledger.queries']);
   });
 
-  test('no balance, no account: 503 for one and for the whole list; 404 wins', async () => {
+  test('without balances, one account and the whole list are 503; 404 takes precedence', async () => {
     let ledger: ReturnType<Service> = ok([]);
     const { call } = await start(({ name }) =>
       name === 'get_account'
@@ -36,7 +36,7 @@ describe('reads', () => {
     ).toEqual([ids.account, ids.other]);
   });
 
-  test('several ids at once are well formed, and a bound caller does not ask who did something', async () => {
+  test('several ids in one query are well-formed, and a bound caller does not query who did something', async () => {
     const { call, sent, keyHeader } = await start(() => ok({ items: [] }));
     const clients = (list: string) => call('GET', `/clients?client_ids=${list}`);
     expect((await clients(`${ids.client},${ids.client}`)).status).toBe(200);
@@ -50,7 +50,7 @@ describe('reads', () => {
     expect((await call('GET', '/transactions?actor=key:x')).status).toBe(200);
   });
 
-  test('lists that no index confines say whether they are complete; a third one of a caller at a time is 429', async () => {
+  test('lists without an index say whether they are complete; a third concurrent one of a caller is 429', async () => {
     const waiting: (() => void)[] = [];
     const { call, keyHeader } = await start(
       () => new Promise((resolve) => void waiting.push(() => resolve(ok({ items: [], complete: false })))),
@@ -72,7 +72,7 @@ describe('reads', () => {
     expect((await list).body).toEqual({ status: 'success', data: [], complete: false });
   });
 
-  test('an unknown account is 404 whatever the ledger says; an empty page asks for no balances', async () => {
+  test('an unknown account is 404 whatever the ledger replies; an empty page queries no balances', async () => {
     const { call, sent } = await start(({ name }) =>
       name === 'get_account'
         ? refused('account_not_found', 'account x not found')
@@ -99,7 +99,7 @@ describe('reads', () => {
     expect([response.status, response.body.message]).toEqual([status, 'An error occurred while fetching the balance']);
   });
 
-  test('a balance by number, and the number that is not there', async () => {
+  test('a balance by number, and an unknown number', async () => {
     const balance = { account_id: ids.account, account_number: 'SAV-1', balance: '10.50', currency: 'USD' };
     let answer: ReturnType<Service> = ok(balance);
     const { call } = await start(() => answer);
@@ -115,7 +115,7 @@ describe('reads', () => {
     });
   });
 
-  test('what the ledger does not know is asked once more behind the commands of its bucket', async () => {
+  test('a transaction unknown to the ledger is queried once more after the commands of its bucket', async () => {
     const { call, sent } = await start(({ topic }) =>
       topic.endsWith('.commands') ? ok(samples.transfer) : refused('transfer_not_found'),
     );
@@ -127,7 +127,7 @@ describe('reads', () => {
     ]);
   });
 
-  test('however many replies an answer needs, they wait no longer than one', async () => {
+  test('however many replies a response needs, it waits no longer than for one', async () => {
     const first = 300;
     const { call, waits } = await start(async ({ topic }) => {
       if (topic.endsWith('commands')) return ok(samples.transfer);
@@ -141,7 +141,7 @@ describe('reads', () => {
     expect(waits[1]).toBeLessThanOrEqual(5_000 - first + 5);
   });
 
-  test('pages: the Link names the next one, its cursor goes only there', async () => {
+  test('pages: the Link names the next one, and its cursor is valid only there', async () => {
     const next = { at: samples.transaction.created_at, id: ids.transaction };
     const { call, sent } = await start(() => ok({ items: [samples.transaction], next }));
     const url = `/transactions?account_id=${ids.account}&from=2026-01-01T00:00:00%2B02:00&min_amount=1.50&limit=1`;
@@ -171,7 +171,7 @@ describe('reads', () => {
     }
   });
 
-  test("the path is part of a cursor's list", async () => {
+  test('the path is part of a cursor’s list', async () => {
     const { call } = await start(() => ok({ items: [], next: { at: 'x', id: '1' } }));
     const { headers } = await call('GET', `/accounts/${ids.account}/entries`);
     const link = /^<([^>]+)>/.exec(String(headers.link))?.[1] ?? '';

@@ -109,7 +109,7 @@ test.each<[string, string, string | null, object]>([
   ['/transfers', 'list_transfers', null, { rows: 2 }],
   ['/admin/search?q=Lovelace', 'search', ids.client, { rows: 1, filters: { q: '(given)' } }],
 ])(
-  '%s by a person leaves one record, with filters and the number of rows, without personal data',
+  '%s by a person is recorded once, with filters and the number of rows, without personal data',
   async (url, action, resource_id, details) => {
     const { get, records } = await start(service);
     expect((await get(url)).statusCode).toBe(200);
@@ -126,7 +126,7 @@ test.each<[string, string, string | null, object]>([
   },
 );
 
-test('reads by keys, by machines with tokens and by customers leave none, nor do sums of the whole bank', async () => {
+test('reads by keys, machines with tokens, and customers are not recorded, nor are totals of the whole bank', async () => {
   const { get, records, keyHeader } = await start(service);
   const path = `/accounts/${ids.account}`;
   const statuses = [
@@ -138,7 +138,7 @@ test('reads by keys, by machines with tokens and by customers leave none, nor do
   expect([statuses, records()]).toEqual([[200, 200, 200, 200], []]);
 });
 
-test('whoever sees what is in a dead letter is recorded, a machine too', async () => {
+test('reading the content of a dead letter is recorded, also by a machine', async () => {
   const dead_letter_id = `dlt_${'a'.repeat(32)}`;
   const letter = {
     dead_letter_id,
@@ -175,7 +175,7 @@ test('whoever sees what is in a dead letter is recorded, a machine too', async (
   ]);
 });
 
-test('what cannot be recorded is not shown', async () => {
+test('a read that cannot be recorded returns nothing', async () => {
   const { get, auditRecords } = await start(service);
   auditRecords.record = () => Promise.reject(new Error('away'));
   const answer = await get(`/clients/${ids.client}`);

@@ -97,7 +97,7 @@ const deposit = (account_id: string) => ({ transaction: { account_id, transactio
 const batch = { mode: 'independent', items: [deposit(one), deposit(two)] };
 const toTwo = (data: Record<string, unknown>) => JSON.stringify(data).includes(two);
 
-it('a batch of before the moment is repeated under its old name, and a new one is named by the new secret', async () => {
+it('a batch from before the change is repeated with its old id; a new one uses the new secret', async () => {
   const { kept, service } = keeping();
   const [before, after] = [await gatewayAt(service, early), await gatewayAt(service, late)];
   const made = await before.post('/batches', batch, 'old');
@@ -124,7 +124,7 @@ it.each([
   ['behind the moment', late],
   ['at the moment itself', amid],
   ['at its end', changeMs],
-])('a batch of which a part is known under its old name is done under that name, the rest too: %s', async (_, ms) => {
+])('if a part of a batch is known under its old id, the rest is executed under it too: %s', async (_, ms) => {
   const { kept, service, quiet } = keeping();
   const [before, then] = [await gatewayAt(service, early), await gatewayAt(service, ms)];
   quiet.isSilent = toTwo;
@@ -156,7 +156,7 @@ it.each([
   expect(kept.size).toBe(2);
 });
 
-it('at the moment itself a batch that nobody knows is 503 with Retry-After, and nothing of it is done', async () => {
+it('during the change an unknown batch is 503 with Retry-After, and nothing of it is executed', async () => {
   const { kept, service } = keeping();
   const { status, headers } = await (await gatewayAt(service, amid)).post('/batches', batch, 'new');
   expect([status, headers['retry-after'], kept.size]).toEqual([503, '1', 0]);
@@ -169,7 +169,7 @@ const steps = [
 ] as const;
 
 it.each(steps)(
-  'a hold that was %s before the moment is answered as it was, and a new request is named by the new secret',
+  'a hold that was %s before the change is answered as before, and a new request uses the new secret',
   async (_, url, body, status) => {
     const { kept, service } = keeping();
     const [before, change, after] = [

@@ -9,7 +9,7 @@ const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 
 const transfer = { from_account_id: ids.account, to_account_id: ids.other, amount: 5 };
 
 describe('commands', () => {
-  test('a transaction is answered bare, with its Location, money as numbers', async () => {
+  test('a transaction is returned without an envelope, with its Location and money as numbers', async () => {
     const { call, sent } = await start(() => ok(samples.transaction));
     const { status, body, headers } = await call(
       'POST',
@@ -45,7 +45,7 @@ describe('commands', () => {
     expect([more['idempotency-key'], more['fingerprint']]).toEqual([undefined, undefined]);
   });
 
-  test('with an Idempotency-Key every repeat is the same command, and another body another fingerprint', async () => {
+  test('with an Idempotency-Key every repeat is the same command; another body has another fingerprint', async () => {
     const { call, sent, keyHeader } = await start(() => ok(samples.transaction));
     const key = { 'idempotency-key': 'k 1' };
     await call('POST', '/transactions', deposit, key);
@@ -73,7 +73,7 @@ describe('commands', () => {
     expect([status, body.errors[0].field, sent.length]).toEqual([400, 'Idempotency-Key', 0]);
   });
 
-  test('Idempotent-Replayed is said only to who sent a key', async () => {
+  test('Idempotent-Replayed is sent only to callers who sent a key', async () => {
     const { call } = await start(() => ({ ok: true, replayed: true, data: samples.transaction }));
     expect(
       (await call('POST', '/transactions', deposit, { 'idempotency-key': 'k' })).headers['idempotent-replayed'],
@@ -81,7 +81,7 @@ describe('commands', () => {
     expect((await call('POST', '/transactions', deposit)).headers['idempotent-replayed']).toBeUndefined();
   });
 
-  test('a refusal is answered with the status of its code, its details, and the replay mark', async () => {
+  test('a refusal has the status of its code, its details, and the replay mark', async () => {
     const { call } = await start(() => ({
       ...refused('insufficient_funds', 'too little', { transaction_id: ids.transaction }),
       replayed: true,
@@ -103,7 +103,7 @@ describe('commands', () => {
     expect(headers['idempotent-replayed']).toBe('true');
   });
 
-  test('malformed account ids are unknown accounts, named', async () => {
+  test('malformed account ids are unknown accounts, with their name', async () => {
     const { call, sent } = await start(() => ok(samples.transfer));
     expect((await call('POST', '/transactions', { ...deposit, account_id: 'nope' })).body).toMatchObject({
       code: 'account_not_found',
@@ -119,7 +119,7 @@ describe('commands', () => {
     expect(sent).toEqual([]);
   });
 
-  test('no reply in time: 202 Pending for transactions and transfers, and GET is 503 while nobody answers', async () => {
+  test('no reply in time: 202 Pending for transactions and transfers, and GET is 503 while there is no reply', async () => {
     const { call } = await start(() => 'no_reply');
     const posted = await call('POST', '/transactions', { ...deposit, currency: 'USD' });
     expect([posted.status, posted.body.status, posted.body.amount, posted.headers['retry-after']]).toEqual([
@@ -144,7 +144,7 @@ describe('commands', () => {
     ['was dead-lettered', refused('service_unavailable', 'looked into'), 503, '1'],
     ['is not answered there', 'no_reply', 503, '1'],
   ] as const)(
-    'what the ledger does not know is asked behind the commands of its bucket: it %s',
+    'a transaction unknown to the ledger is queried again after the commands of its bucket: it %s',
     async (_, behind, status, retryAfter) => {
       const { call } = await start(({ topic }) =>
         topic.endsWith('queries') ? refused('transaction_not_found') : behind,
@@ -159,7 +159,7 @@ describe('commands', () => {
     ['unacknowledged', 504, 504, 504],
     ['no_reply', 202, 504, 504],
     ['malformed', 504, 504, 504],
-  ] as const)('%s: what is answered follows from what is known', async (stage, money, client, reversal) => {
+  ] as const)('%s: the response depends on what is known', async (stage, money, client, reversal) => {
     const { call } = await start(() => stage);
     expect((await call('POST', '/transactions', deposit)).status).toBe(money);
     expect((await call('POST', '/transfers', transfer)).status).toBe(money);

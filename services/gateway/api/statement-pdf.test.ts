@@ -61,7 +61,7 @@ async function textOf(body: Buffer): Promise<string> {
   return text.replace(/\s+/g, ' ');
 }
 
-test('whoever accepts PDF gets the whole period, all pages of it, with the bank and the holder', async () => {
+test('a client that accepts PDF gets the whole period with all pages, the bank, and the holder', async () => {
   const { app, keyHeader, sent } = await bank();
   const answer = await app.inject({ url: `${url}?from=2026-01-01`, headers: { ...keyHeader(), ...asPdf } });
   expect([answer.statusCode, answer.headers['content-type'], answer.headers['content-disposition']]).toEqual([
@@ -82,7 +82,7 @@ test('whoever accepts PDF gets the whole period, all pages of it, with the bank 
   await app.close();
 });
 
-test('without clients:read the holder is not on it', async () => {
+test('without clients:read it does not name the holder', async () => {
   const { app, keyHeader } = await bank();
   const headers = { ...keyHeader({ scopes: ['transactions:read'] }), ...asPdf };
   const answer = await app.inject({ url, headers });
@@ -92,7 +92,7 @@ test('without clients:read the holder is not on it', async () => {
   await app.close();
 });
 
-test('too many entries, a cursor and an unknown parameter are refused by name; a refusal of the ledger is passed on', async () => {
+test('too many entries, a cursor, and an unknown parameter are refused by name; refusals of the ledger are returned', async () => {
   const { app, keyHeader } = await bank(2001);
   const call = async (path: string) => {
     const answer = await app.inject({ url: path, headers: { ...keyHeader(), ...asPdf } });
@@ -105,7 +105,7 @@ test('too many entries, a cursor and an unknown parameter are refused by name; a
   await app.close();
 });
 
-test('one is made at a time: another is 503, and JSON does not wait', async () => {
+test('one is generated at a time: another is 503, and JSON does not wait', async () => {
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
     go = resolve;
@@ -128,7 +128,7 @@ test('one is made at a time: another is 503, and JSON does not wait', async () =
   await app.close();
 });
 
-test('PDF is for who names it, and does not rather have JSON', () => {
+test('PDF is returned if it is named and not less preferred than JSON', () => {
   const cases: [string | undefined, boolean][] = [
     [undefined, false],
     ['*/*', false],

@@ -73,7 +73,7 @@ const bank =
         ? answer(data['verification_id'])
         : 'no_reply';
 
-test('POST /admin/verifications has accounts check the audit under the id of the verification, and says what was found', async () => {
+test('POST /admin/verifications makes accounts check the audit under the verification’s id, and returns the findings', async () => {
   const { call, sent } = await start(
     bank((verification_id) => ok({ ...audit, verification_id, findings: [finding('audit')] })),
   );
@@ -90,13 +90,13 @@ test('POST /admin/verifications has accounts check the audit under the id of the
 test.each<[string, Answer]>([
   ['checks another one', refused('service_unavailable')],
   ['is silent', 'no_reply'],
-])('where accounts %s, the answer covers the books alone', async (_, answer) => {
+])('if accounts %s, the response covers only the books', async (_, answer) => {
   const { call } = await start(bank(() => answer));
   const { status, body } = await call('POST', '/admin/verifications', {});
   expect([status, body.data]).toMatchObject([200, { covers: ['books'], state: 'passed' }]);
 });
 
-test('GET /admin/operations tells both as one', async () => {
+test('GET /admin/operations returns both as one', async () => {
   const outbox = { rows: 0, oldest_age_ms: 0 };
   const { call } = await start(({ name }) =>
     ok(

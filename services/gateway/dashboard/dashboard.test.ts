@@ -19,7 +19,7 @@ afterAll(() => made.app.close());
 
 describe('without a session', () => {
   it.each(['/admin/ui', '/admin/ui/api-keys', '/admin/ui/nothing-here'])(
-    '%s leads to the sign-in page',
+    '%s redirects to the sign-in page',
     async (url) => {
       for (const cookie of ['', 'bank_session=made-up', `bank_session=${'A'.repeat(200)}`]) {
         const answer = await made.app.inject({ method: 'GET', url, headers: { cookie } });
@@ -32,7 +32,7 @@ describe('without a session', () => {
     },
   );
 
-  it('a form leads there too, and does nothing', async () => {
+  it('a form redirects there too and changes nothing', async () => {
     const before = made.sent.length;
     const answer = await made.app.inject({
       method: 'POST',
@@ -44,13 +44,13 @@ describe('without a session', () => {
     expect(made.sent).toHaveLength(before);
   });
 
-  it('the API takes no session: its endpoints ask for their own credentials', async () => {
+  it('the API does not accept a session; its endpoints require their own credentials', async () => {
     const { cookie } = signedIn('keys:manage');
     const answer = await made.app.inject({ method: 'GET', url: '/admin/api-keys', headers: { cookie } });
     expect([answer.statusCode, answer.json().code]).toEqual([401, 'missing_credentials']);
   });
 
-  it('/admin leads to the dashboard, the sign-in page and the files are open', async () => {
+  it('/admin redirects to the dashboard; the sign-in page and static files are public', async () => {
     expect((await made.app.inject('/admin')).headers.location).toBe('/admin/ui');
     const page = await made.app.inject('/admin/login');
     expect(page.statusCode).toBe(200);
@@ -62,7 +62,7 @@ describe('without a session', () => {
     }
   });
 
-  it('an issuer that is away is a page that says so', async () => {
+  it('an unavailable issuer is reported on a page', async () => {
     const answer = await made.app.inject({
       method: 'GET',
       url: '/admin/login/start',
@@ -72,7 +72,7 @@ describe('without a session', () => {
     expect(answer.body).toContain('The identity provider does not answer');
   });
 
-  it('a way back that nobody began is a page that says so', async () => {
+  it('a callback without a sign-in is reported on a page', async () => {
     const answer = await made.app.inject('/admin/callback?code=x&state=y');
     expect(answer.statusCode).toBe(400);
     expect(answer.body).toContain('Begin again');
@@ -80,7 +80,7 @@ describe('without a session', () => {
 });
 
 describe('a page', () => {
-  it('has the strict policy, no script or style of its own, and is not stored', async () => {
+  it('has the strict policy and no inline script or style, and is not cached', async () => {
     const answer = await signedIn('keys:manage').get('/admin/ui', { origin: 'http://elsewhere.example' });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-security-policy']).toBe(
@@ -95,7 +95,7 @@ describe('a page', () => {
     expect(answer.body).not.toMatch(/<style|style=|<script>|\son\w+=/);
   });
 
-  it('shows what the person may, and no more', async () => {
+  it('shows only what the person’s scopes allow', async () => {
     const admin = await signedIn('keys:manage').get('/admin/ui');
     const officer = await signedIn('clients:read').get('/admin/ui');
     expect(admin.body).toContain('href="/admin/ui/api-keys"');
@@ -105,13 +105,13 @@ describe('a page', () => {
     expect(refused.body).toContain('the scope keys:manage is required');
   });
 
-  it('gets its data from the API as the person, and escapes them', async () => {
+  it('gets its data from the API as the person, and escapes it', async () => {
     const answer = await signedIn('keys:manage').get('/admin/ui/api-keys', { 'x-request-id': 'page-1' });
     expect(answer.body).toContain('&lt;b&gt;partner&lt;/b&gt;');
     expect(made.sent.at(-1)?.headers).toMatchObject({ 'request-id': 'page-1', actor: `jwt:${issuer}|ada` });
   });
 
-  it('that refreshes itself does not keep the session alive, and goes to the sign-in page as a whole when it is over', async () => {
+  it('that refreshes itself does not extend the session, and redirects as a whole to the sign-in page after its end', async () => {
     const { session, get } = signedIn('keys:manage');
     const old = { ...session, seen_ms: session.seen_ms - 10 * 60_000 };
     const cookie = `bank_session=${made.sessions.seal(old)}`;
@@ -125,7 +125,7 @@ describe('a page', () => {
     ]);
   });
 
-  it('that does not exist is a 404 for people', async () => {
+  it('that does not exist is a readable 404', async () => {
     const answer = await signedIn('').get('/admin/ui/nothing-here');
     expect([answer.statusCode, answer.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
   });
@@ -141,7 +141,7 @@ describe('a form', () => {
     ['sent by a neighbour', {}, { 'sec-fetch-site': 'same-site' }],
     ['sent by another origin', {}, { origin: 'http://elsewhere.example' }],
     ['sent from nowhere', {}, { origin: 'null' }],
-  ])('%s does nothing', async (_case, change, headers) => {
+  ])('%s changes nothing', async (_case, change, headers) => {
     const { session, post } = signedIn('keys:manage');
     const before = made.sent.length;
     const answer = await post(
@@ -154,7 +154,7 @@ describe('a form', () => {
     expect(made.sent).toHaveLength(before);
   });
 
-  it('of our own page is taken, and what the API refuses is said at its field', async () => {
+  it('of our own page is accepted, and refusals by the API are shown at their fields', async () => {
     const { session, post } = signedIn('keys:manage');
     const answer = await post(
       '/admin/ui/api-keys/new',
@@ -166,13 +166,13 @@ describe('a form', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('a refused request', () => {
   const told = () =>
     made.recorded
       .filter(({ topic }) => topic === 'test.accounts.commands')
       .map(({ value }) => JSON.parse(String(value)) as AuditRecord);
 
-  it('is recorded with the page or form it was refused on', async () => {
+  it('is recorded with its page or form', async () => {
     const { session, get, post } = signedIn('clients:read');
     await made.auditRecords.flush();
     made.recorded.length = 0;
@@ -216,7 +216,7 @@ describe('signing out', () => {
     ]);
   });
 
-  it('ends the session, for a copy of the cookie too', async () => {
+  it('ends the session, also for a copy of the cookie', async () => {
     const { session, get, post } = signedIn('keys:manage');
     expect((await get('/admin/ui')).statusCode).toBe(200);
     const answer = await post('/admin/logout', { csrf_token: session.csrf });
@@ -225,19 +225,19 @@ describe('signing out', () => {
     expect((await get('/admin/ui')).statusCode).toBe(303);
   });
 
-  it('cannot be done to somebody by another site', async () => {
+  it('cannot be caused by another site', async () => {
     const { get, post } = signedIn('keys:manage');
     expect((await post('/admin/logout', {}, { 'sec-fetch-site': 'cross-site' })).statusCode).toBe(403);
     expect((await get('/admin/ui')).statusCode).toBe(200);
   });
 });
 
-describe('a form that is sent when its session has ended', () => {
+describe('a form sent after the end of its session', () => {
   const form = '/admin/ui/clients/new';
   const entered = { first_name: 'Grace <b>', idempotency_key: 'once', email: '' };
   const cookieIn = (header: unknown) => /bank_form=([^;]+)/.exec([header].flat().join('; '))?.[1] ?? '';
 
-  it('is given back after signing in, to the same person alone, and nothing was done', async () => {
+  it('is restored after signing in, only to the same person, and nothing was changed', async () => {
     const before = signedIn('clients:write');
     await before.post('/admin/logout', { csrf_token: before.session.csrf });
     const sent = made.sent.length;
@@ -268,7 +268,7 @@ describe('a form that is sent when its session has ended', () => {
     expect(cookieIn(hers.headers['set-cookie'])).not.toBe('');
   });
 
-  it('is not kept where another page has made it, or it is too long', async () => {
+  it('is not kept if another page created it, or it is too long', async () => {
     const { session, post } = signedIn('clients:write');
     await post('/admin/logout', { csrf_token: session.csrf });
     const own = { ...entered, csrf_token: session.csrf };

@@ -9,7 +9,7 @@ const key = keyHeader();
 const json = { ...key, 'content-type': 'application/json' };
 afterAll(() => app.close());
 
-describe('authentication comes first', () => {
+describe('authentication precedes everything else', () => {
   test.each([
     ['GET', '/'],
     ['GET', '/nowhere'],
@@ -41,7 +41,7 @@ describe('authentication comes first', () => {
     expect(response.statusCode).toBe(401);
   });
 
-  test('both credentials at once are ambiguous, even when each is valid or empty', async () => {
+  test('both credentials together are ambiguous, even if each is valid or empty', async () => {
     for (const authorization of ['Bearer x', '']) {
       const response = await app.inject({ method: 'GET', url: '/', headers: { ...key, authorization } });
       expect([response.statusCode, response.json().code]).toEqual([401, 'ambiguous_credentials']);
@@ -56,7 +56,7 @@ describe('authentication comes first', () => {
     },
   );
 
-  test('a CORS preflight needs none, and says nothing', async () => {
+  test('a CORS preflight needs none, and reveals nothing', async () => {
     const response = await app.inject({
       method: 'OPTIONS',
       url: '/clients',
@@ -72,7 +72,7 @@ describe('authentication comes first', () => {
 });
 
 describe('routes', () => {
-  test('GET / answers exactly status, message and apiVersion', async () => {
+  test('GET / returns exactly status, message, and apiVersion', async () => {
     const response = await app.inject({ method: 'GET', url: '/', headers: key });
     expect(response.statusCode).toBe(200);
     expect(response.json()).toEqual({ status: 'success', message: expect.any(String), apiVersion: '1.2.3' });
@@ -103,7 +103,7 @@ describe('routes', () => {
     ['/transactions/1', 'transaction_not_found'],
     ['/transfers/..%2f..', 'transfer_not_found'],
     ['/admin/api-keys/x', 'api_key_not_found'],
-  ])('the malformed id of %s is an unknown one', async (url, code) => {
+  ])('the malformed id of %s is like an unknown one', async (url, code) => {
     const before = sent.length;
     const response = await app.inject({ method: 'GET', url, headers: key });
     expect([response.statusCode, response.json().code]).toEqual([404, code]);
@@ -112,7 +112,7 @@ describe('routes', () => {
     expect(sent.length).toBe(before);
   });
 
-  test('filters by a malformed id find nothing', async () => {
+  test('filters with a malformed id find nothing', async () => {
     for (const url of [
       '/accounts?client_id=x',
       '/transactions?account_id=x',
@@ -137,7 +137,7 @@ describe('bodies', () => {
   });
 
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
-    '%s is taken',
+    '%s is accepted',
     async (type) => {
       const response = await post(good, { ...key, 'content-type': type });
       expect(response.statusCode).toBe(201);
@@ -175,17 +175,17 @@ describe('bodies', () => {
     expect((await post(`"${'x'.repeat(65_534)}"`)).statusCode).toBe(400);
   });
 
-  test('a GET may carry a content type and a body', async () => {
+  test('a GET can have a content type and a body', async () => {
     const response = await app.inject({ method: 'GET', url: '/', headers: json, payload: '{' });
     expect(response.statusCode).toBe(200);
   });
 
-  test('query parameters of a writing request are refused', async () => {
+  test('query parameters of a write are refused', async () => {
     const response = await app.inject({ method: 'POST', url: '/clients?dry_run=1', headers: json, payload: good });
     expect([response.statusCode, response.json().code]).toEqual([400, 'unknown_parameter']);
   });
 
-  test('parameters, Idempotency-Key and body are checked together, and every violation is named', async () => {
+  test('parameters, Idempotency-Key, and body are checked together, and every violation is named', async () => {
     const response = await app.inject({
       method: 'POST',
       url: '/clients?x=1',
@@ -205,7 +205,7 @@ describe('bodies', () => {
 });
 
 describe('headers', () => {
-  test('a printable X-Request-Id is taken over, another one is replaced', async () => {
+  test('a printable X-Request-Id is used, another one is replaced', async () => {
     for (const given of ['a', 'x'.repeat(128), 'id with spaces & signs']) {
       const response = await app.inject({ method: 'GET', url: '/nowhere', headers: { ...key, 'x-request-id': given } });
       expect([response.headers['x-request-id'], response.json().request_id]).toEqual([given, given]);
@@ -216,7 +216,7 @@ describe('headers', () => {
     }
   });
 
-  test('every answer forbids caching, sniffing and framing', async () => {
+  test('every response forbids caching, sniffing, and framing', async () => {
     const { headers } = await app.inject({ method: 'GET', url: '/', headers: key });
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
@@ -225,7 +225,7 @@ describe('headers', () => {
     });
   });
 
-  test('callers are limited by the minute, with the RateLimit headers', async () => {
+  test('callers are limited per minute, with RateLimit headers', async () => {
     const limited = await testApp(() => 'not_sent', { rateLimitPerMinute: 2 });
     const [mine, others] = [limited.keyHeader(), limited.keyHeader()];
     const call = (headers: Record<string, string>) => limited.app.inject({ method: 'GET', url: '/', headers });
@@ -238,7 +238,7 @@ describe('headers', () => {
     await limited.app.close();
   });
 
-  test('failed authentications are limited per address; valid credentials still pass', async () => {
+  test('failed authentications are limited per address; valid credentials are still accepted', async () => {
     const limited = await testApp(() => 'not_sent', { authFailuresPerMinute: 2, trustProxy: ['127.0.0.1'] });
     const fail = (address: string) =>
       limited.app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': 'x', 'x-forwarded-for': address } });

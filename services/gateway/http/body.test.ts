@@ -22,7 +22,7 @@ test('numbers are kept as they were written', () => {
   });
 });
 
-test('an empty body is undefined, other values are themselves', () => {
+test('an empty body is undefined; other values are unchanged', () => {
   expect(parse('')).toBeUndefined();
   expect(parse(' {"a" : "x:y\\"z:", "b":{}, "c":[[],{"d":null}], "e":true} ')).toEqual({
     a: 'x:y"z:',
@@ -84,7 +84,7 @@ test('bytes that are not UTF-8 are malformed_json', () => {
   expect(refusedAs(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]))).toBe('malformed_json');
 });
 
-test('whatever JSON.stringify writes is read back, and nothing throws anything but malformed_json', () => {
+test('everything that JSON.stringify writes is read back, and only malformed_json is thrown', () => {
   const plain = (value: unknown): unknown => {
     if (value instanceof NumberText) return Number(value.text);
     if (Array.isArray(value)) return value.map(plain);
@@ -105,7 +105,7 @@ test('whatever JSON.stringify writes is read back, and nothing throws anything b
   );
 });
 
-test('what is no JSON for JSON.parse is none here, whatever stands next to a number', () => {
+test('text that JSON.parse refuses is refused here too, whatever is next to a number', () => {
   const parts = [
     '1',
     '-',
@@ -141,7 +141,7 @@ test('what is no JSON for JSON.parse is none here, whatever stands next to a num
   );
 });
 
-test('64 levels are read, and brackets in strings are none', () => {
+test('64 levels are accepted, and brackets in strings do not count', () => {
   expect(() => parse('{"a":['.repeat(32) + ']}'.repeat(32))).not.toThrow();
   expect(() => parse(`{"a":"${'[{\\"'.repeat(100)}"}`)).not.toThrow();
 });

@@ -63,19 +63,19 @@ test.each([
     'headers_too_large',
   ],
   ['a URL beyond 80 KiB', `GET /${'x'.repeat(90_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
-])('%s is answered with the one error body', async (_what, bytes, status, code) => {
+])('%s gets the common error body', async (_what, bytes, status, code) => {
   const answer = parse(await talk(bytes));
   expect([answer.status, answer.body.code]).toEqual([status, code]);
   expect(answer.head).toContain('Connection: close');
   expect(answer.head).toContain(`X-Request-Id: ${answer.body.request_id}`);
 });
 
-test('a request without Host is 401 first, then 400', async () => {
+test('a request without Host is first 401, then 400', async () => {
   expect(parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).status).toBe(401);
   expect(parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`)).status).toBe(400);
 });
 
-test('a body shorter than its Content-Length, and broken chunks, end as 400', async () => {
+test('a body shorter than its Content-Length, and invalid chunks, are 400', async () => {
   const head = `POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n`;
   const answer = await talk(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
@@ -84,16 +84,13 @@ test('a body shorter than its Content-Length, and broken chunks, end as 400', as
 test.each([
   ['by its Content-Length', `Content-Length: 3000000\r\n\r\n${' '.repeat(3_000_000)}`],
   ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${' '.repeat(0x10000)}\r\n`.repeat(40)}0\r\n\r\n`],
-])(
-  'a body too large %s is read to its end, so that the answer arrives and the next request too',
-  async (_what, body) => {
-    const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
-    const answer = await talk(
-      `POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`,
-    );
-    expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
-  },
-);
+])('a body too large %s is read to its end, so that the response and the next request succeed', async (_what, body) => {
+  const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+  const answer = await talk(
+    `POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`,
+  );
+  expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
+});
 
 test.each<[string, string, string]>([
   ['chunks that are none, behind a 401', 'Host: x\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n'],
@@ -102,12 +99,12 @@ test.each<[string, string, string]>([
     `Host: x\r\nx-api-key: ${key}\r\n`,
     'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n',
   ],
-])('a request that has its answer gets no second one for its body: %s', async (_what, headers, rest) => {
+])('a request with a response gets no second one for its body: %s', async (_what, headers, rest) => {
   const answer = await talk(`POST /nope HTTP/1.1\r\n${headers}${rest}`);
   expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toHaveLength(1);
 });
 
-test('more headers than Node reads are refused, not passed over', async () => {
+test('more headers than Node reads are refused, not ignored', async () => {
   const answer = parse(
     await talk(
       `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n${'a: b\r\n'.repeat(3_000)}\r\n`,
@@ -187,7 +184,7 @@ test.each([
 test.each([
   ['a body longer than its Content-Length', `POST /clients HTTP/1.1\r\nContent-Length: 2\r\n`, '{}garbage'],
   ['something that is no request', 'GET /clients HTTP/1.1\r\n', 'garbage\r\n\r\n'],
-])('what follows a request that is being worked on is not answered in its place: %s', async (_what, head, rest) => {
+])('bytes after a request in progress do not get its response: %s', async (_what, head, rest) => {
   const answer = parse(
     await talk(`${head}Host: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n\r\n${rest}${rest}`),
   );

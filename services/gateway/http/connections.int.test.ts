@@ -45,7 +45,7 @@ async function start(max: number, isProxy = (_address: string) => false) {
 const [own, other] = ['127.0.0.1', '127.0.0.2'];
 const half = 'GET / HTTP/1.1\r\nHost: x\r\n';
 
-test('an address has a tenth of all connections: unfinished requests make room first, then idle ones, never what is worked on', async () => {
+test('an address has a tenth of all connections: incomplete requests are closed first, then idle connections, never active ones', async () => {
   const { open, answered, cuts } = await start(30);
   const working = await open(other, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
   const idle = await open(other);
@@ -65,14 +65,14 @@ test('an address has a tenth of all connections: unfinished requests make room f
   expect([await answered(first), await answered(second), cuts()]).toEqual([true, true, 2]);
 });
 
-test('a new connection is the one that is closed where all others of its address are being worked on', async () => {
+test('a new connection is closed if all others of its address are active', async () => {
   const { open, answered } = await start(20);
   await Promise.all([1, 2].map(() => open(other, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')));
   expect(await answered(await open(other))).toBe(false);
   expect(await answered(await open(own))).toBe(true);
 });
 
-test('beyond the bound of all, the address that has most makes room; that of a proxy may have them all', async () => {
+test('beyond the total limit, the address with the most connections loses one; a proxy may have all of them', async () => {
   const { open, answered } = await start(10, (address) => address === other);
   const ofProxy = await Promise.all(Array.from({ length: 10 }, () => open(other, half)));
   const caller = await open(own);
@@ -80,7 +80,7 @@ test('beyond the bound of all, the address that has most makes room; that of a p
   expect(ofProxy.filter(({ closed }) => closed)).toHaveLength(1);
 });
 
-test('the gateway’s server has these bounds', async () => {
+test('the gateway’s server has these limits', async () => {
   const { app } = await testApp();
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = app.server;
   expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout }).toEqual({

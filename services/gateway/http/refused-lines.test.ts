@@ -34,7 +34,7 @@ async function open(service: Service, options: Parameters<typeof testApp>[1] = {
 const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 1 };
 const message = (status: number) => (status < 500 ? 'a request was refused' : 'a request failed');
 
-test('whatever a service refuses leaves one line; that a resource is not there leaves none', async () => {
+test('every refusal of a service is logged in one line; a 404 for a resource is not', async () => {
   let code: ErrorCode = 'validation_failed';
   const { app, keyHeader, of } = await open(() => refused(code));
   const key = keyHeader();
@@ -65,7 +65,7 @@ test('whatever a service refuses leaves one line; that a resource is not there l
   }
 });
 
-describe('what the gateway refuses itself', () => {
+describe('refusals of the gateway itself', () => {
   type Asked = {
     method?: 'GET' | 'POST' | 'DELETE';
     url?: string;
@@ -141,7 +141,7 @@ describe('what the gateway refuses itself', () => {
     expect(of('asked')).toEqual([expect.objectContaining(line)]);
   });
 
-  test('rate_limited, of a caller and of an address', async () => {
+  test('rate_limited, for a caller and for an address', async () => {
     const { app, keyHeader, of } = await open(() => ok({ items: [] }), {
       rateLimitPerMinute: 1,
       authFailuresPerMinute: 1,
@@ -163,7 +163,7 @@ describe('what the gateway refuses itself', () => {
     }
   });
 
-  test('what is shed before anybody is asked who they are', async () => {
+  test('load shedding before authentication', async () => {
     const { app, of } = await open(() => 'no_reply', {
       clock: { now: Date.now, check: () => ({ ok: false, reason: 'an hour ahead' }) },
     });
@@ -177,7 +177,7 @@ describe('what the gateway refuses itself', () => {
 test.each<[string, number, ReturnType<Service>]>([
   ['service_unavailable', 503, 'not_sent'],
   ['outcome_unknown', 504, 'no_reply'],
-])('what fails leaves one line: %s, %i', async (code, status, answered) => {
+])('a failure is logged in one line: %s, %i', async (code, status, answered) => {
   const { app, keyHeader, of } = await open(() => answered);
   const payload = {
     client_type: 'Corporate',
@@ -207,7 +207,7 @@ test.each<[string, number, ReturnType<Service>]>([
   ]);
 });
 
-test('a fault of ours leaves one line, at level error with its cause', async () => {
+test('a fault in our code is logged in one line at level error with its cause', async () => {
   const { app, keyHeader, of } = await open(() => ok({ items: [] }), { cursors: undefined as never });
   expect(
     (await app.inject({ url: '/clients?cursor=abc', headers: { ...keyHeader(), 'x-request-id': 'ours' } })).json(),
@@ -233,7 +233,7 @@ test.each([
     431,
     'headers_too_large',
   ],
-])('what never became a request leaves one line too: %s', async (_what, bytes, status, code) => {
+])('an invalid request is logged in one line too: %s', async (_what, bytes, status, code) => {
   const { app, of } = await open(() => 'no_reply');
   await app.listen({ host: '127.0.0.1', port: 0 });
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1', () => socket.write(bytes));
@@ -252,7 +252,7 @@ test.each([
   ]);
 });
 
-test('a request that is answered with success, and one of a resource that is not there, leave none', async () => {
+test('a successful request, and a 404 for a resource, are not logged', async () => {
   const { app, keyHeader, lines } = await open(({ name }) =>
     name === 'get_client' ? refused('client_not_found') : ok({ items: [] }),
   );
@@ -274,7 +274,7 @@ describe('the dashboard', () => {
   const of = (lines: Record<string, unknown>[]) =>
     lines.map(({ status, code, route, caller: who }) => [status, code, route, who]);
 
-  test('a page that is not allowed, one that is not there, and one that fails', async () => {
+  test('a page that is forbidden, missing, or fails', async () => {
     const { signedIn, lines } = await openDashboard(() => 'malformed');
     const { get } = signedIn('keys:manage');
     for (const [url, status] of [
@@ -304,7 +304,7 @@ describe('the dashboard', () => {
     expect(of(lines)).toEqual([[400, 'validation_failed', '/admin/ui/accounts/:account_id/freezing', caller]]);
   });
 
-  test('a sign-in that nobody began, and one whose issuer is away', async () => {
+  test('a sign-in that nobody began, and one with an unavailable issuer', async () => {
     const { app, lines } = await openDashboard();
     expect((await app.inject('/admin/callback?code=x&state=y')).statusCode).toBe(400);
     expect((await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } })).statusCode).toBe(503);

@@ -61,7 +61,7 @@ test.each<[RouteGroup[]]>([[['api']], [['admin']], [['docs']], [['api', 'admin',
   },
 );
 
-test('the dashboard works where the API is not served to others', async () => {
+test('the dashboard works although the API is not served', async () => {
   const { address, session, status } = await start(['admin']);
   const page = await fetch(`${address}/admin/ui/accounts`, { headers: { cookie: session } });
   expect([page.status, (await page.text()).includes(samples.master.account_number)]).toEqual([200, true]);

@@ -6,7 +6,7 @@ import { testApp } from '../test/test-app.ts';
 
 const path = '/.well-known/security.txt';
 
-it('says whom to tell, without credentials; beside it everything asks for them', async () => {
+it('contains the contact, without authentication, unlike all other paths', async () => {
   const { app } = await testApp(undefined, { securityContact: 'mailto:security@bank.example', routes: ['api'] });
   const answer = await app.inject({ method: 'GET', url: path });
   expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
@@ -20,14 +20,14 @@ it('says whom to tell, without credentials; beside it everything asks for them',
   await app.close();
 });
 
-it('where no contact is configured the path does not exist', async () => {
+it('does not exist if no contact is configured', async () => {
   const { app, keyHeader } = await testApp();
   expect((await app.inject({ method: 'GET', url: path })).statusCode).toBe(401);
   expect((await app.inject({ method: 'GET', url: path, headers: keyHeader() })).statusCode).toBe(404);
   await app.close();
 });
 
-it('a contact is an address that RFC 9116 knows, and one line', () => {
+it('accepts contacts that RFC 9116 allows, in one line', () => {
   const contactOf = (SECURITY_CONTACT: string) =>
     loadConfig(z.object({ SECURITY_CONTACT: gatewayConfig.shape.SECURITY_CONTACT }), { SECURITY_CONTACT })
       .SECURITY_CONTACT;

@@ -90,7 +90,7 @@ const deposit = {
 const reversal = {
   ...deposit,
   transaction_id: `txn_${bits(2)}`,
-  description: 'booked twice',
+  description: 'posted twice',
   reference: null,
   direction: 'debit',
   reverses_transaction_id: transaction_id,
@@ -271,7 +271,7 @@ const waiting = {
     operation: 'reverse_transaction',
     method: 'POST',
     path: `/transactions/${transaction_id}/reversal`,
-    body: { reason: 'booked twice' },
+    body: { reason: 'posted twice' },
   },
   changes: [
     { field: `transaction ${transaction_id}`, before: 'Completed', after: 'reversed' },

@@ -139,7 +139,7 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
       items: [{ transfer: { from_account_id: account, to_account_id: exampleIds.otherAccount, amount: 10 } }],
     },
   },
-  reverse_transaction: { reversal: { reason: 'booked twice' } },
+  reverse_transaction: { reversal: { reason: 'posted twice' } },
   place_hold: {
     hotel: { amount: 40, currency: 'USD', description: 'Hotel', reference: 'AUTH-7' },
     names: {
@@ -236,7 +236,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   ],
   approval_required: [`account ${account} is frozen: a second person must approve this`],
   batch_refused: [
-    `1 of 2 items were refused, and nothing was booked; items[1].transfer: Insufficient Funds: source account ${account} has too little balance for this transfer`,
+    `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: source account ${account} has too little balance for this transfer`,
     {
       errors: [
         {

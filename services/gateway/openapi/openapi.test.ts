@@ -13,17 +13,17 @@ import { openApiDocument } from './openapi.ts';
 
 const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version)));
 
-test('docs/openapi.json is what the endpoints table says now (npm run generate)', () => {
+test('docs/openapi.json is up to date with the endpoints table', () => {
   expect(JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'))).toEqual(document);
 });
 
-test('so is what the TypeScript client knows', () => {
+test('so is the TypeScript client', () => {
   expect(readFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(
     operationsSource(),
   );
 });
 
-test('every endpoint is there, with its scope and its errors', () => {
+test('every endpoint is included, with its scope and its errors', () => {
   for (const [name, { path, method, errors }] of Object.entries(endpoints)) {
     const operation = document.paths[path.replace(/:(\w+)/g, '{$1}')][method.toLowerCase()];
     expect(operation.operationId).toBe(name);
@@ -32,7 +32,7 @@ test('every endpoint is there, with its scope and its errors', () => {
   }
 });
 
-test('every operation has examples of what goes in and what comes out, and every code one of its body; all are what their schemas say', () => {
+test('every operation has valid examples of requests and responses, and every code an example of its body', () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema(document, 'openapi');
@@ -70,7 +70,7 @@ test('every operation has examples of what goes in and what comes out, and every
   expect(wrong).toEqual([]);
 });
 
-test('every code that callers can meet belongs to an operation', () => {
+test('every code that callers can receive belongs to an operation', () => {
   const told = new Set(
     Object.values<object>(document.paths)
       .flatMap((methods) => Object.values(methods))
@@ -99,7 +99,7 @@ function schemasOf(value: unknown, place = ''): [string, Record<string, unknown>
   ];
 }
 
-test('every property, parameter and header says what it means', () => {
+test('every property, parameter, and header has a description', () => {
   const silent = schemasOf(document).flatMap(([place, { properties, parameters }]) => [
     ...Object.entries((properties ?? {}) as Record<string, { description?: string }>)
       .filter(([, { description }]) => !description)
@@ -113,7 +113,7 @@ test('every property, parameter and header says what it means', () => {
   expect(components.filter((component) => !(component as { description?: string }).description)).toEqual([]);
 });
 
-test('headers are described once', () => {
+test('headers are defined once', () => {
   const own = schemasOf(document.paths).flatMap(([place, { headers }]) =>
     Object.entries((headers ?? {}) as Record<string, { $ref?: string }>)
       .filter(([, { $ref }]) => $ref === undefined)
@@ -122,7 +122,7 @@ test('headers are described once', () => {
   expect(own).toEqual([]);
 });
 
-test('no integer has the bounds of a double for its own', () => {
+test('no integer has the limits of a double', () => {
   const unbounded = schemasOf(document)
     .filter(([, { type, minimum, maximum }]) => {
       const isOf = (kind: unknown) => (Array.isArray(kind) ? kind.includes('integer') : kind === 'integer');
@@ -132,13 +132,13 @@ test('no integer has the bounds of a double for its own', () => {
   expect(unbounded).toEqual([]);
 });
 
-test('what is said of fields is used', () => {
+test('all descriptions of fields are used', () => {
   const said = new Set(schemasOf(document).map(([, { description }]) => description));
   const idle = Object.entries(fieldMeanings).filter(([, meaning]) => !said.has(meaning));
   expect(idle.map(([name]) => name)).toEqual([]);
 });
 
-test('Redocly has nothing to say of the document', async () => {
+test('Redocly reports no problems in the document', async () => {
   const config = await createConfig({
     extends: ['recommended'],
     // A body of several fields and a condition: its lint takes the fields for unknown ones where the condition is met.
@@ -152,14 +152,14 @@ test('Redocly has nothing to say of the document', async () => {
   expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
 });
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   for (const [, reference = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
     const target = reference.split('/').reduce((value, key) => value?.[key], document);
     expect(target, reference).toBeDefined();
   }
 });
 
-test('money is a number, going in and coming out', () => {
+test('money is a number, in requests and responses', () => {
   const schema = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema.properties;
   expect(schema('/transactions').amount).toMatchObject({ type: 'number', exclusiveMinimum: 0 });
   expect(schema('/accounts').initial_deposit).toMatchObject({ type: 'number', minimum: 0, default: 0 });
@@ -167,7 +167,7 @@ test('money is a number, going in and coming out', () => {
   expect(document.components.schemas.Error.properties.code.enum).toEqual(Object.keys(errorCodes));
 });
 
-test('the request examples are taken by the endpoints themselves', async () => {
+test('the endpoints accept the request examples', async () => {
   const { app, keyHeader } = await testApp(() => ok(samples.client));
   const headers = { ...keyHeader(), 'idempotency-key': 'k' };
   for (const [path, operations] of Object.entries<
@@ -197,7 +197,7 @@ test('the request examples are taken by the endpoints themselves', async () => {
   await app.close();
 });
 
-test('the docs keep no credential that was typed there', async () => {
+test('/docs does not store credentials that were entered', async () => {
   const { app } = await testApp(undefined, { routes: ['docs'] });
   const { statusCode, body } = await app.inject({ url: '/docs/static/swagger-initializer.js' });
   expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([
@@ -208,7 +208,7 @@ test('the docs keep no credential that was typed there', async () => {
   await app.close();
 });
 
-test('the docs need no credentials, what lies beside them does', async () => {
+test('/docs needs no credentials, other paths do', async () => {
   const { app } = await testApp(undefined, { routes: ['api', 'docs'] });
   const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
   expect([
@@ -238,7 +238,7 @@ test('the docs need no credentials, what lies beside them does', async () => {
   await app.close();
 });
 
-test('a creation links to what can be asked about its resource', () => {
+test('a creation links to the reads of its resource', () => {
   const targets = (path: string, status: string) =>
     Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(
       ({ operationId, parameters }) => [operationId, parameters],
@@ -260,7 +260,7 @@ test('a creation links to what can be asked about its resource', () => {
   ]);
 });
 
-test('the patterns of texts and phones say what the fields take', () => {
+test('the patterns of texts and phone numbers match what the fields accept', () => {
   const { first_name, contact_number, email } =
     document.paths['/clients'].post.requestBody.content['application/json'].schema.oneOf[0].properties;
   const fits = (schema: { pattern: string }, value: string) => new RegExp(schema.pattern, 'u').test(value);

@@ -34,12 +34,12 @@ async function open(): Promise<void> {
   expect(breaker.opened).toBe(true);
 }
 
-test('three seconds of silence open it: nothing is asked any more', async () => {
+test('three seconds without replies open it, and nothing more is sent', async () => {
   await open();
   expect(await isRefusing()).toBe(true);
 });
 
-test('one reply among many silences keeps it closed', async () => {
+test('one reply among many timeouts keeps it closed', async () => {
   for (let i = 0; i < 20; i++) {
     await Promise.all([fail(silence), fail(silence), ask()]);
     vi.advanceTimersByTime(1_000);
@@ -47,12 +47,12 @@ test('one reply among many silences keeps it closed', async () => {
   expect(breaker.closed).toBe(true);
 });
 
-test('errors that are no silence keep it closed', async () => {
+test('errors that are not timeouts keep it closed', async () => {
   await failFor(20, new Error('the broker is away'));
   expect(breaker.closed).toBe(true);
 });
 
-test('a burst of silence at one moment does not open it', async () => {
+test('a burst of timeouts at one moment does not open it', async () => {
   await Promise.all(Array.from({ length: 100 }, () => fail(silence)));
   vi.advanceTimersByTime(10_000);
   expect(await ask()).toBe('reply');
@@ -60,7 +60,7 @@ test('a burst of silence at one moment does not open it', async () => {
   expect(breaker.closed).toBe(true);
 });
 
-test('after a second it lets one request through: silence opens it again, a reply closes it', async () => {
+test('after a second one request is sent: a timeout opens it again, a reply closes it', async () => {
   await open();
   vi.advanceTimersByTime(1_000);
   const trial = fail(silence);
@@ -72,7 +72,7 @@ test('after a second it lets one request through: silence opens it again, a repl
   expect(breaker.closed).toBe(true);
 });
 
-test('a reply to an earlier request closes it at once', async () => {
+test('a reply to an earlier request closes it immediately', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const early = breaker.fire(() => promise);
   await open();

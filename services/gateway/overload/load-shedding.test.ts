@@ -55,7 +55,7 @@ const perStep = (perSecond: number) => {
 };
 
 test.each([100, 300, 1_500, 3_000])(
-  'five times the capacity of %i/s: all of the capacity is used, and nobody waits for long',
+  'at five times the capacity of %i/s, the capacity is used, and waits are short',
   (capacity) => {
     const { run } = simulate(() => capacity);
     run(5_000, perStep(5 * capacity));
@@ -74,7 +74,7 @@ test.each([20, 100, 400])('with batches of %i ms, too', (batchMs) => {
   expect(longestMs).toBeLessThan(4_500);
 });
 
-test('when the flood is over, the queue is gone in seconds and nobody is refused', () => {
+test('after the overload, the queue empties within seconds and nobody is refused', () => {
   const { run, waiting } = simulate(() => 1_000);
   run(10_000, perStep(5_000));
   run(4_000, perStep(500));
@@ -82,12 +82,12 @@ test('when the flood is over, the queue is gone in seconds and nobody is refused
   expect(waiting()).toBeLessThan(20);
 });
 
-test('500 callers who each wait for their answer are not refused while they are answered within half a second', () => {
+test('500 callers who each wait for their response are not refused while they get it within half a second', () => {
   const { run } = simulate(() => 1_000);
   expect(run(20_000, (waiting) => 500 - waiting).refused).toBe(0);
 });
 
-test('a burst after quiet hours is not judged by the quiet', () => {
+test('a burst after idle hours is not judged by the idle time', () => {
   const { run } = simulate(() => 1_500);
   run(5_000, perStep(10));
   let burst = 1_500;
@@ -105,7 +105,7 @@ test('a short pause of the service refuses nobody', () => {
   expect(run(30_000, perStep(400)).refused).toBe(0);
 });
 
-test('a long pause refuses nobody while it lasts; then what has come is worked off before more is taken', () => {
+test('a long pause refuses nobody while it lasts; afterwards waiting requests are processed before more are accepted', () => {
   let capacity = 1_500;
   const { run, waiting } = simulate(() => capacity);
   run(1_000, perStep(400));
@@ -129,7 +129,7 @@ test('a service that became slower is noticed', () => {
   expect(run(5_000, perStep(1_500)).longestMs).toBeLessThan(3_500);
 });
 
-test('what was given up is still worked on: replies to it come late, and more is taken only as that ends', () => {
+test('timed-out requests still use capacity: late replies arrive, and more is accepted only as they do', () => {
   let capacity = 0;
   const { run, waiting } = simulate(() => capacity);
   run(8_000, perStep(1_250));
@@ -140,7 +140,7 @@ test('what was given up is still worked on: replies to it come late, and more is
   expect(run(5_000, perStep(1_250))).toMatchObject({ answered: expect.closeTo(1_250, -2) });
 });
 
-test('a few slow requests are no overload', () => {
+test('a few slow requests are not an overload', () => {
   const { run } = simulate(() => 5);
   expect(run(10_000, (waiting) => 50 - waiting).refused).toBe(0);
 });

@@ -19,7 +19,7 @@ function overloaded() {
   return shedding;
 }
 
-test('overload: 503 with Retry-After before anything is looked at, nothing is sent, and other services are asked', async () => {
+test('overload: 503 with Retry-After before any processing, nothing is sent, and other services are still used', async () => {
   const { app, sent, keyHeader } = await testApp(reply, { loadShedding: overloaded() });
   const requests = [
     {
@@ -45,7 +45,7 @@ test('overload: 503 with Retry-After before anything is looked at, nothing is se
   expect(read.statusCode).toBe(200);
 });
 
-test('with a wrong clock writes are 503, reads go on, and a preflight is answered', async () => {
+test('with a wrong clock writes are 503, reads continue, and a preflight succeeds', async () => {
   const clock = { now: Date.now, check: () => ({ ok: false }) };
   const { app, sent, keyHeader } = await testApp(reply, { clock });
   const headers = { ...keyHeader(), 'content-type': 'application/json' };
@@ -63,7 +63,7 @@ test('with a wrong clock writes are 503, reads go on, and a preflight is answere
   expect((await app.inject({ method: 'OPTIONS', url: '/clients', headers: asks })).statusCode).toBe(204);
 });
 
-test('bodies are counted as they come, each caller up to a sixteenth of the room, and all together up to it', () => {
+test('bodies are counted while they arrive: each caller up to a sixteenth of the limit, all together up to it', () => {
   let shed = 0;
   const held = createHeldBodies(() => void shed++);
   const sixteenth = maxHeldBytes / 16;

@@ -53,7 +53,7 @@ async function pagesOf(given: PrintedStatement): Promise<string[]> {
   return text;
 }
 
-test('the letterhead, the holder, the period by the bank’s clock, and the balances', async () => {
+test('shows the letterhead, the holder, the period in the bank’s time zone, and the balances', async () => {
   const [first = ''] = await pagesOf(printed([], { holder: ['Ada Lovelace', '12 St James Square'] }));
   for (const part of [
     'Bank of Nairobi',
@@ -73,7 +73,7 @@ test('the letterhead, the holder, the period by the bank’s clock, and the bala
     expect(first).toContain(part);
 });
 
-test('every line is complete, however many there are, and every page tells which one it is', async () => {
+test('every line is complete, however many there are, and every page has its number', async () => {
   const entries = Array.from({ length: 200 }, (_, i) =>
     entry(i + 1, {
       direction: i % 2 === 0 ? 'credit' : 'debit',
@@ -99,7 +99,7 @@ test('every line is complete, however many there are, and every page tells which
   expect(text.match(/2026-01-03 01:04/g)).toHaveLength(200);
 });
 
-test('names of any script that there is a font for; what there is none for is said to be missing', async () => {
+test('supports names of every script with a font; names without one are marked', async () => {
   const names = ['Ζωή Παπαδοπούλου', 'Наталья Ёлкина', 'अनुष्का पटेल', 'Nguyễn Thị Ánh'];
   const [first = ''] = await pagesOf(printed(names.map((description, i) => entry(i + 1, { description }))));
   const shown = first.normalize('NFC');
@@ -110,7 +110,7 @@ test('names of any script that there is a font for; what there is none for is sa
   expect(other).toContain('stands for characters that cannot be printed here');
 });
 
-test('Arabic stands from right to left, with numbers and Latin words within it from left to right', async () => {
+test('Arabic is written from right to left, with numbers and Latin words within it from left to right', async () => {
   const [first = ''] = await pagesOf(
     printed([entry(1, { description: 'محمد علي 2026 Nile (فرع)' })], { holder: ['فاطمة الزهراء'] }),
   );
@@ -119,7 +119,7 @@ test('Arabic stands from right to left, with numbers and Latin words within it f
   for (const part of ['محمد', 'علي', '2026', 'Nile', 'فرع', 'فاطمة', 'الزهراء']) expect(text).toContain(part);
 });
 
-test('digits of Arabic script stand from left to right, within Arabic text and alone', async () => {
+test('digits of Arabic script are written from left to right, within Arabic text and alone', async () => {
   const descriptions = ['شارع النيل ١٢٫٣', 'Room ۴۵', '٦٧'];
   const file = await statementPdf(printed(descriptions.map((description, i) => entry(i + 1, { description }))));
   const { items } = await (await (await getDocumentProxy(new Uint8Array(file))).getPage(1)).getTextContent();
@@ -129,7 +129,7 @@ test('digits of Arabic script stand from left to right, within Arabic text and a
   expect(digits.map(({ str }) => str).join('')).toBe('١٢٫٣۴۵٦٧');
 });
 
-test('amounts in groups of three digits', () => {
+test('amounts have groups of three digits', () => {
   expect(['1', '1000', '999999999999.999', '0.1234', '1234567.50'].map(grouped)).toEqual([
     '1',
     '1,000',

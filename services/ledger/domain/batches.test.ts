@@ -206,7 +206,7 @@ describe('atomic', () => {
       ok: false,
       refusal: {
         code: 'batch_refused',
-        message: expect.stringContaining('2 of 4 items were refused, and nothing was booked'),
+        message: expect.stringContaining('2 of 4 items were refused, and nothing was posted'),
         errors: [
           { field: 'items[1].transfer', code: 'insufficient_funds' },
           { field: 'items[2].transaction', code: 'account_not_found' },

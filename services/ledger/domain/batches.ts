@@ -99,7 +99,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   );
   const [first] = errors;
   if (first) {
-    const message = `${errors.length} of ${command.data.count} items were refused, and nothing was booked; ${first.field}: ${first.message}`;
+    const message = `${errors.length} of ${command.data.count} items were refused, and nothing was posted; ${first.field}: ${first.message}`;
     return refuse(command, refusal('batch_refused', message, { errors, details: { batch_id: command.data.batch_id } }));
   }
   draft.apply();

@@ -74,7 +74,7 @@ create index transactions_by_idempotency_key on transactions using hash (idempot
 create index transactions_failed on transactions (created_at, transaction_id) where status = 'Failed';
 create unique index transactions_reversed_once on transactions (id_key(reverses_transaction_id)) where reverses_transaction_id is not null and status = 'Completed';
 
--- Double entry. balance_after and sequence are those of the account; created_at is the booking time.
+-- Double entry. balance_after and sequence are those of the account; created_at is the posting time.
 create table entries (
   account_id          uuid not null, -- no foreign key, which would be looked up per row: post_entries checks it per statement
   sequence            bigint not null check (sequence > 0),

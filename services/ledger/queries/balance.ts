@@ -5,8 +5,8 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { availableMinor } from './available.ts';
-import { placed } from './booking-time.ts';
 import { bits } from './lists.ts';
+import { placed } from './posting-time.ts';
 
 interface BalanceRow {
   account_number: string;

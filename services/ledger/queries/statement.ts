@@ -6,9 +6,9 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { entryColumns, prefixed } from '../rows.ts';
-import { placed } from './booking-time.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 import { bits } from './lists.ts';
+import { placed } from './posting-time.ts';
 
 /** The maximum number of entries of a period, because its totals are calculated for every page. */
 const maxEntries = 100_000;

@@ -16,8 +16,8 @@ import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isShownByIdAlone, isTransferLeg, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { entryColumns, readReversals, readTransactions } from '../rows.ts';
-import { placed } from './booking-time.ts';
 import { type EntryRow, entryOf } from './lists.ts';
+import { placed } from './posting-time.ts';
 
 /**
  * Returns the timeline of a transaction from existing data; nothing is written or indexed for it. Entries are

@@ -90,7 +90,7 @@ const webhooks: Row = {
         async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${webhook_id}`)).status),
         requestMs * slowness,
       );
-      return booked.length === 0 ? ['I7: nothing was booked while webhooks delivered'] : findings;
+      return booked.length === 0 ? ['I7: nothing was posted while webhooks delivered'] : findings;
     } finally {
       await Promise.all(names.map((name) => cluster.node(name).stop()));
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { jsonNumber, typedAmount } from './amounts.ts';
 
-describe('an amount as people type it', () => {
+describe('an entered amount', () => {
   it.each([
     ['1500', 'USD', '1500.00'],
     ['1,500', 'USD', '1500.00'],
@@ -56,11 +56,11 @@ describe('an amount as people type it', () => {
     ['99999999999999.99', 'USD', 'more than the bank takes'],
     ['9'.repeat(41), 'USD', 'not an amount'],
     ['٣٤', 'USD', 'not an amount'],
-  ])('%s in %s is refused in words', (typed, currency, words) => {
+  ])('%s in %s is refused with an explanation', (typed, currency, words) => {
     expect(typedAmount(typed, currency)).toEqual({ wrong: expect.stringContaining(words) });
   });
 
-  it('goes to the API as a JSON number of just these digits', () => {
+  it('is sent to the API as a JSON number with exactly these digits', () => {
     expect(JSON.stringify({ amount: jsonNumber('9999999999999.99') })).toBe('{"amount":9999999999999.99}');
     expect(JSON.stringify({ amount: jsonNumber('1,5') })).toBe('{"amount":"1,5"}');
   });

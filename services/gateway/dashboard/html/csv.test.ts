@@ -33,7 +33,7 @@ async function make(api: Api): Promise<string> {
 }
 
 describe('a list as CSV', () => {
-  it('holds every page from the first on, with its filters', async () => {
+  it('contains every page from the first on, with its filters', async () => {
     const { api, asked } = listOf(1_001);
     const lines = (await make(api)).split('\r\n');
     expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual([
@@ -47,14 +47,14 @@ describe('a list as CSV', () => {
     expect(asked).toEqual(['/list?x=1&limit=500', '/list?x=1&limit=500&cursor=500', '/list?x=1&limit=500&cursor=1000']);
   });
 
-  it('ends at its bound, and says so', async () => {
+  it('ends at its limit, and says so', async () => {
     const lines = (await make(listOf(maxRows + 1).api)).trimEnd().split('\r\n');
     expect(lines).toHaveLength(2 + maxRows + 1);
     expect(lines.at(-1)).toBe(`"Cut after ${maxRows} rows: there are more. Narrow the filters."`);
     expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
   });
 
-  it('says where the API gave no more; what it refuses at once throws', async () => {
+  it('says if the API refused a later page; a refusal of the first page throws', async () => {
     expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual([
       '"499"',
       '"Cut after 500 rows: the bank did not give the rest. Take the file again."',

@@ -6,7 +6,7 @@ afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 
 const moment = '2026-06-30T22:15:09.123Z';
 
-it('without settings times are UTC and digits alone', () => {
+it('by default times are UTC with digits only', () => {
   expect(timeOf(moment).text).toBe(`<time datetime="${moment}">2026-06-30 22:15:09</time>`);
   expect(fullTimeOf(moment).text).toMatch(/<\/time> UTC$/);
   expect(moneyText('-1234567.5', 'KES')).toBe('−1\u00a0234\u00a0567.50');
@@ -17,7 +17,7 @@ it('without settings times are UTC and digits alone', () => {
   ]);
 });
 
-it('times are those of the bank’s zone, with UTC on demand, and so are its days', () => {
+it('times and days are those of the bank’s time zone, with UTC available', () => {
   setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
   expect(timeOf(moment).text).toBe(
     `<time datetime="${moment}" title="2026-06-30 22:15:09 UTC">2026-07-01 01:15:09</time>`,
@@ -35,7 +35,7 @@ it.each([
   ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00.000Z', '2026-10-25T23:00:00.000Z'],
   ['America/New_York', '2026-11-01', '2026-11-01T04:00:00.000Z', '2026-11-02T05:00:00.000Z'],
   ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z', '2026-01-01T18:15:00.000Z'],
-])('a day in %s, %s, lasts from %s to %s, also where clocks are set', (timeZone, day, from, to) => {
+])('a day in %s, %s, lasts from %s to %s, also when clocks change', (timeZone, day, from, to) => {
   setBankFormats({ timeZone, locale: undefined });
   expect([momentOf(day), endOf(day)]).toEqual([from, to]);
 });
@@ -44,7 +44,7 @@ it.each([
   ['de-DE', '−9.999.999.999.999,99', '30.06.2026, 22:15:09'],
   ['en-KE', '−9,999,999,999,999.99', '30 Jun 2026, 22:15:09'],
   ['en-IN', '−99,99,99,99,99,999.99', '30 Jun 2026, 10:15:09 pm'],
-])('amounts and times are written as in %s, exact to the last digit', (locale, amount, time) => {
+])('amounts and times have the format of %s, exact to the last digit', (locale, amount, time) => {
   setBankFormats({ timeZone: 'UTC', locale });
   expect(moneyText('-9999999999999.99', 'USD')).toBe(amount);
   expect(timeOf(moment).text).toContain(`>${time}</time>`.replaceAll('\u202f', ' '));

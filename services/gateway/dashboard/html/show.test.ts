@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { pointsOf } from '../pages/postings.ts';
 import { idLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
 
-describe('what pages show', () => {
+describe('formats of pages', () => {
   it.each([
     ['0', 'USD', '0.00'],
     ['10.5', 'USD', '10.50'],
@@ -14,14 +14,14 @@ describe('what pages show', () => {
     expect(moneyText(decimal, currency)).toBe(shown);
   });
 
-  it('a time is shown to the second, with its exact moment for machines; none as a dash', () => {
+  it('a time is shown to the second, with its exact value for machines; a missing one as a dash', () => {
     expect(timeOf('2026-01-02T03:04:05.678Z').text).toBe(
       '<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05</time>',
     );
     expect(timeOf(null).text).toContain('–');
   });
 
-  it('a table without rows says so', () => {
+  it('a table without rows says that it is empty', () => {
     expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], [], 'There are none.').text).toBe(
       '<p role="status">There are none.</p>',
     );
@@ -30,7 +30,7 @@ describe('what pages show', () => {
     );
   });
 
-  it('rows of a list that the API turns around can be sorted by the other columns, two at least', () => {
+  it('the rows of a list with a descending option can be sorted by other columns if there are at least two', () => {
     const columns = [
       { title: 'When', sort: { direction: 'descending', href: '?order=asc' } as const, show: () => 'x' },
       { title: 'Who', show: () => '' },
@@ -49,7 +49,7 @@ describe('what pages show', () => {
     expect(table('Rows', columns.slice(1), ['a', 'b'], '').text).not.toContain('data-sort');
   });
 
-  it('the pager keeps filters and names the next page', () => {
+  it('the pager keeps filters and links to the next page', () => {
     expect(pager('/p', new URLSearchParams(), undefined).text).toBe('');
     expect(pager('/p', new URLSearchParams('a=1'), 'n').text).toContain('href="/p?a=1&amp;cursor=n"');
     expect(pager('/p', new URLSearchParams('a=1&cursor=x'), undefined).text).toContain('href="/p?a=1"');
@@ -64,7 +64,7 @@ describe('what pages show', () => {
     expect(plainMoney(decimal, currency)).toBe(written);
   });
 
-  it('an id leads to the page of what it names, where there is one', () => {
+  it('an id links to the page of its resource, if there is one', () => {
     const bits = 'a'.repeat(32);
     const paths = [
       'clients/cli',
@@ -85,7 +85,7 @@ describe('what pages show', () => {
     expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
   });
 
-  it('the chart has a point for every hour, 0 where nothing was posted', () => {
+  it('the chart has a point for every hour, 0 if nothing was posted', () => {
     const period = {
       currency: 'USD',
       unit: 'hour',

@@ -85,7 +85,7 @@ describe('approvals', () => {
       expect(body).toContain(text);
   });
 
-  it('of others do not wait for whoever may not decide; the navigation counts those that do', async () => {
+  it('do not wait for people who cannot decide; the navigation counts those who can', async () => {
     const asker = made.signedIn('transactions:write');
     expect((await asker.get('/admin/ui/approvals')).headers.location).toBe('/admin/ui/approvals/mine');
     expect((await asker.get('/admin/ui/approvals/mine')).body).not.toContain('Waiting for me');
@@ -98,7 +98,7 @@ describe('approvals', () => {
     expect((await get('/admin/ui/approvals/count')).statusCode).toBe(200);
   });
 
-  it('show before and after, a balance as it is now and would be, and can be decided by somebody else', async () => {
+  it('show the state before and after, with the current and the future balance, and can be decided by somebody else', async () => {
     const body = withoutBlanks((await made.signedIn(all).get(url)).body);
     for (const text of [
       '10.50 USD',
@@ -115,7 +115,7 @@ describe('approvals', () => {
     expect([blind.includes('10.50'), blind.includes('+1500.00 USD')]).toEqual([false, true]);
   });
 
-  it('of oneself wait for somebody else; what is decided has no buttons', async () => {
+  it('of one’s own wait for somebody else; decided ones have no buttons', async () => {
     answers['get_approval'] = shownAs({ requested_by: `jwt:${issuer}|ada` });
     const own = (await made.signedIn(all).get(`${url}?asked`)).body;
     expect(own).toContain('Waiting for approval.');
@@ -147,7 +147,7 @@ describe('approvals', () => {
     });
   });
 
-  it('whose decision nobody has answered say so, and show what stands', async () => {
+  it('without a response to their decision say so, and show the current state', async () => {
     answers['reject_request'] = 'no_reply';
     const { session, post, get } = made.signedIn(all);
     const fields = { csrf_token: session.csrf, idempotency_key: 'k', decision: 'rejection', reason: 'no' };
@@ -156,7 +156,7 @@ describe('approvals', () => {
     expect((await get(`${url}?unknown`)).body).toContain('has not said yet whether your decision was taken');
   });
 
-  it('a rejection without a reason is not taken, nor is what was decided meanwhile', async () => {
+  it('cannot be rejected without a reason, or decided twice', async () => {
     const { session, post } = made.signedIn(all);
     const without = await post(url, {
       csrf_token: session.csrf,

@@ -56,7 +56,7 @@ describe('a line', () => {
     expect([sent, refused]).toEqual([[], [[2, expect.stringContaining(words)]]]);
   });
 
-  it('is sent as deposit, withdrawal, transfer and repayment', () => {
+  it('is sent as a deposit, withdrawal, transfer, or repayment', () => {
     expect(
       check([
         { to: 'A', reference: 'r' },
@@ -67,14 +67,14 @@ describe('a line', () => {
     ).toEqual({ sent: [2, 3, 4, 5], refused: [] });
   });
 
-  it('needs the permission for its kind', () => {
+  it('needs the scope for its kind', () => {
     const { refused } = check([{ to: 'A' }, { from: 'A', to: 'B' }], 'independent', new Set(['transfers:write']));
     expect(refused).toEqual([[2, 'Your permissions do not allow cash.']]);
   });
 });
 
 describe('lines together', () => {
-  it('take no more from an account than there is; a refused one takes nothing', () => {
+  it('do not take more from an account than it has; a refused line takes nothing', () => {
     const rows = [
       { from: 'A', amount: '50' },
       { from: 'A', amount: '20' },
@@ -86,7 +86,7 @@ describe('lines together', () => {
     });
   });
 
-  it('count what comes in above only where they are decided in their order', () => {
+  it('count earlier incoming amounts only if they are posted in order', () => {
     const rows = [
       { from: 'B', to: 'A', amount: '50' },
       { from: 'A', amount: '110' },
@@ -95,7 +95,7 @@ describe('lines together', () => {
     expect(check(rows).sent).toEqual([2]);
   });
 
-  it('repay no more than is owed', () => {
+  it('do not repay more than the outstanding amount', () => {
     const rows = [
       { from: 'A', to: 'LOAN', amount: '30' },
       { from: 'B', to: 'LOAN', amount: '30' },

@@ -19,7 +19,7 @@ describe('a file of payments', () => {
     });
   });
 
-  it('tells in which line of the file a payment begins, behind line feeds within quotation marks too', () => {
+  it('reports the line on which a payment begins, also after line feeds in quotation marks', () => {
     const read = linesIn('from,amount,description\nA,1,"two\nlines ""quoted"""\n\nB,2,\n');
     expect('lines' in read && read.lines.map(({ line: at, description }) => [at, description])).toEqual([
       [2, 'two\nlines "quoted"'],
@@ -37,12 +37,12 @@ describe('a file of payments', () => {
     ['too many', `from,amount\n${'A,5\n'.repeat(1001)}`, 'The file has 1001 payments: 1000 are taken at once.'],
     ['an open quotation mark', 'from,amount\n"A,5', 'a quotation mark is not closed'],
     ['too much', `from,amount\n${' '.repeat(300_000)}`, 'The file is too large'],
-  ])('is refused as a whole where it has %s', (_case, text, words) => {
+  ])('is refused as a whole if it has %s', (_case, text, words) => {
     const read = linesIn(text);
     expect('wrong' in read && read.wrong).toContain(words);
   });
 
-  it('is read as it was written, whatever stands in it', () => {
+  it('keeps texts unchanged, whatever they contain', () => {
     const field = fc
       .string({ unit: fc.constantFrom('a', '"', ',', ';', '\n', 'é', '😀', ' ') })
       .map((text) => text.trim());

@@ -30,7 +30,7 @@ export function startPage(person: Person, values: URLSearchParams, wrong: Wrong)
   return html`<p>Many payments at once, from a file. First you see every payment and what is wrong with any of them; nothing is booked by looking.</p>
 <form class="narrow" method="post" action="${previewUrl}" enctype="multipart/form-data">${csrfField(person.csrf)}${once()}${problem(wrong)}
 <label>File of payments (CSV) <input type="file" name="file" accept=".csv,text/csv" required autofocus${attributes}>${text}</label>
-<label><input type="checkbox" name="mode" value="atomic"${isAtomic && html` checked`}> Book nothing at all if one payment is refused (${String(maxPayments / 2)} payments at most)</label>
+<label><input type="checkbox" name="mode" value="atomic"${isAtomic && html` checked`}> Post nothing at all if one payment is refused (${String(maxPayments / 2)} payments at most)</label>
 <div class="actions"><button>Look at the payments</button></div>
 </form>
 <details${wrong.fields?.['file'] !== undefined && html` open`}><summary>What the file looks like</summary>
@@ -141,7 +141,7 @@ export function unknownBatch(person: Person, file: string, sealed: string): Html
 
 /** The whole was refused. */
 export function refusedBatch(rows: readonly RefusedLine[], text: string): Html {
-  return html`<p class="notice wrong" role="alert"><strong>The file was refused, and nothing was booked.</strong> ${text}</p>
+  return html`<p class="notice wrong" role="alert"><strong>The file was refused, and nothing was posted.</strong> ${text}</p>
 ${rows.length > 0 && refusedTable(rows)}
 <p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`;
 }

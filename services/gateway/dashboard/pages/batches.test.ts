@@ -99,7 +99,7 @@ async function upload(fields: Record<string, string>, text: string) {
 }
 
 describe('a file', () => {
-  it('is looked at, line by line, and sent once under the key of the form', async () => {
+  it('is checked line by line, and sent once under the key of the form', async () => {
     const { answer, send } = await upload({ idempotency_key: 'k', mode: 'independent' }, file);
     expect(answer.statusCode).toBe(200);
     expect(textOf(answer.body)).toMatch(
@@ -134,12 +134,12 @@ describe('a file', () => {
     expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(commands().length / 2);
   });
 
-  it('with a refused line is not sent where nothing is to be booked then', async () => {
+  it('with a refused line is not sent if it is all or nothing', async () => {
     const { answer, of } = await upload({ mode: 'atomic' }, file);
     expect([textOf(answer.body).includes('Nothing of this file can be sent'), of]).toEqual([true, '']);
   });
 
-  it('of more than 500 payments is not taken as one; one that is too large is not taken at all', async () => {
+  it('of more than 500 payments cannot be all or nothing; one that is too large is refused', async () => {
     const many = `to,amount\n${'SAV-2,1\n'.repeat(501)}`;
     const { answer } = await upload({ mode: 'atomic' }, many);
     expect([answer.statusCode, answer.body.includes('500 at most')]).toEqual([400, true]);
@@ -147,7 +147,7 @@ describe('a file', () => {
     expect([huge.answer.statusCode, huge.answer.body.includes('Too large')]).toEqual([413, true]);
   });
 
-  it('cannot be sent by the form of anybody else, nor without permission', async () => {
+  it('cannot be sent with another person’s form, or without the scope', async () => {
     const { of, post, session } = await upload({}, file);
     expect((await post(`${url}/sending`, { of })).statusCode).toBe(403);
     expect((await post(`${url}/sending`, { csrf_token: session.csrf, of: `${of.slice(0, -4)}AAAA` })).statusCode).toBe(
@@ -167,9 +167,9 @@ describe('a file', () => {
   });
 });
 
-describe('what became of it', () => {
+describe('its outcome', () => {
   it.each(['unacknowledged', 'not_sent', 'malformed'] as const)(
-    'is not known (%s): the page says so, and asks again under the same key',
+    'is unknown (%s): the page says so, and repeats it with the same key',
     async (answer) => {
       const create = answers['create_batch'] as Answer;
       answers['create_batch'] = answer;
@@ -184,7 +184,7 @@ describe('what became of it', () => {
     },
   );
 
-  it('is refused as a whole: the lines are named, with why', async () => {
+  it('is a refusal of all: the lines are named with their reasons', async () => {
     answers['create_batch'] = {
       ok: false,
       refusal: {
@@ -196,12 +196,12 @@ describe('what became of it', () => {
     const { send } = await upload({}, file);
     const { body, statusCode } = await send();
     expect(statusCode).toBe(400);
-    expect(textOf(body)).toContain('nothing was booked');
+    expect(textOf(body)).toContain('nothing was posted');
     expect(textOf(body)).toContain('4 A second person must approve a payment of this size');
     expect(body).not.toContain('words of the API');
   });
 
-  it('is told by lines, with reasons, and as a file', async () => {
+  it('is shown by line, with reasons, and as a file', async () => {
     const { get } = made.signedIn(clerk);
     const page = textOf((await get(`${url}/${batch_id}`)).body);
     expect(page).toContain('1 of 2 payments were refused.');
@@ -216,7 +216,7 @@ describe('what became of it', () => {
     );
   });
 
-  it('is looked at again by itself as long as something is not known', async () => {
+  it('is refreshed automatically while something is unknown', async () => {
     answers['get_batch'] = ok({
       batch_id,
       mode: 'independent',
@@ -230,7 +230,7 @@ describe('what became of it', () => {
     expect(textOf(body)).toContain('2 not known yet');
   });
 
-  it('of one that was refused as a whole can be read by its number too', async () => {
+  it('of a batch that was refused as a whole can also be read by its id', async () => {
     answers['get_batch'] = {
       ok: false,
       refusal: {

@@ -260,7 +260,7 @@ function addResults(app: FastifyInstance): void {
 
 const placesOf = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
 
-/** A batch in which nothing was booked because an item was refused is answered as its request was. */
+/** A batch in which nothing was posted because an item was refused is answered as its request was. */
 async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Shown & { content: unknown })> {
   try {
     return await read();

@@ -73,7 +73,7 @@ async function entered(kind: string, typed: Record<string, string>) {
 }
 
 describe('the form', () => {
-  it('shows name, status and what is available before, and only what the person may do', async () => {
+  it('shows name, status, and available balance first, and only what the person’s scopes allow', async () => {
     const { body } = await made.signedIn(teller).get(`${url}/${ids.account}/deposit`);
     expect(textOf(body)).toContain('Customer x Account SAV-1 , Savings Status Active Available 900.50 USD');
     for (const kind of ['deposit', 'withdrawal', 'transfer', 'repayment'])
@@ -82,7 +82,7 @@ describe('the form', () => {
     expect([cash.includes('/withdrawal"'), cash.includes('/transfer"')]).toEqual([true, false]);
   });
 
-  it('is not there for whoever lacks the scope, nor a way to it', async () => {
+  it('is missing without the scope, and so is the link to it', async () => {
     const reader = made.signedIn('clients:read accounts:read transactions:read');
     for (const path of ['', `/${ids.account}/deposit`, `/${ids.account}/transfer`])
       expect((await reader.get(`${url}${path}`)).statusCode, path).toBe(403);
@@ -98,7 +98,7 @@ describe('the form', () => {
     );
   });
 
-  it('is not there for an account that is not Active, nor for cash on a loan', async () => {
+  it('is missing for an account that is not Active, and for cash on a loan', async () => {
     answers['get_ledger_accounts'] = ok([frozen]);
     const { body } = await made.signedIn(teller).get(`${url}/${ids.account}/deposit`);
     expect(body).toContain('Account SAV-1 is Frozen');
@@ -111,7 +111,7 @@ describe('the form', () => {
     ['deposit', { amount: '1.500' }, 'Is this 1500, or 1.50?'],
     ['transfer', { amount: '5', other_number: 'SAV-404' }, 'There is no account SAV-404'],
     ['transfer', { amount: '5', other_number: 'sav-1' }, 'Choose another account'],
-  ])('%s says what is wrong with %j, and keeps what was entered', async (kind, typed, words) => {
+  ])('%s explains what is wrong with %j, and keeps the input', async (kind, typed, words) => {
     const { answer } = await entered(kind, typed);
     expect(answer.statusCode).toBe(400);
     expect(textOf(answer.body)).toContain(words);
@@ -121,7 +121,7 @@ describe('the form', () => {
 });
 
 describe('a deposit', () => {
-  it('is shown first, then done under the key of the form, and ends on a page that can be read again', async () => {
+  it('is shown first, then executed with the form’s key, and ends on a page that can be read again', async () => {
     const { key, of, get, confirm } = await entered('deposit', {
       amount: '1 500,50',
       reference: ' slip 7 ',
@@ -153,7 +153,7 @@ describe('a deposit', () => {
     });
   });
 
-  it('cannot be confirmed by a link or a form of anybody else', async () => {
+  it('cannot be confirmed by a link or another person’s form', async () => {
     const { of, session, post } = await entered('deposit', { amount: '5' });
     expect((await post(`${url}/summary`, { of })).statusCode).toBe(403);
     expect((await post(`${url}/summary`, { csrf_token: session.csrf, of: `${of.slice(0, -4)}AAAA` })).statusCode).toBe(
@@ -164,13 +164,13 @@ describe('a deposit', () => {
   });
 });
 
-describe('what is not known', () => {
+describe('an unknown outcome', () => {
   it.each([
     ['accepted, without a reply', 'no_reply'],
     ['perhaps never accepted', 'unacknowledged'],
     ['not sent, where an earlier click may have been', 'not_sent'],
     ['answered with what cannot be read', 'malformed'],
-  ] as const)('%s: the page says so, and asks again under the same key', async (_case, answer) => {
+  ] as const)('%s: the page says so, and repeats with the same key', async (_case, answer) => {
     answers['create_transaction'] = answer;
     const { of, get, confirm } = await entered('deposit', { amount: '5' });
     const unknown = await confirm();
@@ -194,7 +194,7 @@ describe('a refusal', () => {
     ['balance_limit_exceeded', 'would hold more than an account can'],
     ['deadline_exceeded', 'will not do it later. Enter it again.'],
     ['idempotency_key_reused', 'has been used for something else already'],
-  ] as const)('%s is told in words, on a form with a new key', async (code, words) => {
+  ] as const)('%s is explained, on a form with a new key', async (code, words) => {
     answers['create_transaction'] = refused(code, 'words of the API');
     const { key, confirm } = await entered('withdrawal', { amount: '5', reference: 'slip 8' });
     if (code === 'inactive_account') answers['get_ledger_accounts'] = ok([frozen]);
@@ -210,7 +210,7 @@ describe('a refusal', () => {
 });
 
 describe('a loan repayment', () => {
-  it('goes from the customer’s account to the loan, also where the counter was opened with the loan', async () => {
+  it('goes from the customer’s account to the loan, also if the counter was opened with the loan', async () => {
     answers['get_balance_by_number'] = ({ account_number }) =>
       ok({
         account_id: account_number === 'LOA-2' ? ids.other : ids.account,
@@ -245,7 +245,7 @@ describe('a loan repayment', () => {
   });
 });
 
-describe('the start', () => {
+describe('the first page', () => {
   const hit = (kind: 'client' | 'account', id: string) => ({
     kind,
     id,
@@ -255,7 +255,7 @@ describe('the start', () => {
     created_at: samples.client.created_at,
   });
 
-  it('finds a customer by name and leads from a number to its form', async () => {
+  it('finds a customer by name, and redirects from an account number to its form', async () => {
     const { get } = made.signedIn(teller);
     answers['search_records'] = ok([hit('client', ids.client)]);
     const { body } = await get(`${url}?q=x`);

@@ -54,12 +54,12 @@ const sent = (name: string) =>
     .map(({ value }) => JSON.parse(String(value)) as unknown);
 
 describe('dead letters', () => {
-  it('are for ops:manage', async () => {
+  it('require ops:manage', async () => {
     for (const path of [url, `${url}/${id}`, `${url}/decision/redrive`, `${url}/decision/drop`])
       expect((await made.signedIn('audit:read').get(path)).statusCode, path).toBe(403);
   });
 
-  it('are listed with why, by state and topic', async () => {
+  it('are listed with reasons, by state and topic', async () => {
     const { body } = await made.signedIn('ops:manage').get(`${url}?state=open&topic=ledger.commands.dlq`);
     expect(JSON.parse(String(made.sent.at(-1)?.value))).toMatchObject({
       state: 'open',
@@ -70,7 +70,7 @@ describe('dead letters', () => {
       expect(body).toContain(text);
   });
 
-  it('are shown with headers and value; what is decided, or no longer kept, can only be what is still possible', async () => {
+  it('are shown with headers and value; after a decision, or without the bytes, only the remaining actions are offered', async () => {
     const { get } = made.signedIn('ops:manage clients:read');
     const open = (await get(`${url}/${id}`)).body;
     for (const text of [
@@ -100,7 +100,7 @@ describe('dead letters', () => {
   it.each([
     ['redrive', { renew_deadline: 'yes' }, { dead_letter_id: id, renew_deadline: true }],
     ['drop', { reason: ' sent by a test ' }, { dead_letter_id: id, reason: 'sent by a test' }],
-  ])('%s: once it is confirmed, and once only', async (decision, fields, data) => {
+  ])('%s: after confirmation, and only once', async (decision, fields, data) => {
     const { session, post, get } = made.signedIn('ops:manage clients:read');
     const form = await get(`${url}/decision/${decision}?id=${id}`);
     const key = /name="idempotency_key" value="([^"]+)"/.exec(form.body)?.[1] ?? '';
@@ -128,7 +128,7 @@ describe('dead letters', () => {
     [refused('invalid_status_transition', 'is already dropped'), 400, 'is already dropped'],
     [refused('dead_letter_expired', 'no longer kept'), 410, 'no longer kept'],
     [refused('outcome_unknown', 'repeat the request'), 504, 'Outcome not known yet'],
-  ])('what is refused, or not known, is said (%#)', async (answer, status, text) => {
+  ])('a refusal or an unknown outcome is shown (%#)', async (answer, status, text) => {
     answers['redrive_dead_letter'] = answer;
     const { session, post } = made.signedIn('ops:manage clients:read');
     const page = await post(`${url}/decision/redrive`, {
@@ -141,7 +141,7 @@ describe('dead letters', () => {
   });
 });
 
-it('an actor is called by its subject, or its key by name', () => {
+it('an actor is shown by its subject, or its key by name', () => {
   const names = new Map([['key_1', 'Partner']]);
   expect(
     ['jwt:https://i.example|ada|x', 'key:key_1', 'key:key_2', 'system:bootstrap', 'unauthenticated', ''].map((actor) =>

@@ -69,13 +69,13 @@ const keyIn = (page: string) => /name="idempotency_key" value="([^"]+)"/.exec(pa
 const client = `/admin/ui/clients/${ids.client}`;
 const account = `/admin/ui/accounts/${ids.account}`;
 
-describe('the box in the header', () => {
-  it('is there for those who may be shown anything', async () => {
+describe('the search box', () => {
+  it('is shown to people with access to any results', async () => {
     expect((await made.signedIn('clients:read').get('/admin/ui')).body).toContain('aria-label="Find anything"');
     expect((await made.signedIn('keys:manage').get('/admin/ui')).body).not.toContain('aria-label="Find anything"');
   });
 
-  it('leads to a single hit at once, lists several by kind, and says when there is none', async () => {
+  it('redirects to a single result, lists several by kind, and says if there is none', async () => {
     const { get } = made.signedIn(everything);
     answers = { search_records: ok([hit('account', ids.account)]), search_postings: ok([]) };
     expect((await get('/admin/ui/find?q=x')).headers.location).toBe(account);
@@ -116,8 +116,8 @@ describe('the box in the header', () => {
   });
 });
 
-describe('a list that no index confines', () => {
-  it('says that its page is not complete, and only then', async () => {
+describe('a list without an index', () => {
+  it('says that its page is incomplete, and only then', async () => {
     const next = { at: samples.transaction.created_at, id: ids.transaction };
     const page = async () => (await made.signedIn(everything).get(`${account}/transactions?reference=x`)).body;
     answers['list_transactions'] = ok({ items: [samples.transaction], next, complete: false });
@@ -128,7 +128,7 @@ describe('a list that no index confines', () => {
 });
 
 describe('clients', () => {
-  it('a client shows its accounts to those who may see accounts, and its name as text', async () => {
+  it('a client shows its accounts to people with accounts:read, and its name as text', async () => {
     answers['list_accounts'] = ok({ items: [samples.master] });
     const all = await made.signedIn(everything).get(client);
     expect(all.body).toContain('&lt;i&gt;Grace&lt;/i&gt; Høpper');
@@ -138,7 +138,7 @@ describe('clients', () => {
     expect(few.body).not.toMatch(/SAV-1|Correct names/);
   });
 
-  it('external_id and metadata are shown of clients, accounts, transactions and transfers that have them', async () => {
+  it('external_id and metadata are shown for clients, accounts, transactions, and transfers that have them', async () => {
     const names = { external_id: 'CRM-<7>', metadata: { branch: 'Nairobi <3>' } };
     answers = {
       get_client: ok({ ...retail, ...names }),
@@ -164,7 +164,7 @@ describe('clients', () => {
     }
   });
 
-  it('a change of contact sends what was changed in the form, and nothing else', async () => {
+  it('a change of contact data sends only the changed fields', async () => {
     answers['update_client'] = ok(retail);
     const { session, post } = made.signedIn(everything);
     const same = {
@@ -193,7 +193,7 @@ describe('clients', () => {
     );
   });
 
-  it('a client is opened under the key that its form carries; a corrected form has another', async () => {
+  it('a client is created with the key of its form; a corrected form has another', async () => {
     answers['create_client'] = ok(retail);
     answers['search_records'] = answers['search_postings'] = ok([]);
     answers['list_clients'] = ok({ items: [] });
@@ -219,7 +219,7 @@ describe('clients', () => {
     expect([wrong.statusCode, keyIn(wrong.body) === key]).toEqual([400, false]);
   });
 
-  it('one who may be a client already is opened only after it was said that it is somebody else', async () => {
+  it('a possible duplicate is created only after confirmation that it is another person', async () => {
     answers['create_client'] = ok(retail);
     answers['search_postings'] = ok([]);
     const namesake = { ...retail, client_id: `cli_${'9'.repeat(32)}`, first_name: 'Grace', last_name: 'Høper' };
@@ -251,7 +251,7 @@ describe('clients', () => {
     expect((await post('/admin/ui/clients/new', earlier)).headers.location).toBe(`${client}?saved=opened`);
   });
 
-  it('where somebody else was quicker both versions are shown, and what was entered is kept', async () => {
+  it('if somebody else changed the client meanwhile, both versions are shown, and the input is kept', async () => {
     const now = { ...retail, email: 'theirs@b.cc', address: 'Their street', last_name: 'Hopper' };
     answers['get_client'] = ok(now);
     answers['update_client'] = refused('version_mismatch', 'changed');
@@ -280,7 +280,7 @@ describe('clients', () => {
 });
 
 describe('accounts', () => {
-  it('freezing asks to be confirmed, and tells reason and note', async () => {
+  it('freezing requires a confirmation, and shows reason and note', async () => {
     answers['change_account_status'] = ok({ ...samples.master, status: 'Frozen', balance: '10.50' });
     const { session, post } = made.signedIn(everything);
     const fields = { csrf_token: session.csrf, idempotency_key: 'k1', reason: 'fraud', note: 'called the branch' };
@@ -296,7 +296,7 @@ describe('accounts', () => {
     expect((await made.signedIn('accounts:read').get(`${account}/freezing`)).statusCode).toBe(403);
   });
 
-  it('its page has the last movements with the balance behind each, and says what was done', async () => {
+  it('the page has the latest entries with their balances, and confirms what was done', async () => {
     answers['list_notes'] = answers['list_status_transitions'] = answers['list_holds'] = ok({ items: [] });
     const line = {
       ...movement,
@@ -317,7 +317,7 @@ describe('accounts', () => {
     expect((await get(account)).body).toContain('<dt>Available</dt><dd>1.00 USD</dd>');
   });
 
-  it('the list says whose they are and what they hold together, as far as the person may know', async () => {
+  it('the list shows clients and totals, as far as the person’s scopes allow', async () => {
     answers['list_accounts'] = ok({
       items: [samples.master, { ...samples.master, account_id: `acc_${'7'.repeat(32)}` }],
     });
@@ -363,7 +363,7 @@ describe('accounts', () => {
     expect(lastSent()).toMatchObject({ status, reason: null });
   });
 
-  it('a first deposit travels digit by digit; what is no amount is said at its field', async () => {
+  it('an initial deposit is sent digit by digit; an invalid amount is reported at its field', async () => {
     answers['open_account'] = ok({ ...samples.master, balance: '0.10' });
     const { session, post } = made.signedIn(everything);
     const fields = {
@@ -383,7 +383,7 @@ describe('accounts', () => {
     expect(wrong.body).toContain('For <strong>');
   });
 
-  it('transactions keep their filters over pages and orders, and leave as CSV', async () => {
+  it('transactions keep their filters over pages and orders, and can be downloaded as CSV', async () => {
     answers['list_transactions'] = (data) =>
       ok({
         items: [{ ...samples.transaction, description: '=1+1' }],
@@ -414,7 +414,7 @@ describe('accounts', () => {
     ]);
   });
 
-  it('one that does not exist is a page that says so', async () => {
+  it('one that does not exist is reported on a page', async () => {
     for (const name of ['get_account', 'get_statement', 'list_entries'])
       answers[name] = refused('account_not_found', 'no such account');
     const { get } = made.signedIn(everything);
@@ -464,7 +464,7 @@ describe('a transaction', () => {
     ],
   };
 
-  it('tells its timeline to auditors, and that there is one to others', async () => {
+  it('shows its timeline to auditors, and to others that there is one', async () => {
     answers['get_timeline'] = ok(timeline);
     const path = `/admin/ui/transactions/${ids.transaction}`;
     const { body } = await made.signedIn(everything).get(path);
@@ -483,7 +483,7 @@ describe('a transaction', () => {
     expect(few.body).toContain('for those who may read the audit');
   });
 
-  it('a transfer leads to the same', async () => {
+  it('a transfer redirects to it', async () => {
     answers['get_transfer'] = ok(samples.transfer);
     answers['get_timeline'] = ok(timeline);
     const { body } = await made.signedIn(everything).get(`/admin/ui/transfers/${ids.transfer}`);

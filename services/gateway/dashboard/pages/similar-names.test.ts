@@ -13,7 +13,7 @@ test.each([
   expect(areSimilar(one, other)).toBe(similar);
 });
 
-test('similar names are looked for by how their words begin', () => {
+test('similar names are searched by the beginnings of their words', () => {
   expect(beginningsOf("Zoë O'Brien-Müller")).toBe('zo o br mu');
   expect(beginningsOf('– ')).toBe('');
 });

@@ -147,7 +147,7 @@ async function entered({ form, fields }: Case) {
 }
 
 describe.each(cases)('$task', (one) => {
-  it('is shown first, then done once under the key of the form', async () => {
+  it('is shown first, then executed once with the form’s key', async () => {
     const { key, address, get, confirm } = await entered(one);
     expect(address).toContain(`/admin/ui/summary/${one.task}?of=`);
     const page = textOf((await get(address)).body);
@@ -164,7 +164,7 @@ describe.each(cases)('$task', (one) => {
   });
 
   it.each(['no_reply', 'not_sent', 'malformed'] as const)(
-    'of which nobody knows (%s) says so, and is asked again under the same key',
+    'with an unknown outcome (%s) says so, and is repeated with the same key',
     async (answer) => {
       answers[one.command] = answer;
       const { address, get, confirm } = await entered(one);
@@ -181,7 +181,7 @@ describe.each(cases)('$task', (one) => {
     },
   );
 
-  it('that is refused says why in words, and what was entered stands in the form again, with a new key', async () => {
+  it('that is refused explains the reason, and the form has the input and a new key', async () => {
     answers[one.command] = refused('deadline_exceeded', 'words of the API');
     const { key, confirm, get } = await entered(one);
     const { statusCode, body } = await confirm();
@@ -194,7 +194,7 @@ describe.each(cases)('$task', (one) => {
     if (one.fields['reference']) expect(form).toContain(`value="${one.fields['reference']}"`);
   });
 
-  it('cannot be confirmed by a link of anybody else, nor as another task', async () => {
+  it('cannot be confirmed by another person’s link, or as another task', async () => {
     const { of, session, post, get } = await entered(one);
     const other = one.task === 'hold' ? 'capture' : 'hold';
     const fields = { csrf_token: session.csrf, of };
@@ -214,7 +214,7 @@ describe('a reversal', () => {
     [{ status: 'Failed', failure_code: 'insufficient_funds' }, 'It was refused and moved no money'],
     [{ reverses_transaction_id: ids.transaction }, 'It is a reversal itself'],
     [{ reversed_by_transaction_id: ids.transaction }, 'It was reversed already'],
-  ])('of one with %j is not offered, and its page says why', async (changes, words) => {
+  ])('of one with %j is not offered, and its page explains why', async (changes, words) => {
     answers['get_transaction'] = ok({ ...samples.transaction, ...changes });
     expect((await made.signedIn(everything).get(url)).body).not.toContain(`${url}/reversal`);
     const body = await show();
@@ -222,12 +222,12 @@ describe('a reversal', () => {
     expect(body).not.toContain('name="reason"');
   });
 
-  it('is offered on the page of the posting, to whoever may', async () => {
+  it('is offered on the page of the transaction to people with the scope', async () => {
     expect((await made.signedIn(everything).get(url)).body).toContain(`href="${url}/reversal"`);
     expect((await made.signedIn('transactions:read').get(url)).body).not.toContain(`${url}/reversal`);
   });
 
-  it('says of a transfer what it changes on both sides, of a payment on a loan what is owed again', async () => {
+  it('shows the changes on both accounts of a transfer, and the new outstanding amount of a loan', async () => {
     const leg = { transfer_id: ids.transfer, counterparty_account_id: ids.other, direction: 'debit' };
     answers['get_transaction'] = ok({ ...samples.transaction, ...leg, transaction_type: 'Transfer' });
     expect(textOf(await show())).toMatch(/available 60.00 USD 85.00 USD .*available 60.00 USD 35.00 USD/);
@@ -237,20 +237,20 @@ describe('a reversal', () => {
     expect(textOf(await show())).toMatch(/available 60.00 USD 85.00 USD .*still owed 100.00 USD 125.00 USD/);
   });
 
-  it('that cannot work says so before: too little money, a frozen account', async () => {
+  it('that cannot succeed says so first: insufficient funds, a frozen account', async () => {
     answers['get_transaction'] = ok({ ...samples.transaction, amount: '60.01' });
     expect(textOf(await show())).toContain('There is not enough money in account SAV-1');
     answers['get_ledger_accounts'] = ok([{ ...ledger, status: 'Frozen' }]);
     expect(textOf(await show())).toContain('Account SAV-1 is Frozen');
   });
 
-  it('needs a reason', async () => {
+  it('requires a reason', async () => {
     const { session, post } = made.signedIn(everything);
     const answer = await post(`${url}/reversal`, { csrf_token: session.csrf, reason: ' ' });
     expect([answer.statusCode, answer.body.includes('Say why.')]).toEqual([400, true]);
   });
 
-  it('of what was reversed meanwhile leads to that reversal', async () => {
+  it('of a transaction that was reversed meanwhile redirects to that reversal', async () => {
     const details = { reversal_transaction_id: ids.transaction };
     answers['reverse_transaction'] = refused('already_reversed', 'x', details);
     const { confirm } = await entered(cases[0] as Case);
@@ -259,7 +259,7 @@ describe('a reversal', () => {
 });
 
 describe('holds', () => {
-  it('stand on the account’s page, with what is held and the way to hold more', async () => {
+  it('are on the account’s page, with the held amount and a link to place one', async () => {
     const { body } = await made.signedIn(everything).get(`/admin/ui/accounts/${ids.account}`);
     expect(textOf(body)).toContain('Held 40.00 USD Available 60.00 USD');
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}"`);
@@ -272,14 +272,14 @@ describe('holds', () => {
     [{ amount: '5', until: '2020-01-01' }, 'Choose a day from'],
     [{ amount: '5', until: '2999-01-01' }, 'Choose a day from'],
     [{ amount: '1.500', until: '2020-01-01' }, 'Is this 1500, or 1.50?'],
-  ])('%j is not taken: %s', async (fields, words) => {
+  ])('%j is refused: %s', async (fields, words) => {
     const { session, post } = made.signedIn(everything);
     const answer = await post(`/admin/ui/accounts/${ids.account}/holds/new`, { csrf_token: session.csrf, ...fields });
     expect(answer.statusCode).toBe(400);
     expect(textOf(answer.body)).toContain(words);
   });
 
-  it('are not captured beyond what is left, nor to an account that is not there', async () => {
+  it('cannot be captured beyond the remaining amount, or to an account that does not exist', async () => {
     const { session, post } = made.signedIn(everything);
     const fields = { csrf_token: session.csrf, amount: '30.01', to_number: 'SAV-404' };
     const { statusCode, body } = await post(`/admin/ui/holds/${ids.hold}/capture`, fields);
@@ -288,7 +288,7 @@ describe('holds', () => {
       expect(textOf(body)).toContain(text);
   });
 
-  it('are released after a summary, and not when they have ended', async () => {
+  it('are released after a summary, and not after they have ended', async () => {
     const { get, post, session } = made.signedIn(everything);
     const url = `/admin/ui/holds/${ids.hold}`;
     const address = (await get(`${url}/release`)).headers.location ?? '';
@@ -306,7 +306,7 @@ describe('holds', () => {
 describe('an erasure', () => {
   const url = `/admin/ui/clients/${ids.client}`;
 
-  it('is offered on the client’s page to whoever may, and says what stands against it', async () => {
+  it('is offered on the client’s page to people with the scope, and shows what prevents it', async () => {
     expect((await made.signedIn(everything).get(url)).body).toContain(`href="${url}/erasure"`);
     expect((await made.signedIn('clients:read').get(url)).body).not.toContain('/erasure');
     expect(textOf((await made.signedIn(everything).get(`${url}/erasure`)).body)).toContain(
@@ -324,7 +324,7 @@ describe('an erasure', () => {
     expect(textOf(body)).toMatch(/SAV-1 : pay the money out, .*keep its data for longer \(until 2026-01-02\)/);
   });
 
-  it('says what it has replaced, and what is kept for a while', async () => {
+  it('shows what it has replaced, and what is kept for a while', async () => {
     answers['erase_client'] = (cases[3] as Case).answer;
     const { confirm } = await entered(cases[3] as Case);
     expect(textOf((await confirm()).body)).toMatch(
@@ -334,7 +334,7 @@ describe('an erasure', () => {
     expect(textOf((await made.signedIn(everything).get(url)).body)).toContain('This client was erased');
   });
 
-  it('is not sent without the tick', async () => {
+  it('is not sent without the check box', async () => {
     const { session, post } = made.signedIn(everything);
     expect((await post(`${url}/erasure`, { csrf_token: session.csrf })).statusCode).toBe(400);
   });

@@ -31,7 +31,7 @@ const totals = (complete: boolean) =>
 const textOf = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
 
 describe('the day', () => {
-  it('is told by currency, each with the way to its postings, for those who may see them', async () => {
+  it('is shown by currency, with links to postings, to people with the scopes', async () => {
     answers = { get_posting_totals: totals(true) };
     const { body } = await made.signedIn('books:read transactions:read').get('/admin/ui/today');
     expect(textOf(body)).toContain('KES 3 1 500.00 20.50 0.00 2');
@@ -43,7 +43,7 @@ describe('the day', () => {
     expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain('more postings than are counted');
   });
 
-  it('says of each part that it is not known, where nobody answers', async () => {
+  it('shows for each part without a response that it is unknown', async () => {
     answers = {};
     const { statusCode, body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
     expect(statusCode).toBe(200);
@@ -51,7 +51,7 @@ describe('the day', () => {
     expect(body).toContain('What was posted is not known now');
   });
 
-  it('is on the first page of those alone who may read the books', async () => {
+  it('is on the first page only of people with books:read', async () => {
     expect((await made.signedIn('books:read').get('/admin/ui')).body).toContain('hx-get="/admin/ui/today"');
     expect((await made.signedIn('clients:read').get('/admin/ui')).body).not.toContain('/admin/ui/today');
     expect((await made.signedIn('clients:read').get('/admin/ui/today')).statusCode).toBe(403);

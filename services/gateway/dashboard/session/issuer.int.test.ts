@@ -36,7 +36,7 @@ const answer = (body: string) =>
 const begun = { verifier: 'v'.repeat(43), state: 'state', nonce: 'nonce' };
 const callback = new URL('http://bank.example/admin/callback?code=x&state=state');
 
-describe('an issuer that cannot be used is away, to whoever begins and to whoever comes back', () => {
+describe('an unusable issuer counts as unavailable, for sign-in and callback', () => {
   it.each([
     ['never answers', undefined],
     ['is no issuer', 'HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'],
@@ -53,7 +53,7 @@ describe('an issuer that cannot be used is away, to whoever begins and to whoeve
     await expect(issuer.finish(callback, begun)).rejects.toMatchObject({ name: 'SignInFailed', fault: 'issuer_away' });
   });
 
-  it('and is asked again the next time', async () => {
+  it('and is tried again the next time', async () => {
     const issuer = await issuerThatSays(answer('<html>'));
     await expect(issuer.begin()).rejects.toBeInstanceOf(SignInFailed);
     const port = (server?.address() as AddressInfo).port;
@@ -81,7 +81,7 @@ describe('an issuer that cannot be used is away, to whoever begins and to whoeve
   });
 });
 
-describe('with an issuer that works', () => {
+describe('with a working issuer', () => {
   async function working() {
     const issuer = await issuerThatSays();
     const origin = `http://127.0.0.1:${(server?.address() as AddressInfo).port}`;
@@ -98,13 +98,13 @@ describe('with an issuer that works', () => {
     return issuer;
   }
 
-  it('its refusal is one', async () => {
+  it('its refusal is a refusal', async () => {
     const refused = new URL('http://bank.example/admin/callback?error=access_denied&state=state');
     await expect((await working()).finish(refused, begun)).rejects.toMatchObject({ fault: 'refused' });
   });
 
   it.each(['code=x&state=another', 'code=x', 'state=state'])(
-    'an answer to another request is none: %s',
+    'a response to another request is refused: %s',
     async (query) => {
       await expect(
         (await working()).finish(new URL(`http://bank.example/admin/callback?${query}`), begun),

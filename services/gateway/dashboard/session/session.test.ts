@@ -32,7 +32,7 @@ const sealed = (sessions: ReturnType<typeof createSessions>, session: Parameters
   sessions.seal(session) ?? expect.fail('it was not sealed');
 
 describe('sealing', () => {
-  it('opens what it sealed, and shows nothing of it', () => {
+  it('a sealed value can be opened and reveals nothing', () => {
     const sealer = createSealer([secret], 'session');
     const text = sealer.seal('the token, and é');
     expect(sealer.open(text)).toBe('the token, and é');
@@ -40,7 +40,7 @@ describe('sealing', () => {
     expect(sealer.seal('the token, and é')).not.toBe(text);
   });
 
-  it('opens nothing that was changed in any byte, cut, or made with another secret or for another purpose', () => {
+  it('a value that was changed in any byte, cut, or sealed with another secret or for another purpose cannot be opened', () => {
     const sealer = createSealer([secret], 'session');
     const bytes = Buffer.from(sealer.seal('payload'), 'base64url');
     for (let at = 0; at < bytes.length; at++) {
@@ -56,7 +56,7 @@ describe('sealing', () => {
 });
 
 describe('sessions', () => {
-  it('a sealed session opens on every gateway with the same secret, and on no other', () => {
+  it('a sealed session can be opened by every gateway with the same secret, and by no other', () => {
     const { sessions, person, ended, now } = setUp();
     const session = sessions.begin(person);
     const cookie = sealed(sessions, session);
@@ -68,7 +68,7 @@ describe('sessions', () => {
     expect(sessions.open(`${cookie.slice(0, -2)}AA`)).toBeUndefined();
   });
 
-  it('every session has an id and a form token of its own', () => {
+  it('every session has its own id and form token', () => {
     const { sessions, person } = setUp();
     const [one, other] = [sessions.begin(person), sessions.begin(person)];
     expect(new Set([one.id, other.id, one.csrf, other.csrf]).size).toBe(4);
@@ -100,7 +100,7 @@ describe('sessions', () => {
     expect(sessions.begin({ ...person, expiresInMs: 1000 * hour }).expires_ms).toBe(time.ms + longestMs);
   });
 
-  it('is written again only when it was used a while ago', () => {
+  it('is written again only if it was used a while ago', () => {
     const { sessions, person, time } = setUp();
     const session = sessions.begin(person);
     time.ms += 59_999;
@@ -109,12 +109,12 @@ describe('sessions', () => {
     expect(sessions.touch(session)).toEqual({ ...session, seen_ms: time.ms });
   });
 
-  it('is not sealed when no browser would keep the cookie', () => {
+  it('is not sealed if browsers would not keep the cookie', () => {
     const { sessions, person } = setUp();
     expect(sessions.seal(sessions.begin({ ...person, token: 'x'.repeat(4000) }))).toBeUndefined();
   });
 
-  it('form tokens are equal or not', () => {
+  it('form tokens are compared', () => {
     expect(sameToken('abc', 'abc')).toBe(true);
     expect(sameToken('abd', 'abc')).toBe(false);
     expect(sameToken('', 'abc')).toBe(false);
@@ -122,7 +122,7 @@ describe('sessions', () => {
 });
 
 describe('a new sign-in', () => {
-  it('ends the sessions of the same person before it, here at once and elsewhere by the message; nobody else’s', async () => {
+  it('ends earlier sessions of the same person, here immediately and elsewhere by a message; not those of others', async () => {
     const { sessions, person, ended, sent, make, now, time } = setUp();
     const [first, other] = [
       sessions.begin(person),
@@ -153,7 +153,7 @@ describe('a new sign-in', () => {
     expect(copy.open(sealed(sessions, first))).toBeUndefined();
   });
 
-  it('is what a cookie of an earlier version asks for', () => {
+  it('is required for a cookie of an earlier version', () => {
     const { sessions, person } = setUp();
     const { actor: _, ...earlier } = sessions.begin(person);
     expect(sessions.open(createSealer([secret], 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
@@ -161,7 +161,7 @@ describe('a new sign-in', () => {
 });
 
 describe('ended sessions', () => {
-  it('a session that is ended opens no more, here at once and elsewhere by the message', async () => {
+  it('an ended session cannot be opened, here immediately and elsewhere by a message', async () => {
     const { sessions, person, ended, sent, make, now } = setUp();
     const session = sessions.begin(person);
     const cookie = sealed(sessions, session);
@@ -175,7 +175,7 @@ describe('ended sessions', () => {
     expect(other.open(cookie)).toBeUndefined();
   });
 
-  it('is ended here although the broker does not take it', async () => {
+  it('is ended here although the broker does not accept the message', async () => {
     const { sessions, person, now } = setUp();
     const publisher = { publish: () => Promise.reject(new Error('away')) };
     const ended = createEndedSessions({ publisher, prefix: '', logger: pino({ level: 'silent' }), now });
@@ -184,7 +184,7 @@ describe('ended sessions', () => {
     expect(ended.isEnded(session)).toBe(true);
   });
 
-  it('keeps nothing of sessions that have expired by themselves, and survives what cannot be read', () => {
+  it('sessions that expired by themselves are forgotten, and unreadable messages are ignored', () => {
     const { ended, time } = setUp();
     ended.take('ses_1', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
     ended.take('ses_2', Buffer.from('{"expires_at":"soon"}'));

@@ -84,7 +84,7 @@ async function start({
 const isIn = ({ headers }: { headers: Record<string, unknown> }) =>
   String(headers['set-cookie']).includes('bank_session=');
 
-it('a sign-in is recorded before the session is given out', async () => {
+it('a sign-in is recorded before the session is created', async () => {
   const { comeBack, records } = await start();
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer)]).toEqual([303, true]);
@@ -100,13 +100,13 @@ it('a sign-in is recorded before the session is given out', async () => {
   ]);
 });
 
-it('every gateway is told that the sessions of that person before it are over', async () => {
+it('every gateway receives the end of that person’s earlier sessions', async () => {
   const { comeBack, told } = await start();
   await comeBack();
   expect(told).toEqual([{ key: actor, value: { expires_at: expect.any(String), before: expect.any(String) } }]);
 });
 
-it('nobody is let in whose sign-in cannot be recorded', async () => {
+it('a sign-in that cannot be recorded is refused', async () => {
   const { comeBack } = await start({ isBrokerAway: true });
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer), answer.body.includes('cannot record your sign-in')]).toEqual([
@@ -116,7 +116,7 @@ it('nobody is let in whose sign-in cannot be recorded', async () => {
   ]);
 });
 
-it('nor with a token that the API would not take; that is nobody’s attempt', async () => {
+it('a token that the API would not accept is refused without a record', async () => {
   const { comeBack, records } = await start({ isKnown: false });
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer), records]).toEqual([500, false, []]);
@@ -144,7 +144,7 @@ it.each([
   );
 });
 
-it('one that nobody has begun is recorded too, beyond the limit of its address by number', async () => {
+it('a callback without a sign-in is recorded too, beyond the limit of its address as a count', async () => {
   const { comeBack, records, flush } = await start();
   const statuses = [];
   for (let i = 0; i < 4; i++) statuses.push((await comeBack({})).statusCode);
