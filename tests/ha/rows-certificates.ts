@@ -50,7 +50,7 @@ async function deadLetters({ cluster }: Bench): Promise<bigint> {
 
 const expired = haRow({
   name: 'certificates-expired',
-  title: 'the certificate of Postgres, then that of one broker, expired and presented for 10 s, then exchanged',
+  title: 'the certificate of Postgres, then that of one broker, expired and presented for 10 s, then replaced',
   touches: ['all'],
   outageMs,
   async inject(bench, mark) {
@@ -84,7 +84,8 @@ const expired = haRow({
 
 const rotation = haRow({
   name: 'certificates-rotation',
-  title: 'a full rotation of the CA: trusted beside the old one, everything signed by it, the old one trusted no more',
+  title:
+    'a full rotation of the CA: trusted in addition to the old one, then used for all certificates, then the old one no longer trusted',
   touches: ['all'],
   outageMs,
   async inject(bench, mark) {

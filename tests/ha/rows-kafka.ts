@@ -79,7 +79,7 @@ const killEach = haRow({
 
 const stopEach = haRow({
   name: 'broker-stop-each',
-  title: 'each broker stopped in order (SIGTERM) in turn, started again after 12 s',
+  title: 'each broker stopped gracefully (SIGTERM) in turn, started again after 12 s',
   touches: ['kafka'],
   outageMs,
   inject: (bench, mark) => eachAway(bench, mark, 'SIGTERM to', (broker) => broker.stop()),

@@ -32,7 +32,7 @@ async function members(bench: Bench): Promise<{ primary: Member; standby: Member
 
 const killPrimary = haRow({
   name: 'postgres-kill-primary',
-  title: 'kill -9 of the primary with its Patroni; the standby is promoted; the old primary comes back as a standby',
+  title: 'kill -9 of the primary with its Patroni; the standby is promoted; the old primary returns as a standby',
   touches: ['postgres'],
   outageMs: failoverMs,
   recoveryMs,
@@ -52,7 +52,7 @@ const killPrimary = haRow({
 
 const switchover = haRow({
   name: 'postgres-switchover',
-  title: 'a switchover in order, and back',
+  title: 'a controlled switchover, and back',
   touches: ['postgres'],
   outageMs: recoveryMs,
   recoveryMs,

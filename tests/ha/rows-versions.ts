@@ -85,7 +85,7 @@ async function accountsBecome({ cluster }: Bench, project: string): Promise<void
 const sideBySide = haRow({
   name: 'versions-side-by-side',
   title:
-    'the commit before the newest migration runs; topics and migrations of this one; ledgers of both side by side; all new; a ledger and a gateway back to the old one, and forward again',
+    'the commit before the newest migration runs; then topics and migrations of this one; ledgers of both versions in parallel; all new; a ledger and a gateway rolled back, and upgraded again',
   touches: ['all'],
   outageMs: 0,
   callers: 'nothing',

@@ -36,7 +36,7 @@ let found: string[] = [];
  */
 const approvals: Row = {
   name: 'approvals',
-  title: `approvals asked for, and decided by three people at once, while accounts is killed, ${killings} times, started again after 0-3 s`,
+  title: `approvals requested, and decided by three people concurrently, while accounts is killed, ${killings} times, started again after 0-3 s`,
   touches: ['accounts'],
   recoveryMs: 5000,
   async inject(bench) {

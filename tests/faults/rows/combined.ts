@@ -16,7 +16,7 @@ const betweenMs = 1500;
 
 const inTurn: Row = {
   name: 'kill-all-in-turn',
-  title: `kill -9 of every process in turn, broker and Postgres too, one up to ${betweenMs / 1000} s after the other and each started again at once, ${generations} times`,
+  title: `kill -9 of every process in turn, including broker and Postgres, one up to ${betweenMs / 1000} s after the other and each restarted immediately, ${generations} times`,
   touches: ['all'],
   recoveryMs: 10_000,
   callers: 'cut',

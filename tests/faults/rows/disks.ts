@@ -110,7 +110,7 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
 
 const kafkaFull: Row = {
   name: 'disk-full-kafka',
-  title: (lasts) => `Kafka's disk full for ${lasts(fullMs)}, then room again`,
+  title: (lasts) => `Kafka's disk full for ${lasts(fullMs)}, then enlarged`,
   touches: ['kafka'],
   recoveryMs,
   inject: (bench) => diskFull(bench, { server: bench.cluster.broker, folder: 'kafka' }),
@@ -118,8 +118,7 @@ const kafkaFull: Row = {
 
 const postgresFull: Row = {
   name: 'disk-full-postgres',
-  title: (lasts) =>
-    `Postgres' disk full for ${lasts(fullMs)} (first for its tables, then for its log), then room again`,
+  title: (lasts) => `Postgres' disk full for ${lasts(fullMs)} (first for its tables, then for its WAL), then enlarged`,
   touches: ['postgres'],
   recoveryMs,
   inject: (bench) =>

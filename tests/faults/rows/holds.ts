@@ -27,7 +27,7 @@ let holding: Holder[] = [];
 /** Each on a separate account, so that every amount is known exactly. */
 const holds: Row = {
   name: 'holds',
-  title: `holds placed, captured, released and left to end while ledgers are killed, ${killings} times, started again after 0-3 s`,
+  title: `holds placed, captured, released, and left to expire while ledgers are killed, ${killings} times, started again after 0-3 s`,
   touches: ['ledger'],
   recoveryMs: 5000,
   async inject(bench) {

@@ -41,7 +41,7 @@ const cutEveryMs = 250;
 function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cut-answers-${server}`,
-    title: (lasts) => `${what} passed and their answers cut, on every link, four a second for ${lasts(faultMs)}`,
+    title: (lasts) => `${what} executed and their responses cut, on every link, four a second for ${lasts(faultMs)}`,
     touches: [server],
     recoveryMs,
     async inject(bench) {
@@ -98,8 +98,12 @@ export const links: Row[] = [
   blackHole('accounts', 'postgres', 'accounts to Postgres'),
   cutAnswers('kafka', 'requests to Kafka'),
   cutAnswers('postgres', 'statements and COMMITs to Postgres'),
-  onAllLinks('latency', '200 ± 200 ms of latency on every link and way', { kind: 'latency', minMs: 0, maxMs: 400 }),
-  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms)', {
+  onAllLinks('latency', '200 ± 200 ms of latency on every link in both directions', {
+    kind: 'latency',
+    minMs: 0,
+    maxMs: 400,
+  }),
+  onAllLinks('sliced', 'slow bytes on every link (64 at a time, one chunk per 2 ms)', {
     kind: 'sliced',
     bytes: 64,
     everyMs: 2,

@@ -36,7 +36,7 @@ const againMs = 20_000;
 const commandsAgain: Row = {
   name: 'commands-again',
   title: (lasts) =>
-    `commands delivered again under load, byte-equal: in order, in another order, over and over for ${lasts(againMs)}`,
+    `commands delivered again byte for byte under load: in order, in another order, repeatedly for ${lasts(againMs)}`,
   touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
@@ -120,7 +120,7 @@ async function withGroupsAtRest({ cluster }: Bench, names: string[], use: () => 
 
 const replayed: Row = {
   name: 'replay-from-0',
-  title: 'the offsets of ledger and accounts set to 0: every command since the beginning comes again',
+  title: 'the offsets of ledger and accounts set to 0: every command since the beginning is delivered again',
   touches: ['all'],
   recoveryMs: 15_000,
   inject: (bench) =>

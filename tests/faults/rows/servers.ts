@@ -63,7 +63,7 @@ const lostCommits = 5;
 /** COMMIT reaches the server and is executed, but its response does not arrive. */
 const commitAnswerLost: Row = {
   name: 'lose-commit-answers',
-  title: `COMMIT whose answer is lost, ${lostCommits} times for each ledger and for accounts`,
+  title: `COMMIT whose response is lost, ${lostCommits} times for each ledger and for accounts`,
   touches: ['ledger>postgres', 'accounts>postgres'],
   recoveryMs: 5000,
   async inject({ cluster, load, say }: Bench) {

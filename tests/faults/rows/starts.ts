@@ -84,7 +84,7 @@ const migrators = 3;
 /** On an empty database and, at the same time, on the one in use. */
 const migrations: Row = {
   name: 'migrate-at-once',
-  title: 'three ledgers migrating at once, an empty database and the living one',
+  title: 'three ledgers migrate concurrently, on an empty database and on the one in use',
   touches: ['postgres'],
   recoveryMs,
   callers: 'nothing',

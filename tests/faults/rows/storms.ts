@@ -174,8 +174,7 @@ let frozenSpan: { from: string; until: string } | undefined;
 
 const storm: Row = {
   name: 'storm',
-  title: (lasts) =>
-    `hot account, crossed transfers, and a freeze in the middle of a storm of postings, for ${lasts(stormMs)}`,
+  title: (lasts) => `hot account, crossed transfers, and a freeze during a flood of postings, for ${lasts(stormMs)}`,
   touches: ['all'],
   recoveryMs: 5_000,
   callers: 'nothing',
