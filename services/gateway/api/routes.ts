@@ -222,6 +222,7 @@ function write(
       idempotencyKey === undefined
         ? [{ bits: freshBits(), repeatOnly: false }]
         : attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, idempotencyKey);
+    // Usually one attempt. After a change of the idempotency secret, a repeat is first looked for under its old id.
     for (const [i, attempt] of attempts.entries()) {
       const isDone = await execute(
         { params, body, caller, bits: attempt.bits, acceptedAt, ifMatch },
