@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Run one after the other: `unit` and `unit-kafka` (*.test.ts) need nothing; `integration`
- * (*.int.test.ts) and `e2e` (*.e2e.test.ts, whole banks of several processes) get a real Kafka and
- * Postgres from tests/support/global-setup.ts. The numbers of workers suit two cores: end-to-end
- * tests start processes of their own, but wait for them more than half of the time.
+ * The projects run one after the other. `unit` and `unit-kafka` (*.test.ts) need no servers;
+ * `integration` (*.int.test.ts) and `e2e` (*.e2e.test.ts, complete banks of several processes) get
+ * a real Kafka and Postgres from tests/support/global-setup.ts. The numbers of workers suit two
+ * cores: end-to-end tests start their own processes and spend more than half of the time waiting
+ * for them.
  */
 const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const;
 const servers = ['tests/support/global-setup.ts'];
@@ -16,7 +17,8 @@ export default defineConfig({
   test: {
     projects: [
       {
-        // Modules are loaded once per worker: most of the time was loading the same ones for each file.
+        // Modules are loaded once per worker, because loading them for each file took most of the
+        // time.
         test: {
           ...unit,
           name: 'unit',
@@ -26,7 +28,8 @@ export default defineConfig({
         },
       },
       {
-        // These compare kafkajs as published with what is replaced in it, file by file.
+        // These compare kafkajs as published with its replacements, so they need separate
+        // processes.
         test: {
           ...unit,
           name: 'unit-kafka',
@@ -42,7 +45,8 @@ export default defineConfig({
           include: ['**/*.int.test.ts'],
           exclude,
           globalSetup: servers,
-          // kafkajs as published, which clients/consumer is tried with, has timers that Node 24 warns of.
+          // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24
+          // warns about.
           execArgv: ['--disable-warning=TimeoutNegativeWarning'],
           maxWorkers: 2,
           sequence: { groupOrder: 2 },

@@ -12,15 +12,15 @@ export function addSeed(program: Command): void {
       'Fill the bank with demo data: people and firms, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
     )
     .option('--clients <number>', 'how many', wholeNumber(5, 99_999), 200)
-    .option('--days <number>', 'of how many days', wholeNumber(1, 3650), 90)
-    .option('--seed <number>', 'what everything is drawn from', wholeNumber(0, 9999), 7)
+    .option('--days <number>', 'the number of days', wholeNumber(1, 3650), 90)
+    .option('--seed <number>', 'the seed of the random numbers', wholeNumber(0, 9999), 7)
     .option('--json', 'print the counts as JSON')
     .addHelpText(
       'after',
       `
 The same options give the same data: the Idempotency-Keys follow from them, so that a second run with the same API key adds
-nothing, and one that was interrupted goes on. The days are those of descriptions and references, from 2026-01-01 on; the
-bank books at the moment it is asked, and no caller can set created_at.
+nothing, and an interrupted one continues. Descriptions and references name days from 2026-01-01 on; the postings have the time of
+the requests, because no caller can set created_at.
 
 Example:
   bank seed --clients 200 --days 90 --seed 7`,

@@ -15,7 +15,7 @@ import {
 } from './index.ts';
 import { openProxy } from './test/proxy.fixture.ts';
 
-/** The consumer against a real broker, with kafkajs as it is published. */
+/** The consumer with a real broker and kafkajs as published. */
 const completed = 'corebanking.transaction.completed.v1';
 const brokers = process.env['KAFKA_BROKERS'] ?? '';
 const kafka = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING });
@@ -28,7 +28,7 @@ let consumers: BankConsumer[];
 const silent = { info: () => undefined, warn: () => undefined };
 
 beforeAll(() => Promise.all([producer.connect(), admin.connect()]));
-// At the end only: clients that know a topic do not get over its deletion.
+// Only at the end, because clients that know a topic do not recover from its deletion.
 afterAll(async () => {
   await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(testPrefix)) });
   await Promise.all([producer.disconnect(), admin.disconnect()]);
@@ -38,7 +38,8 @@ beforeEach(async () => {
   consumers = [];
   const topic = `${topicPrefix}transactions`;
   await admin.createTopics({ topics: [{ topic, numPartitions: 4 }], waitForLeaders: false });
-  // A broker may not know a topic yet that another connection has just made, and kafkajs' waitForLeaders fails then.
+  // A broker may not know a topic that another connection has just created, and then kafkajs'
+  // waitForLeaders fails.
   await eventually(
     async () =>
       (await admin.fetchTopicMetadata({ topics: [topic] }).catch(() => undefined))?.topics[0]?.partitions.length === 4,
@@ -70,7 +71,7 @@ interface Sent {
 const bits = (name: string) => hash('sha256', name).slice(0, 32);
 const accountId = (name: string) => `acc_${bits(name)}`;
 
-/** An event as the ledger publishes it, of the account of that name. */
+/** An event as the ledger publishes it, for the account with that name. */
 function event(
   name: string,
   sequence: number,
@@ -218,7 +219,7 @@ describe('dead letters', () => {
       onGap: (gap) => void gaps.push(gap),
     }).start();
     await eventually(async () => attempts.includes('a-3'));
-    // Where the letter itself could not be written at once, the event is handled again.
+    // If the dead letter cannot be written immediately, the event is handled again.
     expect(attempts.join(' ')).toMatch(/^a-1( a-2)+ a-3$/);
     expect(gaps).toEqual([]);
     expect(letters.map(({ error }) => error.name)).toEqual(['DeadLetter', 'InvalidEventError']);
@@ -346,7 +347,7 @@ describe('offline for longer than the topic’s retention', () => {
     await forget(3);
     isAway = false;
     await eventually(async () => done.includes('a-5'));
-    // What was fetched before is handled; of what was not, the loss is told.
+    // Fetched events are handled; for the others the loss is reported.
     const lost = losses.reduce((sum, { from, to }) => sum + Number(to - from) + 1, 0);
     expect(done.length + lost).toBe(5);
   });
@@ -371,7 +372,7 @@ describe('on start', () => {
     const topic = `${topicPrefix}transactions`;
     const configEntries = [{ name: 'retention.ms', value: '-1' }];
     await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: topic, configEntries }] });
-    // A broker takes a moment to know of it.
+    // A broker learns of it with a short delay.
     await eventually(async () => {
       const { resources } = await admin.describeConfigs({
         includeSynonyms: false,
@@ -434,8 +435,8 @@ describe('order', () => {
 
 describe('from a time', () => {
   /**
-   * Just after the newest of these by the broker's clock, which dates each partition for itself:
-   * nothing here depends on this process's.
+   * Just after the newest of these events by the broker's clock, which sets the time of each
+   * partition separately. Nothing here depends on this process's clock.
    */
   const afterAllOf = (messages: Pick<KafkaMessage, 'timestamp'>[]) =>
     new Date(Math.max(...messages.map(({ timestamp }) => Number(timestamp))) + 1);

@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 
-/** The package as somebody else gets it: packed, installed in an empty folder, used as README shows. */
+/**
+ * The package as other projects get it: packed, installed in an empty folder, and used as its
+ * README shows.
+ */
 const root = join(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'core-banking-consumer-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

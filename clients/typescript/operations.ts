@@ -8,7 +8,7 @@ export interface Operation {
   path: string;
   /** A list, or one resource of which each page holds a part. */
   paged?: 'items' | 'document';
-  /** A list that goes on: answered with the cursor to ask on with. */
+  /** A feed: the response has the cursor for the next request. */
   feed?: true;
   /** The body is the resource itself. */
   bare?: true;

@@ -197,7 +197,7 @@ export class Callers {
       const balance = Math.round(Number(body.data?.['balance']) * 100);
       expect(
         status === 200 && balance === minor,
-        `${account} holds ${balance} minor units (${status}), and its callers were told ${minor}`,
+        `${account} holds ${balance} minor units (${status}), but the responses add up to ${minor}`,
       );
     }
     for (const { key, account, minor, transaction } of this.#done.slice(-20)) {

@@ -49,7 +49,7 @@ done
 # The planted defect must have been found by now.
 if [ -n "$self_test" ]; then echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; exit; fi
 
-echo 'What it stands on'
+echo 'Brokers, database and secrets'
 examples="$here/../kubernetes"
 for file in "$examples"/{namespace,secrets,kafka,postgres}.yaml "$here"/../kafka/{users,topics}.yaml; do
   check "$(basename "$file") is as its operators define it" kubectl apply --dry-run=server --namespace bank -f "$file"
@@ -93,7 +93,7 @@ check 'an empty list of a network policy means nobody, not everybody' nobody
 routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own && /ROUTES:/ {print $2}'; }
 check 'the dashboard has a separate deployment, and the gateway serves only the API' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
 
-echo 'On fake nodes'
+echo 'On simulated nodes'
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 400s "$@"; }
 count() { kubectl --namespace bank get "$@" -o name | wc -l; }
 check 'helm install --wait runs the jobs, then all pods become ready' install

@@ -34,11 +34,11 @@ export const eventSummaries: Record<EventType, string> = {
   'corebanking.webhook.disabled.v1':
     'The bank stopped sending events to a webhook, because its receiver returned 410, no delivery succeeded for five days, or the key that created it was revoked with its descendants',
   'corebanking.balance.v1':
-    'The state of an account after its latest posting; the topic keeps the latest of each account for ever',
+    'The state of an account after its latest posting; the topic keeps the latest of each account forever',
   'corebanking.account.v1':
-    'The master data of an account after its opening or a change; the topic keeps the latest of each account for ever',
+    'The master data of an account after its opening or a change; the topic keeps the latest of each account forever',
   'corebanking.client.v1':
-    'The master data of a client after a change, without personal data; the topic keeps the latest of each client for ever',
+    'The master data of a client after a change, without personal data; the topic keeps the latest of each client forever',
   'corebanking.audit.recorded.v1': 'An act that is kept for auditors',
   'corebanking.audit.head.v1':
     'The last link of each chain of audit records, published every minute with new records. It proves later that no earlier record was changed or removed',

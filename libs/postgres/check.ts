@@ -23,7 +23,7 @@ function databaseFault(error: unknown): string | undefined {
   if (error instanceof PooledSessionError || /unsupported startup parameter/.test(message)) {
     return `it leads to a connection pooler (${message}): it must lead to Postgres itself, or to a proxy that passes connections through`;
   }
-  if (/^28/.test(code)) return `the database refuses the log-in (${message})`;
+  if (/^28/.test(code)) return `the database refuses the login (${message})`;
   if (code === '3D000') return message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the certificate of the server is for another name (${message})`;
   if (/CERT|VERIFY|ISSUER/.test(code))

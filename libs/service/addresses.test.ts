@@ -101,7 +101,7 @@ describe('urls', () => {
 });
 
 describe('names', () => {
-  /** What a resolver answers: another address each time, as an attacker's does. */
+  /** The results of a resolver that returns another address each time, like an attacker's. */
   const resolving = (...answers: LookupAddress[][]) =>
     allowedAddresses(['127.0.0.0/8'], ((
       _name: string,

@@ -5,7 +5,10 @@ import { createClock } from './clock.ts';
 const logger = pino({ level: 'silent' });
 const began = Date.parse('2026-01-02T03:04:05.678Z');
 
-/** A host whose clock is `skew` ahead of the database's, which answers after `there` and `back` ms. */
+/**
+ * A host whose clock is `skew` ahead of the database's, and whose response takes `there` and `back`
+ * ms.
+ */
 function host(skew: number) {
   const world = { monotonic: 1_000, skew, there: 2, back: 2, isAway: false };
   const trueTime = () => began + world.monotonic;

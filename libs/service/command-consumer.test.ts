@@ -10,10 +10,10 @@ interface Content {
   id: string;
 }
 
-/** What was executed, in order, and what was dead-lettered, with its reason. */
+/** The executed commands in order, and the dead letters with their reasons. */
 let executed: string[];
 let dead: [id: string, reason: string][];
-/** What the execution of a group does where it has this command. */
+/** The behavior of a group that contains this command. */
 let failures: Map<string, (group: string[]) => unknown>;
 let consumer: CommandConsumer;
 

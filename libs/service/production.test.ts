@@ -43,7 +43,7 @@ const all = z.object({
   SERVICE_ROLE_PASSWORD: z.string().optional(),
 });
 
-/** The lines of the one error, by variable. */
+/** The lines of the error, by variable. */
 function problems(changed: Record<string, string | undefined>): Record<string, string> {
   try {
     loadConfig(all, { ...good, ...changed });
@@ -76,9 +76,9 @@ test('safe values are accepted, with the defaults of everything else', () => {
 });
 
 test.each<[string, string | undefined, RegExp]>([
-  ['KAFKA_SSL', undefined, /plain text to Kafka/],
-  ['KAFKA_SSL', 'false', /plain text to Kafka/],
-  ['KAFKA_SASL_MECHANISM', undefined, /log-in.*KAFKA_SSL_CERT/],
+  ['KAFKA_SSL', undefined, /unencrypted connections to Kafka/],
+  ['KAFKA_SSL', 'false', /unencrypted connections to Kafka/],
+  ['KAFKA_SASL_MECHANISM', undefined, /login.*KAFKA_SSL_CERT/],
   ['KAFKA_SASL_PASSWORD', 'short', /less than 16/],
   ['ALLOW_UNREPLICATED', 'true', /three replicas/],
   ['JWT_WHOLE_BANK_CLIENTS', undefined, /azp.*\*/],

@@ -33,11 +33,11 @@ const rules = {
   KAFKA_SSL: atBrokers((value) =>
     isTrue(value)
       ? undefined
-      : 'must be true (with KAFKA_SSL_CA_FILE where the CA is a private one): plain text to Kafka is refused',
+      : 'must be true (with KAFKA_SSL_CA_FILE for a private CA): unencrypted connections to Kafka are refused',
   ),
   KAFKA_SASL_MECHANISM: atBrokers((value, all) =>
     value === undefined && all['KAFKA_SSL_CERT'] === undefined
-      ? 'must be set: a log-in at the brokers, or else a certificate of its own (KAFKA_SSL_CERT_FILE), for whoever reaches a broker without one moves money'
+      ? 'must be set: a login for the brokers, or else a client certificate (KAFKA_SSL_CERT_FILE), because anyone with access to a broker without login could move money'
       : undefined,
   ),
   KAFKA_SASL_PASSWORD: secret(16, 'have the broker set a longer random one'),
@@ -113,7 +113,7 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   const other = secrets
     .slice(0, Math.max(0, secrets.indexOf(name)))
     .find((earlier) => secretsIn(values[earlier]).some((secret) => own.includes(secret)));
-  return other && `must differ from ${other}: whoever learns one secret must not have learnt two`;
+  return other && `must differ from ${other}: otherwise the loss of one secret exposes both`;
 }
 
 /** Returns the secrets in a value: the password of a database URL, or each element of a list. */

@@ -37,7 +37,10 @@ function query(name: MessageName, replyBy = clock.now + 5_000): ReceivedMessage 
   });
 }
 
-/** Trial balances are answered apart, two at a time, when `free` says so; everything else at once. */
+/**
+ * Trial balances run separately, two at a time, when `free` is true; all other queries run
+ * immediately.
+ */
 function start() {
   const sent: string[] = [];
   const begun: (() => void)[] = [];

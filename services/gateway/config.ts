@@ -78,7 +78,7 @@ const amountLimits = z
       else
         ctx.addIssue({
           code: 'custom',
-          message: `must be currencies with amounts, such as "KES:1000000 USD:10000": ${part} is none`,
+          message: `must be currencies with amounts, such as "KES:1000000 USD:10000"; ${part} is invalid`,
         });
     }
     return limits as ReadonlyMap<string, string>;

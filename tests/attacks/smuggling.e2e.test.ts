@@ -34,7 +34,7 @@ const nobody = 'Host: x\r\n';
 describe('an invalid body after a refused request gets no response of its own', () => {
   expectNothingDone(world);
   const broken: [string, string, string][] = [
-    ['a chunk size that is none', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'],
+    ['an invalid chunk size', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'],
     ['a chunk size of 17 digits', 'Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n`],
     ['a chunk without its CRLF', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
     ['a chunk size behind a blank', 'Transfer-Encoding: chunked\r\n', ' 2\r\n{}\r\n0\r\n\r\n'],

@@ -85,7 +85,7 @@ describe('framing: ambiguous ends of bodies are refused', () => {
       post(`Content-Length: ${n()}\nTransfer-Encoding: chunked\r\n`, deposit() + hidden()),
     'a bare CR between headers': () =>
       post(`X: a\rTransfer-Encoding: chunked\r\nContent-Length: ${n()}\r\n`, deposit()),
-    'a chunk size that is none': () => post('Transfer-Encoding: chunked\r\n', `zz\r\n${deposit()}\r\n0\r\n\r\n`),
+    'an invalid chunk size': () => post('Transfer-Encoding: chunked\r\n', `zz\r\n${deposit()}\r\n0\r\n\r\n`),
     'a negative chunk size': () => post('Transfer-Encoding: chunked\r\n', `-1\r\n${deposit()}\r\n0\r\n\r\n`),
     'a prefixed chunk size': () =>
       post('Transfer-Encoding: chunked\r\n', `0x${n().toString(16)}\r\n${deposit()}\r\n0\r\n\r\n`),

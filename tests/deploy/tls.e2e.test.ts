@@ -246,7 +246,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       'a wrong password for the database',
       'ledger',
       () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }),
-      /ledger cannot start: DATABASE_URL: the database refuses the log-in/,
+      /ledger cannot start: DATABASE_URL: the database refuses the login/,
     ],
     [
       'topics with a single replica',

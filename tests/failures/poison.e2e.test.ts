@@ -51,7 +51,7 @@ function poisons(): Record<string, Poison> {
     'a malformed deadline': { value, headers: { ...fresh, deadline: 'soon' } },
     '200 KB of nothing': { value: 'x'.repeat(200 * 1024), headers: fresh },
     '200 KB of JSON': { value: withData({ description: 'x'.repeat(200 * 1024), amount: 'much' }), headers: fresh },
-    'a reply topic that is none': {
+    'an invalid reply topic': {
       value: withData({ transaction_id: fresh.ce_id }),
       headers: { ...fresh, 'reply-topic': `${world.bank.topic_prefix}balances` },
     },
@@ -70,7 +70,7 @@ function poisons(): Record<string, Poison> {
     'a negative amount': { value: withData({ transaction_id: fresh.ce_id, amount: '-5' }), headers: fresh },
     'a number as amount': { value: withData({ transaction_id: fresh.ce_id, amount: 5 }), headers: fresh },
     'an unknown currency': { value: withData({ transaction_id: fresh.ce_id, currency: 'XXX' }), headers: fresh },
-    'an id that is none': { value: withData({ transaction_id: "txn_'; drop table entries" }), headers: fresh },
+    'an invalid id': { value: withData({ transaction_id: "txn_'; drop table entries" }), headers: fresh },
     'a list': { value: '[]', headers: fresh },
   };
 }
@@ -169,7 +169,7 @@ describe('Poison on ledger.commands', () => {
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
     const codeOf = (name: string) => letters.find((letter) => nameOf(letter) === name)?.headers['dlq-code'];
     expect(
-      ['a reply topic that is none', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(
+      ['an invalid reply topic', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(
         codeOf,
       ),
     ).toEqual(Array(3).fill('bad_reply_topic'));

@@ -110,9 +110,9 @@ export function nothingElseBooked({ operations, transactions, journal, before, a
   }
   for (const [account, minor] of after) {
     const due = expected.get(account);
-    if (due === undefined) findings.push(`I5: ${account} exists, and nobody was told that it was opened`);
+    if (due === undefined) findings.push(`I5: ${account} exists, but no response reported its opening`);
     else if (due !== minor)
-      findings.push(`I3: ${account} has ${minor} minor units, and what its clients were told adds up to ${due}`);
+      findings.push(`I3: ${account} has ${minor} minor units, but the responses add up to ${due}`);
   }
   for (const account of expected.keys())
     if (!after.has(account)) findings.push(`I3: ${account} was opened, and is not there`);

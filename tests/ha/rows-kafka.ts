@@ -106,7 +106,7 @@ const freeze = haRow({
       mark(`${broker.name} frozen`);
       broker.signal('SIGSTOP');
       await away(bench, frozenMs);
-      mark(`${broker.name} goes on`);
+      mark(`${broker.name} continues`);
       broker.signal('SIGCONT');
       await sleep(outageMs);
     }

@@ -307,7 +307,7 @@ export const bugs: PlantedBug[] = [
     tests: 'libs/postgres/outbox',
   },
   {
-    name: 'whoever asks gets the lease',
+    name: 'every process that asks gets the lease',
     edits: [
       {
         file: 'libs/postgres/outbox/lease.ts',

@@ -2,7 +2,7 @@ import { replyType } from '#libs/contracts/envelope.ts';
 import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
 import { maySend, messageOfType } from '#libs/contracts/messages.ts';
 
-/** The keys of test banks, so that tests can send what a service would. */
+/** The keys of test banks, with which tests can send messages as services would. */
 export const testMacSecrets: Record<Signer, string> = {
   gateway: 'the MAC key of gateways for tests alone',
   accounts: 'the MAC key of accounts for tests alone',

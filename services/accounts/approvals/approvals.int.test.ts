@@ -94,7 +94,7 @@ const reversed = (transaction_id: string): ReplyBody => ({
   ok: true,
   data: { transaction_id, amount: '25.00', status: 'Completed' },
 });
-/** The command as it was sent, each time that it was. */
+/** All sendings of the command. */
 const sent = async ({ command }: ApprovalRequest) =>
   (await outboxOf(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
 const auditsOf = async (resource_id: string) =>
@@ -271,7 +271,7 @@ describe('approving', () => {
       const { approval_id } = await asked(reversalOf(), { actor: asker });
       expect(codeOf(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
     }
-    // Those of the first key of all are different programs.
+    // The first API keys of installations belong to different programs.
     const [first, second] = [await keyBy('system:bootstrap'), await keyBy('system:bootstrap')];
     for (const [asker, approver] of [
       [ofAlice, ofBob],
@@ -322,7 +322,8 @@ describe('approving', () => {
     const { approval_id, command } = request;
     const message = approving(approval_id);
     await bank.handleCommands([message]);
-    // Another process goes on; the approver's message is delivered again, since its offset was not committed.
+    // Another process continues: the approver's message is delivered again, because its offset was
+    // not committed.
     const heir = bank.process();
     await heir.handleCommands([message]);
     for (let again = 0; again < 2; again++) {
@@ -489,7 +490,7 @@ describe('an approved key', () => {
     await bank.handleCommands([approving(approval_id)]);
     const [step] = await sent(request);
     if (!step) throw new Error('nothing was sent');
-    // It comes to accounts, as any other command; its reply ends the saga.
+    // It arrives at accounts like any other command; its reply ends the saga.
     const command = signedForTest(
       received(
         'p.accounts.commands',

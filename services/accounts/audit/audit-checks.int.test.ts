@@ -13,7 +13,7 @@ let bank: Harness;
 const pools: Pool[] = [];
 let verifier: AuditVerifier;
 
-/** A process of its own, with the service's rights. */
+/** A separate process with the service's rights. */
 function newVerifier(): AuditVerifier {
   const pool = createPool(
     { url: bank.pool.options.connectionString ?? '', application_name: 'accounts-verify', schema: 'accounts', max: 1 },

@@ -5,7 +5,9 @@ import { messageFor, newClient, newId, outboxOf, startHarness } from '../test/ha
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';
 
-/** Does a check of the audit find what the owner did to it, past the triggers? */
+/**
+ * Tests that a check of the audit log finds changes that the owner made by disabling the triggers.
+ */
 let bank: Harness;
 let mine: string[];
 const record = (n: number): AuditRecord => ({
@@ -25,7 +27,7 @@ beforeAll(async () => {
   const records = Array.from({ length: 200 }, (_, n) => record(n));
   mine = records.map(({ audit_id }) => audit_id);
   const messages = records.map((one) => messageFor('record_audit', one, { subject: one.actor }));
-  // Side by side, some of them twice: chains are not forked, and a repeat leaves no link.
+  // Concurrently, some of them twice: chains must not fork, and a repeat must add no link.
   const processes = [bank, bank.process(), bank.process(), bank.process()];
   await Promise.all(
     processes.map((process, i) =>
@@ -44,7 +46,7 @@ test('every record has exactly one link, however many writers run concurrently',
   expect(rows[0]?.chains).toBeGreaterThan(1);
 });
 
-/** The findings where the owner does this, with the triggers off; nothing of it stays. */
+/** The findings after the owner's change with disabled triggers, which is rolled back. */
 async function found(statement: string, values: unknown[] = []) {
   const client = await bank.owner.connect();
   try {

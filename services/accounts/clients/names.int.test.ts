@@ -13,7 +13,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** The contract: own names for things, of clients and accounts. */
+/** The contract: external_id and metadata of clients and accounts. */
 let bank: Harness;
 beforeAll(async () => {
   bank = await startHarness();

@@ -13,7 +13,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** What is decided together is decided each on its own. */
+/** Commands of one batch succeed or fail independently. */
 
 let bank: Harness;
 let client_id: string;
@@ -41,7 +41,7 @@ test('openings of one batch succeed or fail independently', async () => {
     first: open(repeated),
     again: open(repeated),
     other: open(repeated, { fingerprint: 'b' }),
-    // The command is new, the account is not: Postgres refuses it.
+    // The command is new but the account exists, so Postgres refuses it.
     impossible: open(repeated, { message_id: 'cmd_impossible' }),
     last: open(),
   };

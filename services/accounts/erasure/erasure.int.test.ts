@@ -55,7 +55,7 @@ async function inactiveAccount(client_id: string, names: Partial<MessageData<'op
   return account_id;
 }
 
-/** Asks for the erasure; the message, whose reply is there once the ledger has answered. */
+/** Requests the erasure; returns the message, which gets a reply after the ledger's. */
 async function begin(client_id: string) {
   const message = messageFor('erase_client', { client_id }, { message_id: `cmd_${randomBytes(16).toString('hex')}` });
   await bank.handleCommands([message]);
@@ -97,7 +97,7 @@ describe('an erasure', () => {
     const note = 'Zuleika moves';
     await bank.send('add_client_note', { note_id: noteOnClient, client_id, note }, { message_id: noteOnClient });
     await bank.send('add_account_note', { note_id: noteOnAccount, account_id, note }, { message_id: noteOnAccount });
-    // As the read of a member of staff leaves it, and as a changed name would.
+    // As recorded by a read of staff, and by a change of names.
     const record = {
       audit_id: newId('audit'),
       created_at: '2026-01-02T03:04:05.678Z',
@@ -263,7 +263,7 @@ describe('an erasure', () => {
         gone_at && Math.round((Date.parse(gone_at) - Date.parse(erased_at)) / 86_400_000),
       ]),
     );
-    // Retention, and the week that a segment of Kafka may last.
+    // The retention and the week that Kafka may keep a segment longer.
     expect(days).toMatchObject({
       'topic accounts.commands': 14,
       'topic ledger.commands': 14,

@@ -11,7 +11,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** The contract: account numbers that are given where a bank moves in. */
+/** The contract: given account numbers, for accounts of another system. */
 let bank: Harness;
 let client_id: string;
 beforeAll(async () => {
@@ -92,6 +92,6 @@ test('in one batch, a refused number does not affect the next, and other account
   const codes = commands
     .map(({ headers }) => bank.repliesTo(headers['correlation-id'] ?? '')[0])
     .map((reply) => (reply?.ok ? 'done' : reply?.refusal.code));
-  // All without a name, and the first of each name, come first.
+  // First those without a name, and the first of each name.
   expect(codes).toEqual(['duplicate_account_number', 'duplicate_account_number', 'done', 'done', 'done']);
 });

@@ -112,7 +112,7 @@ test('fifty openings with one key in two processes create one account; all get a
     messageFor('open_account', data, { message_id: account_id, fingerprint: 'a' }),
   );
   await Promise.all(copies.slice(0, 40).map((copy, i) => (i % 2 ? bank : second).handleCommands([copy])));
-  // The rest arrives while the ledger's answer, twice, is being applied.
+  // The others arrive while the ledger's reply is being applied, twice.
   await Promise.all([
     bank.handleCommands([ledgerReply(account_id, account_id, opened(account_id))]),
     second.handleCommands([ledgerReply(account_id, account_id, opened(account_id))]),

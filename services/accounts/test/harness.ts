@@ -20,7 +20,10 @@ import type { ConsumerDeps } from '../consumers.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
 import { migrateAccounts, schema } from '../schema.ts';
 
-/** For tests: accounts without Kafka. Messages go in as they would arrive; replies and dead letters are caught. */
+/**
+ * For tests: accounts without Kafka. Messages are passed directly; replies and dead letters are
+ * collected.
+ */
 
 export interface TestEvent extends Omit<OutboxEvent, 'payload'> {
   headers: Record<string, string>;
@@ -51,7 +54,7 @@ export async function startHarness() {
     pool,
     owner,
     ownerUrl: database.url,
-    /** A further process: its own connections, consumers and replies. */
+    /** Another process with its own connections, consumers, and replies. */
     process() {
       const own = newPool();
       pools.push(own);
@@ -71,7 +74,9 @@ function createProcess(pool: Pool) {
   const replies: { topic: string; partition: number; correlation_id: string; body: ReplyBody }[] = [];
   const deadLetters: { message: OutgoingMessage; code: string }[] = [];
   const clock: { now: Date | undefined } = { now: undefined };
-  /** What the dead-letter topics hold, by topic/partition/offset, and what was sent again. */
+  /**
+   * The content of the dead letter topics, by topic/partition/offset, and the redriven messages.
+   */
   const kept = new Map<string, ReceivedMessage>();
   const redriven: OutgoingMessage[] = [];
   const publish = async (message: OutgoingMessage) => {
@@ -119,7 +124,7 @@ function createProcess(pool: Pool) {
   const repliesTo = (correlationId: string) =>
     replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
 
-  /** Sends a message and returns its reply; undefined when there is none yet. */
+  /** Sends a message and returns its reply; undefined if there is none yet. */
   async function send<N extends MessageName>(
     name: N,
     data: MessageData<N>,
@@ -147,7 +152,7 @@ function createProcess(pool: Pool) {
 
 const keyFields = ['account_id', 'client_id', 'key_id', 'dead_letter_id'] as const;
 
-/** A message as the gateway would send it, with a fresh correlation id. */
+/** A message as the gateway would send it, with a new correlation id. */
 export function messageFor<N extends MessageName>(
   name: N,
   data: MessageData<N>,
@@ -245,7 +250,7 @@ export async function newClient(
   return client_id;
 }
 
-/** Opens an account, playing the ledger, and returns its id. */
+/** Opens an account, with the ledger's replies simulated, and returns its id. */
 export async function newAccount(
   harness: Harness,
   clientId: string,

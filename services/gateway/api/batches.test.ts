@@ -258,7 +258,7 @@ describe('refused before anything is sent', () => {
   test.each([
     ['no key', { mode: 'x' }, {}, 400, 'missing_idempotency_key'],
     [
-      'a key that is none',
+      'an invalid key',
       { mode: 'independent', items: [deposit(one)] },
       { 'idempotency-key': 'é' },
       400,
@@ -267,7 +267,7 @@ describe('refused before anything is sent', () => {
     ['no body', undefined, key, 400, 'validation_failed'],
     ['no items', { mode: 'independent', items: [] }, key, 400, 'validation_failed'],
     ['items that are no list', { mode: 'independent', items: { length: 1 } }, key, 400, 'validation_failed'],
-    ['a mode that is none', { mode: 'both', items: [deposit(one)] }, key, 400, 'validation_failed'],
+    ['an invalid mode', { mode: 'both', items: [deposit(one)] }, key, 400, 'validation_failed'],
     [
       'too many items',
       { mode: 'independent', items: Array.from({ length: 1001 }, () => deposit(one)) },

@@ -93,9 +93,9 @@ test.each([
 });
 
 test.each<[string, string, string]>([
-  ['chunks that are none, behind a 401', 'Host: x\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n'],
+  ['invalid chunks after a 401', 'Host: x\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n'],
   [
-    'chunks that are none, behind a 404',
+    'invalid chunks after a 404',
     `Host: x\r\nx-api-key: ${key}\r\n`,
     'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n',
   ],

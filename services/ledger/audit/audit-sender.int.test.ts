@@ -19,9 +19,12 @@ import { createAuditSender, insertAudits } from './audit-sender.ts';
 const kafka = testKafka();
 const prefix = `${unique('audits')}.`;
 const stops: (() => Promise<unknown>)[] = [];
-/** Between the audits' publishers and the brokers; the events' publisher is connected past it. */
+/**
+ * Between the brokers and the publishers of audit records; the publisher of events is connected
+ * directly.
+ */
 let proxy: FaultProxy;
-/** How often a sender said that it could not send. */
+/** The number of times that a sender reported a failure. */
 let failures = 0;
 let ledger: LedgerHarness;
 
@@ -51,7 +54,7 @@ function poolOf(name: string) {
   return pool;
 }
 
-/** As a process of the ledger has it. */
+/** The parts of a ledger's process. */
 async function startSender(): Promise<void> {
   const pool = poolOf('audits');
   const publisher = createPublisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
@@ -109,7 +112,7 @@ async function sent(topic: TopicName): Promise<ReceivedMessage[]> {
   return read;
 }
 
-/** What accounts gets of these records: at least once, each as it was kept. */
+/** The records that accounts receives: at least once, each unchanged. */
 async function expectSent(records: readonly AuditRecord[]): Promise<void> {
   const byId = new Map((await sent('ledger.audit')).map((message) => [message.headers['ce_id'] ?? '', message]));
   for (const { audit_id, actor, request_id, ...rest } of records) {

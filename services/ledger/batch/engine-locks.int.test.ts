@@ -15,14 +15,14 @@ import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
 /**
- * What a batch reads and writes while another connection holds its locks: every interleaving is
- * made, none is hoped for.
+ * The statements of a batch while another connection holds its locks. Every interleaving is forced;
+ * none depends on timing.
  */
 let database: TestDatabase;
 let owner: Pool;
 let one: Pool;
 let two: Pool;
-/** Reads rows as they lie in the table: no index gives them an order. */
+/** Reads rows in physical order, without an index. */
 let scanning: Pool;
 
 beforeAll(async () => {
@@ -62,7 +62,7 @@ async function open(amount: string, n = next++): Promise<AccountState> {
   return accountOf(n, 'Savings');
 }
 
-/** What became of each command. */
+/** The results of the commands. */
 async function book(commands: Command[], pool = one): Promise<string[]> {
   const { replies } = await runBatch(pool, commands, 0);
   return replies.map((reply) => (reply.ok ? (reply.replayed ? 'replayed' : 'done') : reply.refusal.code));
@@ -72,7 +72,7 @@ async function balance({ account_id }: AccountState, pool = one): Promise<string
   return (await getLedgerAccounts(pool, [account_id]))[0]?.balance;
 }
 
-/** True as soon as so many transactions wait for a lock; false where they do not within a good while. */
+/** Returns true as soon as this many transactions wait for a lock, and false after a time limit. */
 async function areWaiting(count: number): Promise<boolean> {
   for (let i = 0; i < 200; i++) {
     const { rowCount } = await owner.query(
@@ -86,7 +86,7 @@ async function areWaiting(count: number): Promise<boolean> {
 
 /**
  * Begins a batch while another connection holds the account's row and acts; `release` commits that
- * and lets the batch go on.
+ * connection and lets the batch continue.
  */
 async function whileHeld(
   account: AccountState,
@@ -219,7 +219,8 @@ describe('a batch', () => {
         ];
       }),
     );
-    // Each writer names the other's slots: locked as accounts, before its own, they would be waited for in a circle.
+    // Each writer names the other's slots. If they were locked as accounts, before its own, the
+    // writers would deadlock.
     const decided = await Promise.allSettled(
       rounds.flatMap((batches) => batches.map((commands, slot) => runBatch(slot === 0 ? one : two, commands, slot))),
     );

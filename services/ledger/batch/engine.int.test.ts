@@ -174,7 +174,7 @@ describe('a batch', () => {
     const [a, b] = [await open('Savings', '50'), await open('Savings', '50')];
     const bits = Array.from({ length: 20 }, fresh);
     const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', id) : transfer(b, a, '1', id)));
-    const unknownTwice = fresh(); // nothing to lock: only the unique index tells the rivals apart
+    const unknownTwice = fresh(); // nothing to lock, so only the unique index detects the duplicate
     const rivals = await Promise.all(
       [one, two, one, two].map((pool, slot) =>
         runBatch(

@@ -14,7 +14,7 @@ import { runBatch } from './engine.ts';
 import { sweepHolds } from './hold-sweeper.ts';
 
 let ledger: LedgerHarness;
-/** Two ledgers, with the service's own rights. */
+/** Two ledgers with the rights of the service's role. */
 let one: Pool;
 let two: Pool;
 

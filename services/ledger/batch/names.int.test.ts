@@ -6,7 +6,7 @@ import type { Command } from '../domain/decision.ts';
 import { listTransactions, listTransfers } from '../queries/lists.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 
-/** The contract: own names for things, as the ledger keeps and tells them. */
+/** The contract: external_id and metadata in the ledger. */
 let ledger: LedgerHarness;
 let from: string;
 let to: string;

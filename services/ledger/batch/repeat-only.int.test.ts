@@ -6,7 +6,10 @@ import type { Command } from '../domain/decision.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 
-/** While a gateway's secret is rotated it asks for a repeat before it names a request anew (docs/decisions/0047). */
+/**
+ * While its secret is rotated, a gateway first looks for a repeat before it uses the new id
+ * (docs/decisions/0047).
+ */
 let ledger: LedgerHarness;
 let from: string;
 let to: string;
@@ -32,7 +35,7 @@ function placing(account_id: string, hold_id: string): Command {
   };
   return { name: 'place_hold', data, context: ledger.contextOf(idBits(hold_id), { message_id: hold_id }) };
 }
-/** The first takes a part in cash, the second, to an account, the rest. */
+/** The first takes part of it in cash; the second takes the rest, to an account. */
 function capture(hold_id: string, to_account_id: string | null = null, bits = freshBits()): Command {
   const data = {
     transaction_id: idOf('transaction', bits),

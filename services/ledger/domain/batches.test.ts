@@ -54,7 +54,7 @@ const resultsOf = ({ reply }: Decision) => (reply.ok ? (reply.data as { results:
 const outcomes = (decision: Decision) => resultsOf(decision).map(({ status, error }) => error?.code ?? status);
 const codeOf = ({ reply }: Decision) => (reply.ok ? 'done' : reply.refusal.code);
 const balances = (...accounts: AccountState[]) => accounts.map((account) => account.balance_minor);
-/** What a repeat finds. */
+/** The records that a repeat finds. */
 const withKept = (books: Books, decision: Decision): Books => ({
   ...books,
   outcomes: new Map([

@@ -25,7 +25,7 @@ import type { AccountState } from './records.ts';
 
 const rich = (n = 1) => accountOf(n, 'Savings', 'USD', 'Active', 10_000n);
 
-/** The account's figures, and its hold's. */
+/** The amounts of the account and of its hold. */
 function state(account: AccountState, books: Books, n: number): unknown[] {
   const hold = books.holds.get(holdIdOf(n));
   return [account.balance_minor, account.held_minor, hold?.status, hold?.captured_minor];

@@ -34,7 +34,7 @@ function imbalance(decision: Decision): Map<string, bigint> {
 const commandArbitrary = (accounts: AccountState[]) => {
   const account = fc.constantFrom(...accounts);
   const amount = fc.bigInt({ min: 1n, max: 50_000n }).map((minor) => fromMinor(minor, 'USD'));
-  const id = fc.integer({ min: 2_000, max: 2_015 }); // few ids: commands repeat, and are reversed
+  const id = fc.integer({ min: 2_000, max: 2_015 }); // few ids, so that commands are repeated and reversed
   const hold = fc.integer({ min: 3_000, max: 3_007 });
   const end = fc.integer({ min: 3, max: 9 }).map((day) => `2026-01-0${day}T00:00:00.000Z`);
   return fc.oneof(
@@ -58,7 +58,7 @@ const commandArbitrary = (accounts: AccountState[]) => {
       .map(({ a, m, n, end: expires_at }) => placing(a, m, { n, expires_at })),
     fc
       .record({ n: hold, m: fc.option(amount), b: fc.option(account), final: fc.boolean(), id })
-      .map(({ n, m, b, final, id: t }) => capture(n, { amount: m, ...(b ? { to: b } : {}), final, id: 100_000 + t })), // whose ids no other command has
+      .map(({ n, m, b, final, id: t }) => capture(n, { amount: m, ...(b ? { to: b } : {}), final, id: 100_000 + t })), // with ids that no other command has
     hold.map((n) => release(n)),
   );
 };
@@ -123,7 +123,8 @@ describe('any sequence of commands', () => {
           const last = start.get(account.account_id);
           if (last) expect(account.balance_minor).toBe(last.balance);
         }
-        // Vault = liabilities - loans, beyond what the accounts held before the Vault began.
+        // Vault = liabilities - loans, apart from the initial balances, which have no counterpart
+        // in the Vault.
         for (const currency of ['USD', 'EUR']) {
           const customers = [...books.accounts.values()].filter(
             (a) => a.currency === currency && !isSystem(a.account_type),
@@ -148,7 +149,7 @@ describe('any sequence of commands', () => {
         const versions = new Map<string, bigint>();
         const captured = new Map<string, bigint>();
         for (const [i, command] of commands.entries()) {
-          // Now and then a day has passed.
+          // Sometimes a day has passed.
           if (pauses.includes(i)) books.now = new Date(Date.parse(books.now) + 86_400_000).toISOString();
           const due = [...books.accounts.values()].filter(
             ({ hold_expires_at }) => hold_expires_at !== null && hold_expires_at <= books.now,
@@ -208,7 +209,7 @@ describe('any sequence of commands', () => {
           capture(9_001, { amount: '1', final: false, id: 9_002 }),
           release(9_001, 9_003),
         ];
-        // The Vault's slot is the one thing that a capture and other postings share.
+        // The Vault's slot is the only thing that captures and other postings share.
         const plain = (made: ReturnType<typeof run>) =>
           made.map(({ reply, transactions, entries }) => ({
             reply,
@@ -228,7 +229,7 @@ describe('any sequence of commands', () => {
         for (const command of commands) {
           const first = decide(command, books);
           const again = decide(command, books);
-          // Every decision has its record.
+          // Every decision has a record.
           if (!first.reply.replayed) expect(first.transactions.length > 0 || first.keep !== undefined).toBe(true);
           expect([again.entries, again.transactions, again.keep]).toEqual([[], [], undefined]);
           expect(again.reply).toEqual({ ...first.reply, replayed: true });

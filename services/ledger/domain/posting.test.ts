@@ -21,7 +21,7 @@ import type { AccountState } from './records.ts';
 
 const rich = accountOf(98, 'Savings', 'USD', 'Active', 10_000n);
 
-/** An account that was not there before. */
+/** An account that did not exist before. */
 function opened(books: Books): AccountState {
   const account = accountOf(99, 'Savings', 'USD', 'Active', 10_000n);
   books.accounts.set(account.account_id, account);

@@ -17,8 +17,8 @@ import type { Command } from './decision.ts';
 import { decide, recordId } from './posting.ts';
 
 /**
- * Exactly once: a command that was decided before gets its first answer, or is refused where the
- * key names another request.
+ * Exactly once: a command that was decided before gets its first reply, or is refused if the key
+ * was used for another request.
  */
 const withFingerprint = (command: Command, fingerprint: string | undefined): Command => ({
   ...command,

@@ -40,7 +40,7 @@ async function deactivate(account_id: string): Promise<void> {
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
 }
 
-/** A posting with texts, named by its id. */
+/** A posting with texts that contain its id. */
 async function post(
   command: ReturnType<LedgerHarness['cash']>,
   texts: { description: string; reference?: string; external_id?: string; metadata?: Record<string, string> },
@@ -99,7 +99,7 @@ describe('the texts of a client', () => {
       { description: "Bob's own", reference: 'BOB-1', idempotency_key: 'Bob 1', ...unnamed },
     ]);
     expect(await booked()).toEqual(before);
-    // The step may come again.
+    // The step can be delivered again.
     expect(await eraser.erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 0 } });
   });
 

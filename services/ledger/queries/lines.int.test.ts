@@ -6,7 +6,7 @@ import type { Transfer } from '#libs/contracts/resources.ts';
 import { type LedgerHarness, startLedger } from '../test/harness.ts';
 import { balanceStatement } from './balance.ts';
 
-/** The contract: lines that can be printed, balances at a moment, and reversals as transfers of their own. */
+/** The contract: statement lines, balances at a time, and reversals as transfers. */
 let ledger: LedgerHarness;
 beforeAll(async () => {
   ledger = await startLedger();

@@ -3,7 +3,10 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { type LedgerHarness, startLedger } from '../test/harness.ts';
 import { listTransactions, listTransfers } from './lists.ts';
 
-/** Lists that no index confines look at a bounded number of rows, say whether that was all, and go on from there. */
+/**
+ * Lists without an index scan a limited number of rows, state whether that was all, and continue
+ * from there.
+ */
 let ledger: LedgerHarness;
 let account_id: string;
 beforeAll(async () => {

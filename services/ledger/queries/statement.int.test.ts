@@ -26,7 +26,10 @@ async function statement(data: Parameters<typeof ask>[0]): Promise<Found> {
   return reply.data as Found;
 }
 
-/** An account of that many entries of 0.01 each, a minute apart since 2020, every third of them a debit. */
+/**
+ * An account with that many entries of 0.01 each, a minute apart since 2020, every third of them a
+ * debit.
+ */
 async function longAccount(entries: number): Promise<string> {
   const account_id = await ledger.open('Savings', '0');
   const uuid = account_id.slice(4);

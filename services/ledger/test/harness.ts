@@ -9,7 +9,7 @@ import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
 import { ledgerSchema, migrateLedger } from '../schema.ts';
 
-/** For tests of reads: a ledger without Kafka, on a database of its own. */
+/** For tests of reads: a ledger without Kafka, with its own database. */
 
 export const freshBits = () => `${randomBytes(15).toString('hex')}00`;
 
@@ -48,7 +48,7 @@ export async function startLedger() {
     serviceUrl: url.href,
     ownerUrl: database.url,
     contextOf,
-    /** One batch, as if it held that command partition. */
+    /** One batch, as if this command partition were assigned. */
     book,
     async open(type: AccountType, amount: string, currency = 'USD'): Promise<string> {
       const account_id = idOf('account', freshBits());

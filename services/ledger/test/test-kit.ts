@@ -5,7 +5,10 @@ import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
 
-/** What the unit tests of the pure posting code share: accounts, books and commands, by small numbers. */
+/**
+ * Shared by the unit tests of the pure posting code: accounts, books, and commands, named by small
+ * numbers.
+ */
 
 export const now = '2026-01-02T03:04:05.678Z';
 
@@ -163,7 +166,7 @@ export function codeOf(decision: Decision): string {
   return decision.reply.ok ? 'done' : decision.reply.refusal.code;
 }
 
-/** What the caller of a refused command is told. */
+/** The refusal that the caller of a command gets. */
 export function messageOf(decision: Decision): string {
   return decision.reply.ok ? '' : decision.reply.refusal.message;
 }
@@ -175,7 +178,7 @@ export function idIn(decision: Decision, index = 0): string {
   return record.transaction_id;
 }
 
-/** The expires_at of holds, where a test does not care. */
+/** The expires_at of holds in tests that do not depend on it. */
 export const later = '2026-01-09T03:04:05.678Z';
 
 export function holdIdOf(n: number): string {

@@ -50,7 +50,7 @@ it('starts and responds immediately, then stores its findings; a repeat returns 
 });
 
 it('runs one at a time over all ledgers; an interrupted one has no result', async () => {
-  // A lock on the accounts delays a check of them.
+  // A lock on the accounts delays a verification of them.
   const blocker = await ledger.owner.connect();
   await blocker.query('begin');
   await blocker.query('lock table accounts in access exclusive mode');

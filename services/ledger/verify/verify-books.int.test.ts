@@ -10,9 +10,9 @@ import { accountOf, bitsOf, capture, cash, contextOf, opening, placing, transfer
 import { bookRules, verifyBooks } from './verify-books.ts';
 
 /**
- * Does verify-books notice? The books are written once; each violation is planted in a copy of
- * them, by the owner and with all triggers disabled, and must be found by exactly the rules that
- * are named: one, wherever no other says the same in other words.
+ * Tests verify-books: the books are written once; each violation is planted in a copy of them, by
+ * the owner with all triggers disabled, and must be found by exactly the named rules: one, unless
+ * several rules express the same.
  */
 const [savings, checking, emptied] = [accountOf(1, 'Savings'), accountOf(2, 'Checking'), accountOf(5, 'Savings')];
 let template: TestDatabase;
@@ -82,7 +82,7 @@ beforeAll(async () => {
 
 afterAll(() => template?.drop());
 
-/** The rules that break where this is done to the books. */
+/** The rules that are violated after this change of the books. */
 async function broken(statements: string): Promise<string[]> {
   const copy = await createTestDatabase(template.name);
   const pool = connect(copy);
@@ -100,7 +100,7 @@ async function broken(statements: string): Promise<string[]> {
 const account = (n: number) =>
   `(select account_id from accounts where account_number = 'SAV-${String(n).padStart(10, '0')}')`;
 const slot = (number: string) => `(select account_id from accounts where account_number = '${number}')`;
-/** The operation of the transfer, or of the deposit, of so many minor units. */
+/** The operation of the transfer or deposit with this amount in minor units. */
 const operation = (minor: number) =>
   `(select operation_id from transactions where amount_minor = ${minor} and status = 'Completed' limit 1)`;
 const creditLeg = (minor: number) =>
@@ -123,7 +123,8 @@ const {
 } = bookRules;
 
 const violations: [string, string[], string][] = [
-  // What one side lacks, the trial balance and the Vault lack too: those two cannot be alone.
+  // A missing side also unbalances the trial balance and the Vault, so these two rules are always
+  // violated too.
   [
     'an operation with one side',
     [trialBalance, operations, vault],

@@ -34,9 +34,11 @@ import {
 import { eventRules } from './event-checks.ts';
 import { verifyEvents } from './verify-events.ts';
 
-/** The books are written once; each test tells them otherwise, under a prefix of its own. */
+/**
+ * The books are written once; each test publishes different events, with a separate topic prefix.
+ */
 const names = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies TopicName[];
-/** What the ledger's relay publishes besides. */
+/** Other messages that the ledger's relay publishes. */
 const topicsOfBank = [...names, 'accounts.commands'] as const satisfies TopicName[];
 const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
 let database: TestDatabase;
@@ -63,7 +65,7 @@ function batch(): Command {
 const book = (commands: Parameters<typeof runBatch>[1]) => runBatch(writes, commands, 0);
 const markAll = () => pool.query('update outbox_batches set published_at = clock_timestamp()');
 
-/** A busy machine is no finding. */
+/** A busy machine is not a finding. */
 const patience = {
   connection_timeout_ms: 60_000,
   statement_timeout_ms: 60_000,
@@ -92,7 +94,7 @@ beforeAll(async () => {
     [cash('Deposit', a, '10.50'), moved],
     [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')],
     [transfer(b, accountOf(3, 'Loan'), '5')],
-    // Refused because of the destination: more than the Loan has outstanding.
+    // Refused because of the destination: more than the Loan's outstanding amount.
     [transfer(a, accountOf(3, 'Loan'), '36')],
   ])
     await book(commands);
@@ -131,7 +133,7 @@ async function newTopics(partitions = 1): Promise<string> {
   return prefix;
 }
 
-/** Everything that the outbox told, as the relay would. */
+/** Publishes everything in the outbox, as the relay would. */
 const told = (prefix: string) =>
   events.map((event) => ({
     topic: topicName(prefix, event.topic as TopicName),
@@ -158,12 +160,12 @@ const changed = (message: OutgoingMessage, change: (data: never) => unknown): Ou
   change(data);
   return { ...message, value: JSON.stringify(data) };
 };
-/** The same under another ce_id. */
+/** The same with another ce_id. */
 const another = (message: OutgoingMessage): OutgoingMessage => ({
   ...message,
   headers: { ...message.headers, ce_id: randomUUID() },
 });
-/** Changes the first message that the filter takes. */
+/** Changes the first message that matches the filter. */
 const changeFirst =
   (filter: (message: OutgoingMessage) => boolean, change: (message: OutgoingMessage) => OutgoingMessage[]) =>
   (messages: OutgoingMessage[]) => {
@@ -209,7 +211,7 @@ describe('a valid bank', () => {
 });
 
 describe('the command', () => {
-  /** What it prints; rejects where it ends with another code than 0. */
+  /** Returns the output; rejects if the exit code is not 0. */
   const run = async (env: Record<string, string>) =>
     (
       await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../verify-books.ts')], {
