@@ -11,7 +11,7 @@ const operation_id = `opr_${bits}`;
 const at = '2026-01-02T03:04:05.678Z';
 const booked = '2026-01-02T03:04:05.681Z';
 
-const deposit = {
+export const depositExample = {
   transaction_id,
   account_id,
   transaction_type: 'Deposit' as const,
@@ -23,7 +23,7 @@ const deposit = {
   created_at: at,
   direction: 'credit' as const,
 };
-const hold = {
+export const holdExample = {
   hold_id: `hld_${bits}`,
   account_id,
   amount: '40.00',
@@ -39,7 +39,7 @@ const hold = {
 const entry = { operation_id, transaction_id, amount: '25.00', currency: 'USD', created_at: booked };
 const asked = { actor: 'jwt:https://issuer.example|alice', request_channel: 'staff' };
 const ownership = { client_id, account_number: 'SAV-1234567897' };
-const transfer = {
+export const transferExample = {
   transfer_id: `trf_${bits}`,
   from_account_id: account_id,
   to_account_id: `acc_${other}`,
@@ -64,7 +64,7 @@ const account = {
 
 export const eventExamples: { [T in EventType]: EventData<T> } = {
   'corebanking.transaction.completed.v1': {
-    transaction: deposit,
+    transaction: depositExample,
     sequence: 12,
     balance_after: '125.50',
     operation_id,
@@ -107,7 +107,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
   },
   'corebanking.transaction.failed.v1': {
     transaction: {
-      ...deposit,
+      ...depositExample,
       transaction_type: 'Withdrawal',
       amount: '5000.00',
       description: null,
@@ -121,7 +121,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
   },
   'corebanking.transaction.account_not_found.v1': {
     transaction: {
-      ...deposit,
+      ...depositExample,
       account_id: `acc_${other}`,
       currency: null,
       status: 'Failed',
@@ -130,26 +130,26 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     actor: 'key:key_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f',
     request_channel: 'api_key',
   },
-  'corebanking.transfer.completed.v1': { transfer, operation_id, ...asked },
+  'corebanking.transfer.completed.v1': { transfer: transferExample, operation_id, ...asked },
   'corebanking.transfer.failed.v1': {
-    transfer: { ...transfer, status: 'Failed', failure_code: 'insufficient_funds' },
+    transfer: { ...transferExample, status: 'Failed', failure_code: 'insufficient_funds' },
     ...asked,
   },
   'corebanking.transfer.reversed.v1': {
     transfer: {
-      ...transfer,
+      ...transferExample,
       transfer_id: `trf_${other}`,
-      from_account_id: transfer.to_account_id,
-      to_account_id: transfer.from_account_id,
+      from_account_id: transferExample.to_account_id,
+      to_account_id: transferExample.from_account_id,
       description: 'paid twice',
-      reverses_transfer_id: transfer.transfer_id,
+      reverses_transfer_id: transferExample.transfer_id,
     },
     operation_id: `opr_${other}`,
     ...asked,
   },
-  'corebanking.hold.placed.v1': { hold, hold_version: 1, ...ownership, ...asked },
+  'corebanking.hold.placed.v1': { hold: holdExample, hold_version: 1, ...ownership, ...asked },
   'corebanking.hold.captured.v1': {
-    hold: { ...hold, status: 'Captured', captured_amount: '32.50' },
+    hold: { ...holdExample, status: 'Captured', captured_amount: '32.50' },
     hold_version: 2,
     amount: '32.50',
     transaction_id: `txn_${other}`,
@@ -157,13 +157,13 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     ...asked,
   },
   'corebanking.hold.released.v1': {
-    hold: { ...hold, status: 'Released' },
+    hold: { ...holdExample, status: 'Released' },
     hold_version: 2,
     ...ownership,
     ...asked,
   },
   'corebanking.hold.expired.v1': {
-    hold: { ...hold, status: 'Expired', updated_at: '2026-01-09T03:04:05.678Z' },
+    hold: { ...holdExample, status: 'Expired', updated_at: '2026-01-09T03:04:05.678Z' },
     hold_version: 2,
     ...ownership,
     actor: 'system',

@@ -1,4 +1,5 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
+import { depositExample, holdExample, transferExample } from '#libs/contracts/event-examples.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Examples of what operations answer, one story told by all of them; a test holds each against its schema. */
@@ -75,18 +76,7 @@ const account = {
   status: 'Active',
   ...stamps,
 };
-const deposit = {
-  transaction_id,
-  account_id,
-  transaction_type: 'Deposit',
-  amount: 25,
-  currency: 'USD',
-  description: 'Cash',
-  reference: 'R-1',
-  status: 'Completed',
-  created_at,
-  direction: 'credit',
-};
+const deposit = { ...depositExample, amount: 25 };
 const reversal = {
   ...deposit,
   transaction_id: `txn_${bits(2)}`,
@@ -95,30 +85,9 @@ const reversal = {
   direction: 'debit',
   reverses_transaction_id: transaction_id,
 };
-const transfer = {
-  transfer_id,
-  from_account_id: account_id,
-  to_account_id: otherAccount,
-  amount: 10,
-  currency: 'USD',
-  description: 'Rent',
-  status: 'Completed',
-  created_at,
-};
+const transfer = { ...transferExample, amount: 10 };
 
-const hold = {
-  hold_id: exampleIds.hold,
-  account_id,
-  amount: 40,
-  captured_amount: 0,
-  currency: 'USD',
-  status: 'Active',
-  description: 'Hotel',
-  reference: 'AUTH-7',
-  expires_at: '2026-01-09T03:04:05.678Z',
-  created_at,
-  updated_at: '2026-01-02T03:04:05.690Z',
-};
+const hold = { ...holdExample, amount: 40, captured_amount: 0, updated_at: '2026-01-02T03:04:05.690Z' };
 const captured = {
   hold_id: hold.hold_id,
   description: 'Hotel',
@@ -346,6 +315,9 @@ const cloudEvent = {
 };
 /** Of a page of events. */
 export const exampleCursor = '8m3-t7x2k1';
+
+/** Resources whose fields requests have. */
+export const exampleResources = { retail, corporate, deposit, transfer, hold };
 
 /** What waits for a second person, as it is answered to whoever asked. */
 export const waitingExample = waiting;

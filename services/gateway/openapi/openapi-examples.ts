@@ -1,7 +1,7 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { exampleIds } from './openapi-answers.ts';
+import { exampleIds, exampleResources } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
 const { account, client } = exampleIds;
@@ -26,31 +26,24 @@ export function exampleOf(name: string): string {
   return examples[name] ?? name;
 }
 
+/** Returns fields of a resource that a request has too. */
+function pick<T extends object>(resource: T, ...fields: (keyof T & string)[]): Json {
+  return Object.fromEntries(fields.map((field) => [field, resource[field]]));
+}
+
+const { retail, corporate, deposit, transfer, hold } = exampleResources;
+const newRetail = pick(retail, 'client_type', 'first_name', 'last_name', 'email', 'contact_number');
+const newAccount = { client_id: client, account_type: 'Savings', currency: 'USD' };
+const newDeposit = pick(deposit, 'account_id', 'transaction_type', 'amount', 'currency');
+const newTransfer = pick(transfer, 'from_account_id', 'to_account_id', 'amount');
+const describedTransfer = { ...newTransfer, ...pick(transfer, 'currency', 'description') };
+const newHold = pick(hold, 'amount', 'currency', 'description', 'reference');
+
 const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   create_client: {
-    Retail: {
-      client_type: 'Retail',
-      first_name: 'Ada',
-      last_name: 'Lovelace',
-      email: 'ada@example.com',
-      contact_number: '+254700000001',
-    },
-    USSD: {
-      client_type: 'Retail',
-      first_name: 'Ada',
-      last_name: 'Lovelace',
-      email: 'ada@example.com',
-      contact_number: '+254700000001',
-      ussd_phone_number: '+254700000001',
-      ussd_status: 'active',
-    },
-    Corporate: {
-      client_type: 'Corporate',
-      company_name: 'Analytical Engines',
-      registration_number: 'C-1842',
-      email: 'office@example.com',
-      contact_number: '+254700000002',
-    },
+    Retail: newRetail,
+    USSD: { ...newRetail, ...pick(retail, 'ussd_phone_number', 'ussd_status') },
+    Corporate: pick(corporate, 'client_type', 'company_name', 'registration_number', 'email', 'contact_number'),
   },
   update_client: {
     address: { address: '12 St James Square' },
@@ -60,22 +53,9 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   },
   erase_client: { erase: {} },
   open_account: {
-    savings: { client_id: client, account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 },
-    names: {
-      client_id: client,
-      account_type: 'Savings',
-      currency: 'USD',
-      external_id: 'core-4711',
-      metadata: { branch: 'Nairobi 3' },
-    },
-    moving_in: {
-      client_id: client,
-      account_type: 'Savings',
-      currency: 'USD',
-      account_number: 'SAV-00042',
-      initial_deposit: 1500.75,
-      migrated: true,
-    },
+    savings: { ...newAccount, initial_deposit: 100.5 },
+    names: { ...newAccount, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
+    moving_in: { ...newAccount, account_number: 'SAV-00042', initial_deposit: 1500.75, migrated: true },
   },
   change_account_status: {
     freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },
@@ -84,72 +64,27 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   add_client_note: { known: { note: 'Prefers to be called in the afternoon' } },
   add_account_note: { known: { note: 'Statement by post until June' } },
   create_transaction: {
-    deposit: {
-      account_id: account,
-      transaction_type: 'Deposit',
-      amount: 25,
-      currency: 'USD',
-      description: 'Cash',
-      reference: 'R-1',
-    },
+    deposit: { ...newDeposit, ...pick(deposit, 'description', 'reference') },
     withdrawal: { account_id: account, transaction_type: 'Withdrawal', amount: 10.75 },
   },
   create_transfer: {
-    transfer: {
-      from_account_id: account,
-      to_account_id: exampleIds.otherAccount,
-      amount: 10,
-      currency: 'USD',
-      description: 'Rent',
-    },
-    names: {
-      from_account_id: account,
-      to_account_id: exampleIds.otherAccount,
-      amount: 10,
-      external_id: 'order-1842',
-      metadata: { channel: 'app' },
-    },
+    transfer: describedTransfer,
+    names: { ...newTransfer, external_id: 'order-1842', metadata: { channel: 'app' } },
   },
   create_batch: {
     independent: {
       mode: 'independent',
-      items: [
-        {
-          transaction: {
-            account_id: account,
-            transaction_type: 'Deposit',
-            amount: 25,
-            currency: 'USD',
-            reference: 'R-1',
-          },
-        },
-        {
-          transfer: {
-            from_account_id: account,
-            to_account_id: exampleIds.otherAccount,
-            amount: 10,
-            currency: 'USD',
-            description: 'Rent',
-          },
-        },
-      ],
+      items: [{ transaction: { ...newDeposit, ...pick(deposit, 'reference') } }, { transfer: describedTransfer }],
     },
     atomic: {
       mode: 'atomic',
-      items: [{ transfer: { from_account_id: account, to_account_id: exampleIds.otherAccount, amount: 10 } }],
+      items: [{ transfer: newTransfer }],
     },
   },
   reverse_transaction: { reversal: { reason: 'posted twice' } },
   place_hold: {
-    hotel: { amount: 40, currency: 'USD', description: 'Hotel', reference: 'AUTH-7' },
-    names: {
-      amount: 40,
-      currency: 'USD',
-      description: 'Hotel',
-      reference: 'AUTH-7',
-      external_id: 'booking-7',
-      metadata: { channel: 'app' },
-    },
+    hotel: newHold,
+    names: { ...newHold, external_id: 'booking-7', metadata: { channel: 'app' } },
   },
   capture_hold: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
   release_hold: { release: {} },
