@@ -36,7 +36,18 @@ export const holdExample = {
   created_at: at,
   updated_at: booked,
 };
-const entry = { operation_id, transaction_id, amount: '25.00', currency: 'USD', created_at: booked };
+const entry = (account: string, sequence: number, direction: 'debit' | 'credit', side: 'DR' | 'CR') => ({
+  entry_id: `ent_${account.slice(4)}-${sequence}`,
+  account_id: account,
+  sequence,
+  direction,
+  side,
+  operation_id,
+  transaction_id,
+  amount: '25.00',
+  currency: 'USD',
+  created_at: booked,
+});
 const asked = { actor: 'jwt:https://issuer.example|alice', request_channel: 'staff' };
 const ownership = { client_id, account_number: 'SAV-1234567897' };
 export const transferExample = {
@@ -69,38 +80,10 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     balance_after: '125.50',
     operation_id,
     entries: [
-      {
-        entry_id: `ent_${bits}-12`,
-        account_id,
-        sequence: 12,
-        direction: 'credit',
-        side: 'CR',
-        ...entry,
-      },
-      {
-        entry_id: `ent_${ids.teller.slice(4)}-7`,
-        account_id: ids.teller,
-        sequence: 7,
-        direction: 'credit',
-        side: 'DR',
-        ...entry,
-      },
-      {
-        entry_id: `ent_${ids.teller.slice(4)}-8`,
-        account_id: ids.teller,
-        sequence: 8,
-        direction: 'debit',
-        side: 'CR',
-        ...entry,
-      },
-      {
-        entry_id: `ent_${ids.vault.slice(4)}-4`,
-        account_id: ids.vault,
-        sequence: 4,
-        direction: 'credit',
-        side: 'DR',
-        ...entry,
-      },
+      entry(account_id, 12, 'credit', 'CR'),
+      entry(ids.teller, 7, 'credit', 'DR'),
+      entry(ids.teller, 8, 'debit', 'CR'),
+      entry(ids.vault, 4, 'credit', 'DR'),
     ],
     ...ownership,
     ...asked,
