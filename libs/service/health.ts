@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { withTimeout } from '#libs/kafka/wait.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface CheckResult {
@@ -104,16 +105,10 @@ async function runChecks(checks: Record<string, Check>): Promise<Record<string, 
 }
 
 async function runCheck(check: Check): Promise<CheckResult> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<CheckResult>((resolve) => {
-    timer = setTimeout(() => resolve({ ok: false, reason: `no answer within ${checkTimeoutMs} ms` }), checkTimeoutMs);
-  });
   try {
-    const result = await Promise.race([Promise.resolve().then(check), late]);
+    const result = await withTimeout(Promise.resolve().then(check), checkTimeoutMs, 'the check');
     return typeof result === 'boolean' ? { ok: result } : result;
   } catch (error) {
     return { ok: false, reason: error instanceof Error ? error.message : String(error) };
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { withTimeout } from '#libs/kafka/wait.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /** In seconds, from a single round trip to the longest wait for a reply. */
@@ -63,7 +64,8 @@ export function createMetrics(service: string): Metrics {
       ...describe('gauge', name, help, labels),
       labelNames: [...labels],
       async collect() {
-        const samples = await bounded(Promise.resolve().then(read));
+        const reading = withTimeout(Promise.resolve().then(read), readTimeoutMs, name);
+        const samples = await reading.catch(() => undefined);
         this.reset();
         if (labels.length === 0) this.remove();
         for (const sample of samples ?? []) this.set(sample.labels, sample.value);
@@ -89,20 +91,6 @@ export function createMetrics(service: string): Metrics {
     gauges,
     describe: () => described,
   };
-}
-
-async function bounded<T>(value: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), readTimeoutMs);
-  });
-  try {
-    return await Promise.race([value, late]);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { withTimeout } from '#libs/kafka/wait.ts';
 import { ConfigError, loadConfig, processConfig } from './config.ts';
 import { createLogger, flushLogs } from './logger.ts';
 
@@ -100,17 +101,9 @@ function ignoreFurtherSignals(): void {
 async function stopAll(stops: [string, () => unknown][], stepMs: number, logger: Logger): Promise<void> {
   for (let next = stops.pop(); next !== undefined; next = stops.pop()) {
     const [step, stop] = next;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`not stopped within ${stepMs} ms`)), stepMs);
-    });
-    try {
-      await Promise.race([Promise.resolve().then(stop), late]);
-    } catch (error) {
-      logger.error({ err: error, step }, 'a component did not stop cleanly');
-    } finally {
-      clearTimeout(timer);
-    }
+    await withTimeout(Promise.resolve().then(stop), stepMs, 'stopping').catch((error: unknown) =>
+      logger.error({ err: error, step }, 'a component did not stop cleanly'),
+    );
   }
 }
 
