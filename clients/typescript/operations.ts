@@ -2,11 +2,11 @@
 import type { CallOptions } from './bank.ts';
 import type { Pages } from './pages.ts';
 
-/** How an operation is asked for, and where its answer holds the resource. */
+/** How an operation is called, and where its response contains the resource. */
 export interface Operation {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
-  /** A list, or one resource of which each page holds a part. */
+  /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
   /** A feed: the response has the cursor for the next request. */
   feed?: true;

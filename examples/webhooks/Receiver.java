@@ -23,6 +23,6 @@ public class Receiver {
       if (good && seen.add(id)) System.out.println(id + " " + new String(body, "UTF-8")); // read it with your JSON library
       exchange.sendResponseHeaders(good ? 204 : 401, -1);
     });
-    server.start(); // without an executor, requests come one after the other
+    server.start(); // without an executor, requests are handled sequentially
   }
 }

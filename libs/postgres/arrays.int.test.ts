@@ -11,7 +11,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What the server makes of a parameter, element by element. */
+/** The elements of a parameter as the server reads them. */
 async function received(type: string, parameter: Buffer): Promise<unknown[]> {
   const result = await pool.query<{ item: unknown }>(
     `select item from unnest($1::${type}[]) with ordinality as u (item, n) order by n`,

@@ -10,7 +10,10 @@ import { lastMigration, migrate } from './migrate.ts';
 import { createPool, type Pool, type PoolOptions } from './pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from './test/test-database.ts';
 
-/** What each new connection must be: one of our own to a primary, whose schema the code knows. */
+/**
+ * Requirements for each new connection: it goes directly to a primary with a schema that the code
+ * knows.
+ */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-connection-'));
 const migrations = join(dir, 'migrations');
 let database: TestDatabase;
@@ -43,7 +46,7 @@ const migrateNow = () =>
     silent,
   );
 
-/** With a pool of one connection of these options. */
+/** With a pool of one connection with these options. */
 async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => Promise<T>): Promise<T> {
   const pool = createPool(
     { url: serviceUrl, application_name: 'connection', schema: 'app', max: 1, ...options },

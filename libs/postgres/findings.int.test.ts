@@ -13,7 +13,7 @@ afterAll(async () => {
 
 const paidOnce = `select p.id, count(e.n) as entries from payments p left join entries e on e.account = p.account and e.payment = p.id
   group by p.id having count(e.n) <> 1`;
-/** Nine tenths of 60,000 payments are of one account. */
+/** Nine tenths of 60,000 payments belong to one account. */
 const tables = `create temp table payments on commit drop as
     select md5(n::text)::uuid as id, case when n % 10 = 0 then n else 0 end as account from generate_series(1, 60000) n;
   create temp table entries on commit drop as select account, row_number() over () as n, id as payment from payments;

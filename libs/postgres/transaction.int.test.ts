@@ -37,7 +37,7 @@ describe('transaction', () => {
     expect(await ids()).toEqual([1]);
   });
 
-  /** Whether the connection is used again after a transaction in which `fail` was called. */
+  /** Whether the connection is reused after a transaction in which `fail` was called. */
   async function isKeptAfter(fail: (client: Queries) => Promise<unknown>): Promise<boolean> {
     let pid: unknown;
     await failureOf(
@@ -124,7 +124,8 @@ describe('transaction', () => {
         await insert(client, 2);
       }),
     );
-    // The server's last words (57P01), or the driver's, where it has noticed already that the connection is gone.
+    // The server's last message (57P01), or the driver's if it has already noticed that the
+    // connection is gone.
     expect(error).toBeInstanceOf(Error);
     expect(leavesConnectionSound(error)).toBe(false);
     await transaction(pool, (client) => insert(client, 3));
@@ -162,7 +163,8 @@ describe('transaction', () => {
     const connection = await one.connect();
     await connection.query('begin');
     await connection.query('select');
-    // Inside an open transaction BEGIN with another isolation level is refused once something has been read.
+    // Inside an open transaction, BEGIN with another isolation level is refused once something has
+    // been read.
     connection.release();
     let ran = false;
     const error = await failureOf(

@@ -70,7 +70,7 @@ describe('only one relay publishes', () => {
     await write(event(1));
     const next = processWith('next');
     await next.active;
-    // Published and marked: stopped between the two, it would come once more.
+    // Published and marked: if it were stopped in between, it would be published once more.
     await drained();
     next.child.kill('SIGSTOP');
     await write(event(2));

@@ -84,7 +84,7 @@ describe('order', () => {
         await before();
       });
     for (let n = 0; n < 10; n += 2) {
-      // After a failure the relay knows nothing any more but what it reads.
+      // After a failure the relay knows only what it reads.
       fails = true;
       await write(event(100 + n));
       relay.wake();
@@ -215,7 +215,7 @@ describe('unavailable servers', () => {
   test('a broker that is too slow for a chunk: it is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
     const sizes: number[] = [];
     const sent: number[] = [];
-    // What was sent is written even where its sender has given up waiting: 1 ms for each event.
+    // A message is written even if its sender has timed out: 1 ms per event.
     let written = Promise.resolve();
     const publisher: RelayOptions['publisher'] = {
       publishAll(messages, { timeoutMs }) {
@@ -234,7 +234,7 @@ describe('unavailable servers', () => {
     await drained();
     expect(sizes[0]).toBe(500);
     expect(sent.slice(-500)).toEqual(range(0, 500));
-    // Once it is fast again, pieces grow.
+    // Once the broker is fast again, the pieces grow.
     const before = sizes.length;
     for (const n of range(0, 10)) {
       await write(...range(0, 100).map((each) => event(n * 100 + each)));

@@ -25,7 +25,7 @@ test('everything published since a moment is published again in the same order, 
   expect(await countRepublishable(pool, since)).toMatchObject({ batches: 2n, messages: 2n });
   expect(await republish(pool, since)).toBe(2);
   await drained();
-  // At least once: a relay that notices late that its lease was taken publishes them once more.
+  // At least once: a relay that learns late that its lease was taken publishes them once more.
   const again = broker.sent.slice(4);
   expect(before).toEqual(expect.arrayContaining(again));
   expect(again.slice(-2)).toEqual(before);

@@ -4,17 +4,26 @@ import { connect, createServer } from 'node:net';
 export interface TestProxy {
   /** The same URL through the proxy. */
   url: string;
-  /** Cuts every connection; new ones are refused until open(). */
+  /** Cuts every connection and refuses new ones until open(). */
   cut(): void;
-  /** Swallows what the server answers from now on (connections stay open); open() ends it for new connections. */
+  /**
+   * Drops the server's responses from now on (connections stay open); open() ends this for new
+   * connections.
+   */
   silence(): void;
-  /** Holds back the end of the next request on each connection; open() ends it for new connections. */
+  /**
+   * Holds back the end of the next request on each connection; open() ends this for new
+   * connections.
+   */
   truncate(): void;
   open(): void;
   close(): void;
 }
 
-/** For tests: a TCP proxy before a server, that can cut connections, swallow the answers or hold back the end of a request. */
+/**
+ * For tests: a TCP proxy in front of a server that can cut connections, drop responses, or hold
+ * back the end of a request.
+ */
 export async function createTestProxy(target: string): Promise<TestProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<Socket>();

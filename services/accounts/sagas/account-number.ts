@@ -17,9 +17,9 @@ export function luhnDigit(digits: string): string {
 }
 
 /**
- * The draw for an account's number, or the next one where `taken` numbers before it were taken. It
- * follows from the account's id: commands that are sent again after a restore (docs/operations.md)
- * give each account the number that its owner was told.
+ * Returns the pseudorandom value for an account's number, or the next one after `taken` numbers that
+ * were in use. It depends only on the account's id, so that commands resent after a restore
+ * (docs/operations.md) give each account its previous number.
  */
 export function drawFor(accountId: string, taken: number): number {
   return Number.parseInt(hash('sha256', `${accountId} ${taken}`).slice(0, 12), 16) % numbersPerPrefix;

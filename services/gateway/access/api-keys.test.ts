@@ -153,7 +153,7 @@ test('expired and revoked keys are unknown; an older version never returns', () 
   take({ version: 4, revoked_at: '2026-02-01T00:00:00.000Z' });
   take({ version: 3 });
   expect(keys.find(apiKey)).toBeUndefined();
-  // Nor does a tombstone give back, or take, what a revocation has ended.
+  // Nor does a tombstone reactivate a revoked key or change it.
   keys.take(keyId, null);
   expect([keys.find(apiKey), keys.environment(keyId)]).toEqual([undefined, 'live']);
 });

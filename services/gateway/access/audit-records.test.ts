@@ -11,7 +11,10 @@ import type { Service } from '../test/test-app.ts';
 import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
 import { createAuditRecords } from './audit-records.ts';
 
-/** Which refused calls auditors and a SIEM are told of, and what of them; and that nobody ever waits for it. */
+/**
+ * The refused calls that are recorded for auditors and a SIEM, and their details; no request waits
+ * for it.
+ */
 
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
@@ -22,7 +25,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   const key = made.keyHeader();
   const call = async (method: 'GET' | 'POST' | 'DELETE' | 'HEAD', url: string, headers: Record<string, string> = key) =>
     (await made.app.inject({ method, url, headers })).statusCode;
-  /** What the summary of a minute tells auditors. */
+  /** The content of the summary of a minute. */
   const told = async (): Promise<AuditRecord[]> => {
     await made.auditRecords.flush();
     return made.recorded

@@ -13,9 +13,9 @@ import { createKeySet } from './jwks.ts';
 import { asymmetricAlgorithms } from './tokens.ts';
 
 /**
- * docs/security/identity-providers.md: access tokens as Keycloak, Entra ID and Auth0 write them. A
- * real OpenID provider issues and signs them; what differs between the three is the claims, and
- * these are laid over its own.
+ * docs/security/identity-providers.md: access tokens of Keycloak, Entra ID, and Auth0. A real
+ * OpenID provider issues and signs them; the three differ only in their claims, which replace the
+ * provider's own.
  */
 const [subject, oid] = ['5f0c1f6e-7f0e-4c5a-9d0e-3f6a1c2b4d5e', '0b1d6b1e-52b0-4a3c-8f8e-1f2a3b4c5d6e'];
 type Shape = (payload: Record<string, unknown>) => { header?: object; payload: Record<string, unknown> };
@@ -121,7 +121,7 @@ const kinds = ['person', 'machine', 'customer', 'idToken'] as const;
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve)))));
 
-/** The provider, its issuer, and how a token of each kind is got from its token endpoint. */
+/** The provider, its issuer, and a way to get a token of each kind from its token endpoint. */
 async function startIssuer(product: Product) {
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
   const server = createServer();
@@ -210,7 +210,7 @@ describe.each(Object.entries(products))('%s', (_name, product) => {
     };
     expect(await ask('person')).toEqual({ client: 200, books: 403, staff: 'true', bound: undefined });
     expect(await ask('machine')).toEqual({ client: 200, books: 403, staff: undefined, bound: undefined });
-    // What belongs to the bank is ignored in a bound token, whatever role it carries.
+    // Scopes of the bank are ignored in a bound token, whatever its role.
     expect(await ask('customer')).toEqual({ client: 200, books: 403, staff: undefined, bound: ids.client });
     expect(await ask('idToken')).toEqual({ client: 401, books: 401, staff: undefined, bound: undefined });
     await app.close();

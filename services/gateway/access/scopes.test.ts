@@ -4,8 +4,8 @@ import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
 import { ids, useTestCaller } from '../test/test-app.ts';
 
 /**
- * Who may do what, written by hand a second time: a change of the endpoints table that gives a
- * permission away is a change of this one too. An empty list: any authenticated caller.
+ * The scopes of each endpoint, written by hand a second time, so that a change of the endpoints
+ * table that grants a permission must be made here too. An empty list: any authenticated caller.
  */
 const table: Record<string, string[]> = {
   'GET /': [],
@@ -38,10 +38,10 @@ const table: Record<string, string[]> = {
   'GET /accounts/:account_id/holds': ['transactions:read'],
   'GET /holds/:hold_id': ['transactions:read'],
   'POST /accounts/:account_id/holds': ['holds:write'],
-  // What else it needs is decided by where the money goes.
+  // Further scopes depend on the destination of the money.
   'POST /holds/:hold_id/capture': ['holds:write'],
   'POST /holds/:hold_id/release': ['holds:write'],
-  // Those that its items need.
+  // The scopes that its items need.
   'POST /batches': [],
   'GET /batches/:batch_id': ['transactions:read'],
   'GET /events': ['transactions:read'],
@@ -73,14 +73,14 @@ const table: Record<string, string[]> = {
   'GET /admin/dead-letters/:dead_letter_id': ['ops:manage', 'clients:read'],
   'POST /admin/dead-letters/:dead_letter_id/redrive': ['ops:manage'],
   'POST /admin/dead-letters/:dead_letter_id/drop': ['ops:manage'],
-  // What else these need is decided by what the approval is about.
+  // Further scopes depend on the subject of the approval.
   'GET /admin/approvals': [],
   'GET /admin/approvals/:approval_id': [],
   'POST /admin/approvals/:approval_id/approval': ['approvals:write'],
   'POST /admin/approvals/:approval_id/rejection': ['approvals:write'],
 };
 
-/** What a credential bound to one client never has, whatever it was given. */
+/** Scopes that a credential bound to one client never has, even if they were granted. */
 const ofTheBank = [
   'transactions:write',
   'transactions:reverse',

@@ -21,7 +21,7 @@ const jwk = (key: KeyObject, rest: object) => ({ ...key.export({ format: 'jwk' }
 let published: object[] = [];
 let away = false;
 let fetches = 0;
-/** A real issuer: publishes what `published` holds, or hangs up while `away`. */
+/** A real issuer: it publishes the keys in `published`, or closes connections while `away`. */
 const server = createServer((request, response) => {
   fetches += 1;
   if (away) return void request.socket.destroy();
@@ -301,7 +301,7 @@ describe("the issuer's keys", () => {
     expect(fetches).toBe(0);
   });
 
-  /** Moments, one after the other, of a gateway that keeps keys for so long. */
+  /** Consecutive times of a gateway that keeps keys for this long. */
   async function age(maxStaleMs: number) {
     let now = 1_000_000;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
@@ -330,7 +330,7 @@ describe("the issuer's keys", () => {
     pass(59_000);
     expect(await status(seen)).toBe(200);
     pass(1_000);
-    // This one has the keys fetched, in the background.
+    // This token causes the keys to be fetched in the background.
     await status(seen);
     await vi.waitFor(async () => expect([await status(seen), await status(fresh())]).toEqual([401, 401]));
     expect(fetches).toBe(2);
@@ -485,6 +485,6 @@ test('a cached token ends with its exp and the skew', async () => {
     now += later;
     expect(await status(mine)).toBe(expected);
   }
-  // The third time it was looked at anew.
+  // The third time it was verified again.
   expect(verified).toBe(2);
 });

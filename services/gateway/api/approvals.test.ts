@@ -6,7 +6,10 @@ import type { FourEyes } from '../access/four-eyes.ts';
 import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
-/** Four eyes at the gateway, in front of services that are a function: what is sent in whose place. */
+/**
+ * Approvals in the gateway, with services simulated by a function: the message that is sent instead
+ * of the command.
+ */
 const { issuer } = hs256Tokens;
 const token = (sub: string) => hs256Token({ sub, scope: scopes.join(' '), azp: 'front-end' });
 
@@ -32,7 +35,7 @@ const waiting = {
 let close: () => Promise<void>;
 afterEach(() => close());
 
-/** A bank whose one account has this status. */
+/** A bank whose only account has this status. */
 async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
   const known: Record<string, Answer> = {
     get_account: ok({ ...samples.master, status: 'Active' }),
@@ -93,7 +96,7 @@ test('an unfreeze is requested with the complete command; reads for it are not a
     reason: null,
     note: 'called',
   });
-  // The command has the bits of its approval.
+  // The command has the id bits of its approval.
   expect(command.id.slice(4)).toBe(String((data as unknown as { approval_id: string }).approval_id).slice(4));
 });
 

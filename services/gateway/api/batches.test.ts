@@ -7,7 +7,7 @@ import { type Answer, ids, ok, refused, type Service, samples, testApp, useTestC
 const start = useTestCaller();
 const key = { 'idempotency-key': 'k' };
 
-/** Accounts of partitions that all differ. */
+/** Accounts in different partitions. */
 const accounts = [
   ...Map.groupBy(
     Array.from({ length: 200 }, (_, i) => `acc_${String(i).padStart(32, '0')}`),
@@ -29,7 +29,7 @@ type Sent = {
   items: { index: number; transaction?: object; transfer?: object }[];
 };
 
-/** A ledger that decides everything, or what `decide` says of a message. */
+/** A ledger that decides everything, or as `decide` determines for a message. */
 const ledger =
   (decide: (data: Sent) => Answer | undefined = () => undefined): Service =>
   ({ data }) => {

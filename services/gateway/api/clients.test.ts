@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
 import { ids, ok, refused, samples, testApp, useTestCaller } from '../test/test-app.ts';
 
-/** The contract: versions of clients, and what a caller bound to one of them may not change. */
+/** The contract: versions of clients, and the fields that a bound caller cannot change. */
 const start = useTestCaller();
 const path = `/clients/${ids.client}`;
 const tag = etagOf(samples.client);

@@ -26,7 +26,7 @@ it('until the change of secrets ids use the old one; afterwards, repeats with th
   ]);
 });
 
-/** A service that keeps what it executed under the command's id, as ours do. */
+/** A service that stores executed commands under their ids, as ours do. */
 function keeping() {
   const kept = new Map<string, Answer>();
   let silent = false;
@@ -45,7 +45,7 @@ function keeping() {
 
 const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 5 };
 
-/** A gateway of its own at a moment, with a caller of its own. */
+/** A gateway at a given time, with its own caller. */
 async function gatewayAt(service: Service, ms: number) {
   const clock = { now: () => sinceMs + ms, check: () => ({ ok: true }) };
   const made = await testApp(service, { clock, idempotencySecrets: rotated });
@@ -76,7 +76,7 @@ it('a repeat of an old key gets the same id, new ones use the first secret, and 
   expect(kept.size).toBe(2);
   const named = [...kept.keys()].map((id) => idBits(id));
   expect(new Set(named).size).toBe(2);
-  // No answer to the question for a repeat: the request is not executed under another id.
+  // Without a reply to the repeat-only command, the request is not executed under another id.
   beSilent(true);
   const unanswered = await late.post('third');
   expect([unanswered.statusCode, unanswered.json<{ code: string }>().code, kept.size]).toEqual([

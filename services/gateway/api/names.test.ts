@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ids, ok, samples, useTestCaller } from '../test/test-app.ts';
 
-/** The contract: own names for things, as the gateway takes and forwards them. */
+/** The contract: external_id and metadata, as the gateway validates and forwards them. */
 const start = useTestCaller();
 
 const metadata = { 'crm.id': 'A-17' };

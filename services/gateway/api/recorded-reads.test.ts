@@ -4,7 +4,7 @@ import type { Service } from '../test/test-app.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
-/** What of reads is recorded: those by staff in person, before they are shown; of machines nothing. */
+/** The reads that are recorded: those by staff, before the response; none by machines. */
 const issuer = hs256Tokens.issuer;
 const scope = 'clients:read accounts:read transactions:read audit:read books:read ops:manage';
 const token = (claims: Record<string, unknown> = {}) => ({

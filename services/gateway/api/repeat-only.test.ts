@@ -7,8 +7,8 @@ import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { changeMs } from './idempotency.ts';
 
 /**
- * Batches and holds while the secret of Idempotency-Keys is rotated (docs/decisions/0047); what a
- * ledger answers is shown in repeat-only.int.test.ts.
+ * Batches and holds while the idempotency secret is rotated (docs/decisions/0047);
+ * repeat-only.int.test.ts tests the ledger's replies.
  */
 const sinceMs = Date.parse('2026-12-01T02:00:00.000Z');
 const [early, amid, late] = [-60_000, 0, 60_000];
@@ -31,7 +31,7 @@ const hold = {
   updated_at: '2026-12-01T02:00:00.000Z',
 };
 
-/** What it executes, by name: with the ids that it was given. */
+/** The executed commands by name, with their ids. */
 function executed(name: string, data: Record<string, unknown>): Answer {
   if (name === 'create_batch')
     return ok({
@@ -46,7 +46,10 @@ function executed(name: string, data: Record<string, unknown>): Answer {
   return ok({ ...hold, hold_id: data['hold_id'] });
 }
 
-/** A service that keeps what it executed under the command's id; `isSilent` says of which message nothing is heard. */
+/**
+ * A service that stores executed commands under their ids; it does not reply to messages for which
+ * `isSilent` is true.
+ */
 function keeping() {
   const kept = new Map<string, Answer>();
   const quiet: { isSilent: (data: Record<string, unknown>) => boolean } = { isSilent: () => false };
@@ -63,7 +66,7 @@ function keeping() {
   return { kept, service, quiet };
 }
 
-/** A gateway at that moment, of the same caller each time. */
+/** A gateway at that time, always with the same caller. */
 async function gatewayAt(service: Service, ms: number) {
   const clock = { now: () => sinceMs + ms, check: () => ({ ok: true }) };
   const { app, sent, keyHeader } = await testApp(service, {
@@ -82,7 +85,10 @@ async function gatewayAt(service: Service, ms: number) {
     });
     return { status: response.statusCode, headers: response.headers, body: response.json() };
   };
-  /** Of each message of the last request the batch or command that it names, and whether it asks for a repeat alone. */
+  /**
+   * The batch or command that each message of the last request names, and whether it is
+   * repeat-only.
+   */
   const asked = () => sent.map(({ headers: { ce_id = '', ...rest } }) => [commandKey(ce_id), rest['repeat-only']]);
   return { post, asked };
 }
@@ -135,7 +141,7 @@ it.each([
     1,
   ]);
   const [[name] = []] = before.asked();
-  // Of the other part nothing is heard: nothing is executed under any name.
+  // There is no reply about the other part, so nothing is executed under either id.
   const unheard = await then.post('/batches', batch, 'old');
   expect([unheard.status, unheard.body.code, kept.size]).toEqual([503, 'service_unavailable', 1]);
   quiet.isSilent = () => false;

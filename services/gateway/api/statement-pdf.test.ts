@@ -41,7 +41,7 @@ function page(from: number, to: number, count: number) {
 const url = `/accounts/${ids.account}/statement`;
 const asPdf = { accept: 'application/pdf' };
 
-/** A bank whose account has three entries, on two pages; the client is a company. */
+/** A bank whose account has three entries on two pages; the client is a company. */
 function bank(count = 3) {
   return testApp(({ name, data }) => {
     if (name === 'get_account') return ok(samples.master);

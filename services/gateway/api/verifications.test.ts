@@ -63,7 +63,7 @@ test.each<[string, BookCheck, AuditCheck | null | undefined, object]>([
   expect(verificationOf(ofBooks, ofAudit)).toMatchObject(expected);
 });
 
-/** A ledger that has passed, and accounts that answers so. */
+/** A ledger whose verification passed, and accounts with this reply. */
 const bank =
   (answer: (verification_id: unknown) => Answer): Service =>
   ({ name, data }) =>

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What comes back for these bytes, until the server or the time ends it. */
+/** The response to these bytes, until the connection is closed or the time limit. */
 function talk(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));

@@ -7,9 +7,9 @@ import { issuer, testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 
 /**
- * Contract, Envelope: every request that is refused or fails (4xx but 404 of a resource, 5xx)
- * leaves one log line at the default level, with method, route, status, code, caller, address and
- * request id. With the logger of production, which hides fields.
+ * Contract, Envelope: every request that is refused or fails (4xx except a 404 for a resource, 5xx)
+ * is logged in one line at the default level, with method, route, status, code, caller, address,
+ * and request id. Uses the production logger, which redacts fields.
  */
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => void (await Promise.all(closing.splice(0).map((close) => close()))));

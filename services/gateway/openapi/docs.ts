@@ -5,7 +5,7 @@ import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
 import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import { openApiDocument } from './openapi.ts';
 
-// The plugin's own policy upgrades to https, which a local start does not speak.
+// The plugin's own policy upgrades requests to https, which a local start does not support.
 const contentPolicy =
   "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'";
 
@@ -14,7 +14,8 @@ const logo =
 
 /**
  * /docs for people, /docs/json and /openapi.json for programs; /docs/asyncapi.json and
- * /docs/events/<type>.schema.json for consumers of events. Without credentials: they hold no data.
+ * /docs/events/<type>.schema.json for consumers of events. They need no credentials, because they
+ * contain no data.
  */
 export async function addDocs(app: FastifyInstance, apiVersion: string): Promise<void> {
   const document = openApiDocument(apiVersion);

@@ -6,14 +6,17 @@ import type { Json } from './openapi-schemas.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
 /**
- * Writes clients/typescript/operations.ts, what the client knows of the bank: the endpoints table
- * and the schemas of OpenAPI as plain TypeScript, so that the package needs neither this project
- * nor zod. `npm run generate` calls it; a test tells when it was forgotten.
+ * Writes clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain
+ * TypeScript, so that the package depends neither on this project nor on zod. `npm run generate`
+ * calls it; a test fails if this was forgotten.
  */
 
 const longestLine = 140;
 
-/** Types by the schema that they are made from, so that one resource within another is called by its name. */
+/**
+ * Types by the schema that they are generated from, so that a resource within another is referred
+ * to by name.
+ */
 const named = new Map(
   [...Object.entries(componentSchemas()), ['ErrorCode', jsonSchema(errorCodeSchema, 'output')] as const].map(
     ([name, schema]) => [JSON.stringify(schema), name === 'Error' ? 'ErrorBody' : name],
@@ -27,11 +30,11 @@ export function operationsSource(): string {
 import type { CallOptions } from './bank.ts';
 import type { Pages } from './pages.ts';
 
-/** How an operation is asked for, and where its answer holds the resource. */
+/** How an operation is called, and where its response contains the resource. */
 export interface Operation {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
-  /** A list, or one resource of which each page holds a part. */
+  /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
   /** A feed: the response has the cursor for the next request. */
   feed?: true;
@@ -60,7 +63,7 @@ function operation({ method, path, shape }: Endpoint): string {
   return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' ? ', feed: true' : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
 }
 
-/** What is answered as a file too has a call of its own for that. */
+/** A response that is also available as a file has a separate call for it. */
 function fileOperation(name: EndpointName, { method, path, pdf }: Endpoint): string[] {
   return pdf ? [`  ${callName(name)}Pdf: { method: '${method}', path: '${path}', file: 'application/pdf' },`] : [];
 }
@@ -73,7 +76,7 @@ function fileCall(name: EndpointName, endpoint: Endpoint): string[] {
   ];
 }
 
-/** An interface where the schema is one object, else a type. */
+/** An interface if the schema is one object, otherwise a type. */
 function declaration(name: string, schema: Json): string {
   if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
   const options = optionsOf(schema).map((option) =>
@@ -82,7 +85,7 @@ function declaration(name: string, schema: Json): string {
   return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
 }
 
-/** What a union is of; of anything else, itself. */
+/** The members of a union; for any other schema, itself. */
 function optionsOf(schema: Json): Json[] {
   const {
     anyOf,
@@ -113,7 +116,7 @@ function call(name: EndpointName, endpoint: Endpoint): string {
   return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
 }
 
-/** What a call takes: names in the path, and the fields of query or body. */
+/** The input of a call: path parameters, and the fields of query or body. */
 function input({ path, query, body }: Endpoint): { type: string; optional: boolean } {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
   const inPath: Json = {
@@ -130,7 +133,7 @@ function input({ path, query, body }: Endpoint): { type: string; optional: boole
   return { type: names.length === 0 ? union : `${typeOf(inPath, '  ')} & (${union})`, optional: false };
 }
 
-/** The TypeScript type of a schema. Throws on what this project's schemas do not use. */
+/** The TypeScript type of a schema. Throws for schemas that this project does not use. */
 function typeOf(schema: Json, indent: string): string {
   const name = named.get(JSON.stringify(schema));
   if (name !== undefined) return name;

@@ -2,9 +2,12 @@ import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import { depositExample, holdExample, transferExample } from '#libs/contracts/event-examples.ts';
 import type { Json } from './openapi-schemas.ts';
 
-/** Examples of what operations answer, one story told by all of them; a test holds each against its schema. */
+/**
+ * Example responses of all operations, which form one story; a test validates each against its
+ * schema.
+ */
 
-/** 32 hex digits as ids have them; `which` makes them differ. */
+/** 32 hex digits of an id; `which` makes them different. */
 const bits = (which = 0): string => `${which.toString(16)}195f0c2a1b27c3d8e4f5a6b7c8d9e0f`;
 export const exampleIds = {
   client: `cli_${bits()}`,
@@ -313,13 +316,13 @@ const cloudEvent = {
   datacontenttype: 'application/json',
   data: { client_id, client_type: 'Retail', created_at },
 };
-/** Of a page of events. */
+/** For a page of events. */
 export const exampleCursor = '8m3-t7x2k1';
 
-/** Resources whose fields requests have. */
+/** Resources with the fields of requests. */
 export const exampleResources = { retail, corporate, deposit, transfer, hold };
 
-/** What waits for a second person, as it is answered to whoever asked. */
+/** An approval as returned to its requester. */
 export const waitingExample = waiting;
 
 /** One resource, or the items of a list. */
@@ -582,7 +585,7 @@ const answers: Record<EndpointName, Record<string, Json>> = {
   reject_request: { reject: rejected },
 };
 
-/** Resources that the operation answers, by what the example shows. */
+/** Resources that the operation returns, by the name of the example. */
 export function answerExamples(name: EndpointName): Record<string, Json> {
   return answers[name];
 }

@@ -120,7 +120,7 @@ function violation(field: string, code: ErrorCode, rule: string): [message: stri
 
 const transaction = { transaction_id: exampleIds.transaction };
 
-/** What each code's message may say, and what goes with it. */
+/** An example message of each code, and its details. */
 const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   validation_failed: violation('email', 'validation_failed', 'must be an e-mail address'),
   malformed_json: ['the body is not JSON'],

@@ -3,12 +3,12 @@ import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Json } from './openapi-schemas.ts';
 
-/** Path parameters that are not called what the field is called. */
+/** Path parameters whose names differ from those of the fields. */
 const fieldOf: Record<string, string> = { accountNumber: 'account_number' };
 
 /**
- * The OpenAPI links of a creation: every operation whose path takes the id, or the number, of what has been created.
- * `{}` for what creates nothing.
+ * The OpenAPI links of a creation: every operation whose path contains the id or the number of the
+ * created resource. `{}` if nothing is created.
  */
 export function links(name: EndpointName): { links?: Json } {
   const { success, shape, result }: Endpoint = endpoints[name];
@@ -25,7 +25,7 @@ export function links(name: EndpointName): { links?: Json } {
   return { links: Object.fromEntries(found) as Json };
 }
 
-/** The fields by which a resource is asked for: the first one of its schema is its id. */
+/** The fields that identify a resource: the first one of its schema is its id. */
 function ownNames(result: z.ZodType): string[] {
   const one = result instanceof z.ZodDiscriminatedUnion ? result.options[0] : result;
   const [id = '', ...rest] = one instanceof z.ZodObject ? Object.keys(one.shape) : [];

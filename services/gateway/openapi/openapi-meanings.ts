@@ -6,8 +6,8 @@ import { componentSchemas } from './openapi-schemas.ts';
 const names = new Map(Object.entries(componentSchemas()).map(([name, schema]) => [JSON.stringify(schema), name]));
 
 /**
- * The schema with what each of its properties means, and a reference in the place of every resource
- * that has a name. `owner`: the resource or operation that it is of.
+ * The schema with descriptions of its properties, and with references to named resources. `owner`:
+ * the resource or operation that it belongs to.
  */
 export function explained(schema: Json, owner: string): Json {
   const made = Object.entries(schema).map(([key, value]): [string, unknown] => {
@@ -34,12 +34,12 @@ function properties(given: Record<string, Json>, owner: string): Json {
   );
 }
 
-/** What a parameter of that name means there; `said`: by its schema. */
+/** The description of a parameter with that name; `said`: in its schema. */
 export function meaningOf(name: string, owner: string, said?: unknown): unknown {
   return ownMeaning(name, owner) ?? said ?? fieldMeanings[name];
 }
 
-/** What a name means there alone. Versions of a resource with something more share what is said of it. */
+/** Descriptions of a name in one resource only. Extended versions of a resource share them. */
 function ownMeaning(name: string, owner: string): string | undefined {
   return fieldMeanings[`${owner.replace(/With\w+$|Content$/, '')}.${name}`];
 }

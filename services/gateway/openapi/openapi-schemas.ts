@@ -9,7 +9,7 @@ import * as webhooks from '#libs/contracts/webhooks.ts';
 
 export type Json = Record<string, unknown>;
 
-/** The JSON Schema of what goes in (`input`: before normalisation) or comes out. */
+/** The JSON Schema of an input (`input`: before normalization) or output. */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -19,7 +19,10 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   return rest;
 }
 
-/** What zod cannot know: money is a number in REST, defaults are optional, and answers may gain fields. */
+/**
+ * Properties that zod cannot express: money is a number in REST, defaults are optional, and
+ * responses can gain fields.
+ */
 function adjust(made: Json, io: 'input' | 'output'): void {
   for (const name of ['default', 'examples']) {
     const given = made[`input_${name}`];
@@ -31,8 +34,8 @@ function adjust(made: Json, io: 'input' | 'output'): void {
     delete made['money'];
     delete made['pattern'];
   }
-  // What zod says of every integer, and no bound of ours. None is negative; the schemas that events
-  // were released with do not say so.
+  // zod adds these limits to every integer, but they are not ours. No number is negative; the
+  // schemas of released events do not state it.
   if (made['minimum'] === Number.MIN_SAFE_INTEGER) made['minimum'] = 0;
   if (made['maximum'] === Number.MAX_SAFE_INTEGER) delete made['maximum'];
   if (made['format'] === 'date-time') delete made['pattern'];
@@ -45,7 +48,7 @@ function adjust(made: Json, io: 'input' | 'output'): void {
 
 const withSecret = endpoints.create_api_key.result;
 
-/** Resources with a name of their own in the document. */
+/** Resources that have a name in the document. */
 const named = new Map<z.ZodType, string>([
   [resources.clientSchema, 'Client'],
   [resources.accountSchema, 'Account'],
@@ -86,7 +89,7 @@ export function componentSchemas(): Record<string, Json> {
   return Object.fromEntries([...named].map(([schema, name]) => [name, jsonSchema(schema, 'output')]));
 }
 
-/** A reference where the resource has a name, else its schema. */
+/** A reference if the resource has a name, otherwise its schema. */
 export function schemaRef(schema: z.ZodType): Json {
   const name = named.get(schema);
   return name === undefined ? jsonSchema(schema, 'output') : { $ref: `#/components/schemas/${name}` };

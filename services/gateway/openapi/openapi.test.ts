@@ -81,13 +81,12 @@ test('every code that callers can receive belongs to an operation', () => {
       ),
   );
   told.add('missing_credentials').add('invalid_credentials').add('ambiguous_credentials');
-  // No operation: other paths and methods.
+  // Other paths and methods, which are not operations.
   expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['route_not_found', 'method_not_allowed']);
 });
 
 /**
- * Every schema of the document, with where it is; parts that narrow or condition what is described
- * beside them are left out.
+ * Every schema of the document, with its path; parts that only restrict other schemas are left out.
  */
 function schemasOf(value: unknown, place = ''): [string, Record<string, unknown>][] {
   if (typeof value !== 'object' || value === null) return [];
@@ -141,7 +140,8 @@ test('all descriptions of fields are used', () => {
 test('Redocly reports no problems in the document', async () => {
   const config = await createConfig({
     extends: ['recommended'],
-    // A body of several fields and a condition: its lint takes the fields for unknown ones where the condition is met.
+    // A body of several fields and a condition: Redocly reports the fields as unknown where the
+    // condition applies.
     rules: { 'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true } },
   });
   const problems = await lintFromString({
@@ -225,7 +225,7 @@ test('/docs needs no credentials, other paths do', async () => {
     await get('/docs/%2e%2e/clients'),
   ]).toEqual([401, 401, 401, 401, 401]);
   expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
-  // For consumers of events: the document and the schemas as they are in docs/.
+  // For consumers of events: the document and the schemas in docs/.
   for (const [url, file] of [
     ['/docs/asyncapi.json', 'asyncapi.json'],
     ['/docs/events/corebanking.balance.v1.schema.json', 'events/corebanking.balance.v1.schema.json'],

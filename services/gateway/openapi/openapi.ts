@@ -34,7 +34,7 @@ const tags: Record<Endpoint['tag'], string> = {
   Administration: 'For staff and operators: API keys, audit log, approvals, dead letters, verification',
 };
 
-/** Components of those sections that something refers to. */
+/** The components of these sections that are referred to. */
 function used(document: Json): Json {
   const { components, ...rest } = document as { components: Record<string, Record<string, Json>> };
   const text = JSON.stringify(document);
@@ -48,7 +48,7 @@ function used(document: Json): Json {
 }
 
 export function openApiDocument(version: string): Json {
-  // What only an unused response refers to is unused too.
+  // A component that only an unused response refers to is unused too.
   return used(used(wholeDocument(version)));
 }
 
@@ -145,7 +145,7 @@ const headerParameters: Record<string, Json> = {
 const parameter = (name: keyof typeof headerParameters): Json => ({ $ref: `#/components/parameters/${name}` });
 const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of an answer to somebody who is known. */
+/** The headers of a response to an authenticated caller. */
 function knownCallersHeaders(): Record<string, Json> {
   return {
     'X-Request-Id': header('RequestId'),
@@ -202,7 +202,7 @@ function queryParameters(operation: EndpointName, { query }: Endpoint): Json[] {
   }));
 }
 
-/** No parameter takes a NUL; those that take any other text have no pattern that says so. */
+/** No parameter accepts NUL; parameters without other restrictions have no pattern that says so. */
 function withoutNul(property: Json): Json {
   const isFree =
     property['type'] === 'string' &&
@@ -255,7 +255,7 @@ function envelope(name: EndpointName, { result, shape, message }: Endpoint): Jso
   };
 }
 
-/** The body around each example; of a list, around all of them. */
+/** The body around each example, or around all of them for a list. */
 function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {}): Record<string, Json> {
   const items = Object.entries(answerExamples(name)).map(
     ([title, resource]) => [title, { ...resource, ...changes }] as const,
@@ -308,7 +308,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
 const awaitsApproval =
   'A second person must approve it (FOUR_EYES); nothing was executed, and the approval is at Location';
 
-/** 202 with an Approval, besides what else it may hold. */
+/** 202 with an Approval, in addition to other contents. */
 function withApproval(pending: Json | undefined): Json {
   const approvalBody = {
     type: 'object',
@@ -361,11 +361,11 @@ const everywhere: ErrorCode[] = [
 ];
 const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type'];
 
-/** Every code that the operation can answer, by status. */
+/** Every code that the operation can return, by status. */
 function errors(endpoint: Endpoint): Record<string, Json> {
   const codes = new Set<ErrorCode>([...everywhere, ...endpoint.errors]);
   if (endpoint.scope !== null) codes.add('insufficient_scope');
-  // A DELETE takes none, and reads what comes all the same.
+  // A DELETE needs no body but reads one.
   if (endpoint.method !== 'GET') withBody.forEach((code) => codes.add(code));
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
   const answers = [...byStatus]
@@ -378,12 +378,15 @@ function errors(endpoint: Endpoint): Record<string, Json> {
   );
 }
 
-/** Refusals that are kept are replayed too. */
+/** Stored refusals are replayed too. */
 function replayable(answer: Json): Json {
   return { ...answer, headers: { ...(answer['headers'] as Json), 'Idempotent-Replayed': header('Replayed') } };
 }
 
-/** What most operations share has a name; where several codes have one status, the list is the operation's own. */
+/**
+ * Responses common to most operations have a name; if several codes have one status, the list
+ * belongs to the operation.
+ */
 function errorResponseRef(status: number, codes: ErrorCode[]): Json {
   if (status === 401) return { $ref: '#/components/responses/unauthenticated' };
   return codes.length === 1 ? { $ref: `#/components/responses/${codes[0]}` } : errorResponse(status, codes);

@@ -19,7 +19,7 @@ const ask = (answer: string | Error = 'reply') =>
   breaker.fire(() => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
 const fail = (error: Error) => ask(error).catch(() => undefined);
 
-/** Requests every half second that fail so. */
+/** Requests every half second that fail in this way. */
 async function failFor(seconds: number, error: Error): Promise<void> {
   for (let i = 0; i < 2 * seconds; i++) {
     await fail(error);

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { Queue } from './load-shedding.ts';
 
 /**
- * A queue before a service that answers `perSecond` requests, in batches of `batchMs`; time is
- * simulated in steps of 10 ms.
- * `offer` gives how many requests come in a step, also by how many wait already (a closed loop).
+ * A queue in front of a service that replies to `perSecond` requests, in batches of `batchMs`; time
+ * is simulated in steps of 10 ms. `offer` returns the number of requests in a step, which may
+ * depend on the number waiting (a closed loop).
  */
 function simulate(service: (atMs: number) => number, batchMs = 20) {
   const queue = new Queue();
@@ -13,7 +13,7 @@ function simulate(service: (atMs: number) => number, batchMs = 20) {
   let due = 0;
   const seen = { offered: 0, refused: 0, answered: 0, longestMs: 0 };
   return {
-    /** Runs for so long, and says what happened in that time. */
+    /** Runs for this time and returns its results. */
     run(forMs: number, offer: (waiting: number) => number) {
       Object.assign(seen, { offered: 0, refused: 0, answered: 0, longestMs: 0 });
       for (const end = now + forMs; now < end; now += 10) {
@@ -110,7 +110,7 @@ test('a long pause refuses nobody while it lasts; afterwards waiting requests ar
   const { run, waiting } = simulate(() => capacity);
   run(1_000, perStep(400));
   capacity = 0;
-  // In the first second a reply is still fresh.
+  // In the first second there still was a recent reply.
   const first = run(1_020, perStep(400)).refused;
   expect(run(2_000, perStep(400)).refused).toBe(0);
   expect(first).toBeLessThan(200);

@@ -9,7 +9,7 @@ const rightClock = { now: Date.now, check: () => ({ ok: true }) };
 const deposit = JSON.stringify({ account_id: ids.account, transaction_type: 'Deposit', amount: 25 });
 const reply = ({ name }: { name: string }) => ok(name === 'get_client' ? samples.client : samples.transaction);
 
-/** Load shedding for which a hundred requests have waited too long for the ledger. */
+/** Load shedding after a hundred requests have waited too long for the ledger. */
 function overloaded() {
   let at = 0;
   const shedding = createLoadShedding({ clock: rightClock, metrics, now: () => at });

@@ -115,7 +115,7 @@ test('Arabic is written from right to left, with numbers and Latin words within 
     printed([entry(1, { description: 'محمد علي 2026 Nile (فرع)' })], { holder: ['فاطمة الزهراء'] }),
   );
   const text = first.normalize('NFKC').replace(/\s/g, '');
-  // A reader of the file finds letters in the order of reading.
+  // The file contains the letters in reading order.
   for (const part of ['محمد', 'علي', '2026', 'Nile', 'فرع', 'فاطمة', 'الزهراء']) expect(text).toContain(part);
 });
 

@@ -22,7 +22,7 @@ import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
 import { createLoadShedding } from '../overload/load-shedding.ts';
 
-/** What a service would reply: a body, or why there is none. */
+/** The reply of a service: a body, or the reason why there is none. */
 export type Answer = ReplyBody | RequestError['stage'] | 'malformed';
 export type Service = (message: {
   name: MessageName;
@@ -41,7 +41,10 @@ export const refused = (code: ErrorCode, message = 'refused', details?: Record<s
 const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
-/** The app with services that are a function in this process. Everything else is what runs in production. */
+/**
+ * The app with services simulated by a function in this process. Everything else is as in
+ * production.
+ */
 export async function testApp(
   service: Service = () => 'no_reply',
   options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {},
@@ -239,7 +242,7 @@ async function testCaller(service: Service) {
   return { ...made, call };
 }
 
-/** testCaller for a file of tests: what it made last is closed after each test. */
+/** testCaller for a file of tests; the app is closed after each test. */
 export function useTestCaller() {
   let close: () => Promise<void> = async () => undefined;
   afterEach(() => close());
