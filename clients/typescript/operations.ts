@@ -407,7 +407,7 @@ export interface PostingStatistics {
 }
 
 export interface Operations {
-  services: { service: 'ledger' | 'accounts'; answers: boolean; outbox: { rows: number; oldest_age_ms: number } | null }[];
+  services: { service: 'ledger' | 'accounts' | 'webhooks'; answers: boolean; outbox: { rows: number; oldest_age_ms: number } | null }[];
   breakers: { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
   dead_letters_open: number | null;
   consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;

@@ -228,7 +228,11 @@ export const outboxStateSchema = z.object({ rows: z.number().int().min(0), oldes
 /** The state of the bank. A part that could not be queried is null. */
 export const operationsSchema = z.object({
   services: z.array(
-    z.object({ service: z.enum(['ledger', 'accounts']), answers: z.boolean(), outbox: outboxStateSchema.nullable() }),
+    z.object({
+      service: z.enum(['ledger', 'accounts', 'webhooks']),
+      answers: z.boolean(),
+      outbox: outboxStateSchema.nullable(),
+    }),
   ),
   /** The breakers of the gateway that responds. While a breaker is open, the gateway sends nothing to that service. */
   breakers: z.array(

@@ -508,6 +508,7 @@ export const messages = {
     { webhook_id: id, status: deliveryStatus.optional(), ...page },
     pageOf(deliverySchema),
   ),
+  get_webhooks_operations: webhooks.query({}, z.object({ outbox: outboxStateSchema })),
   list_events: webhooks.query(
     {
       after: z.string().optional(),

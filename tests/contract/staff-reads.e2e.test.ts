@@ -21,7 +21,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Reads of staff over the whole bank, and the statement of an account. */
-const world = useBank({ env: staffEnv });
+const world = useBank({ webhooks: 1, env: staffEnv });
 const { api } = world;
 
 let client: RestClient;
@@ -192,6 +192,7 @@ describe('GET /admin/operations and POST /admin/verifications', () => {
       services: [
         { service: 'ledger', answers: true },
         { service: 'accounts', answers: true },
+        { service: 'webhooks', answers: true },
       ],
       breakers: [{ state: 'closed' }, { state: 'closed' }, { state: 'closed' }],
       dead_letters_open: 0,

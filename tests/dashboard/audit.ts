@@ -47,7 +47,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       await page.getByRole('link', { name: 'Create a client' }).first().waitFor();
       expect(await page.getByRole('link', { name: 'Get a client' }).count()).toBe(0);
       await page.getByLabel('Records of').focus();
-      await page.keyboard.type('what was done and');
+      await page.keyboard.type('changes and');
       await page.keyboard.press('Enter');
       await page.waitForURL('**reads=with**');
       const row = page

@@ -42,6 +42,12 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/books'));
       await page.locator('#postings canvas').waitFor();
+      // In other colours as soon as the theme changes.
+      const picture = () => page.evaluate("document.querySelector('#postings canvas').toDataURL()");
+      const light = await picture();
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await expect.poll(picture).not.toBe(light);
+      await page.emulateMedia({ colorScheme: 'light' });
       await page.getByLabel('Period').selectOption('minute');
       await page.getByRole('button', { name: 'Show' }).click();
       await page.waitForURL('**/books/postings?**unit=minute');

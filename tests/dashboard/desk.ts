@@ -75,7 +75,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
         /^Postings waiting \d/,
         /^Dead letters \d/,
         /^The books/,
-        /^Services all answer/,
+        /^Services all answer ledger, accounts, webhooks/,
       ])
         await page.locator('.tile').filter({ hasText: tile }).waitFor();
       await expectFine(page, 'home-today');

@@ -111,6 +111,7 @@ describe('operations', () => {
       services: [
         { service: 'ledger', answers: false, outbox: null },
         { service: 'accounts', answers: true, outbox: { rows: 3, oldest_age_ms: 12 } },
+        { service: 'webhooks', answers: true, outbox: { rows: 3, oldest_age_ms: 12 } },
       ],
       breakers: [
         { service: 'ledger', state: 'closed' },

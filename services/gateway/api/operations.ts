@@ -11,17 +11,20 @@ export async function readOperations(
   { origin }: ReadInput,
   { forwarder, consumerLag, metrics }: ReadDependencies,
 ): Promise<Operations> {
-  const [ofLedger, ofAccounts, consumer_lag] = await Promise.all([
+  const [ofLedger, ofAccounts, ofWebhooks, consumer_lag] = await Promise.all([
     forwarder.query('get_ledger_operations', {}, origin.requestId, origin),
     forwarder.query('get_accounts_operations', {}, origin.requestId, origin),
+    forwarder.query('get_webhooks_operations', {}, origin.requestId, origin),
     consumerLag().catch(() => null),
   ]);
   const ledger = answered<'get_ledger_operations'>(ofLedger);
   const accounts = answered<'get_accounts_operations'>(ofAccounts);
+  const webhooks = answered<'get_webhooks_operations'>(ofWebhooks);
   return {
     services: [
       { service: 'ledger', answers: ledger !== undefined, outbox: ledger?.outbox ?? null },
       { service: 'accounts', answers: accounts !== undefined, outbox: accounts?.outbox ?? null },
+      { service: 'webhooks', answers: webhooks !== undefined, outbox: webhooks?.outbox ?? null },
     ],
     breakers: forwarder.breakers(),
     dead_letters_open: accounts?.dead_letters_open ?? null,
@@ -33,7 +36,7 @@ export async function readOperations(
   };
 }
 
-function answered<N extends 'get_ledger_operations' | 'get_accounts_operations'>(
+function answered<N extends 'get_ledger_operations' | 'get_accounts_operations' | 'get_webhooks_operations'>(
   outcome: Outcome,
 ): MessageResult<N> | undefined {
   return outcome.kind === 'done' ? (outcome.data as MessageResult<N>) : undefined;

@@ -109,6 +109,9 @@ describe('a page', () => {
     const answer = await signedIn('keys:manage').get('/admin/ui/api-keys', { 'x-request-id': 'page-1' });
     expect(answer.body).toContain('&lt;b&gt;partner&lt;/b&gt;');
     expect(made.sent.at(-1)?.headers).toMatchObject({ 'request-id': 'page-1', actor: `jwt:${issuer}|ada` });
+    expect((await signedIn('keys:manage').get('/admin/ui/api-keys.csv')).body).toContain(
+      '"<b>partner</b>","active","live","accounts:read"',
+    );
   });
 
   it('that refreshes itself does not extend the session, and redirects as a whole to the sign-in page after its end', async () => {

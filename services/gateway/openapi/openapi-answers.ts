@@ -526,6 +526,7 @@ const answers: Record<EndpointName, Record<string, Json>> = {
       services: [
         { service: 'ledger', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
         { service: 'accounts', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
+        { service: 'webhooks', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
       ],
       breakers: [
         { service: 'ledger', state: 'closed' },

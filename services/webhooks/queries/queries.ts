@@ -2,6 +2,7 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
+import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { deliveryColumns, ordinalOf } from '../webhooks/deliveries.ts';
 import { findWebhook, webhookColumns, webhookNotFound } from '../webhooks/find-webhook.ts';
@@ -22,11 +23,17 @@ export const queryHandlers = {
   get_webhook: getWebhook,
   list_deliveries: listDeliveries,
   list_events: listEvents,
+  get_webhooks_operations: getOperations,
 } satisfies {
   [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody>;
 };
 
 export type QueryName = keyof typeof queryHandlers;
+
+async function getOperations({ pool }: Read): Promise<ReplyBody> {
+  const { rows, oldest_age_ms } = await outboxStats(pool);
+  return { ok: true, data: { outbox: { rows, oldest_age_ms } } };
+}
 
 function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
   const list: TableList<Webhook, Webhook> = {

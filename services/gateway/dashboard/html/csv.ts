@@ -2,10 +2,8 @@ import type { Api } from '../api.ts';
 
 /** Lists as CSV (RFC 4180), for spreadsheets. */
 
-export interface CsvColumn<Row> {
-  title: string;
-  value: (row: Row) => string | null | undefined;
-}
+/** A field of the row, under its own name, or a column that is made from the row. */
+export type CsvColumn<Row> = (keyof Row & string) | { title: string; value: (row: Row) => string | null | undefined };
 
 export interface Export<Row> {
   /** Of the API: a list, with its filters; a page is asked for after the other. */
@@ -38,10 +36,11 @@ export async function csvOf<Row>(
     return { rows: rowsOf(data), next };
   };
   const first = await page();
-  const linesOf = (rows: readonly Row[]) => rows.map((row) => csvLine(columns.map(({ value }) => value(row)))).join('');
+  const linesOf = (rows: readonly Row[]) =>
+    rows.map((row) => csvLine(columns.map((column) => cellOf(row, column)))).join('');
   return (async function* (): AsyncGenerator<string, void> {
     // Otherwise spreadsheets of many countries take the semicolon for the separator.
-    yield `\ufeffsep=,\r\n${csvLine(columns.map(({ title }) => title))}`;
+    yield `\ufeffsep=,\r\n${csvLine(columns.map((column) => (typeof column === 'string' ? column : column.title)))}`;
     let { rows, next } = first;
     let written = 0;
     for (;;) {
@@ -60,6 +59,12 @@ export async function csvOf<Row>(
       }
     }
   })();
+}
+
+function cellOf<Row>(row: Row, column: CsvColumn<Row>): string | null | undefined {
+  if (typeof column !== 'string') return column.value(row);
+  const value: unknown = row[column];
+  return value === null || value === undefined ? undefined : Array.isArray(value) ? value.join(' ') : String(value);
 }
 
 /** One line, every field in quotes. */

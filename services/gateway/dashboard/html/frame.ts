@@ -31,7 +31,7 @@ declare module 'fastify' {
   }
 }
 
-interface PageOptions {
+export interface PageOptions {
   title: string;
   /** null: for everybody who is signed in. */
   scope: Scope | null;

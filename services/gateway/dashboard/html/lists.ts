@@ -1,8 +1,12 @@
+import type { FastifyInstance } from 'fastify';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
+import type { CsvColumn } from './csv.ts';
+import { csvOf } from './csv.ts';
 import { endOf, momentOf } from './formats.ts';
-import type { Visit } from './frame.ts';
+import type { PageOptions, Visit } from './frame.ts';
+import { addDownload } from './frame.ts';
 import { pager } from './show.ts';
 
 /** Lists of the API as pages: filters in the address, a page at a time by cursor, in either order. */
@@ -29,8 +33,8 @@ export interface List<Row> {
   /** From and to a day. */
   hasDays?: boolean;
   pageSize?: number;
-  /** It can be taken along as CSV, from the page's address with `.csv`. */
-  hasCsv?: boolean;
+  /** The columns of its CSV file, which addListFile serves at the page's address with `.csv`. */
+  csv?: readonly CsvColumn<Row>[];
   show: (rows: readonly Row[], sorting: Sorting, visit: Visit) => Html | Promise<Html>;
 }
 
@@ -51,7 +55,7 @@ export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ st
   try {
     const { data, next, complete } = await visit.api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
     return {
-      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search ended after 200,000 records. The next page goes on behind them; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}`,
+      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search ended after 200,000 records. The next page goes on behind them; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.csv !== undefined && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
@@ -65,6 +69,20 @@ export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ st
   }
 }
 
+/** The list as a CSV file, with the filters of the page. */
+export function addListFile<Row>(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  listOf: (visit: Visit) => List<Row>,
+): void {
+  addDownload(app, `${url}.csv`, page, (visit) => {
+    const list = listOf(visit);
+    const parameters = parametersOf(list, keptFilters(list, visit.query));
+    return csvOf(visit.api, { path: list.path, parameters, columns: list.csv ?? [] });
+  });
+}
+
 /** People know a filter by its label. */
 function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
   const label = filters.find(({ name }) => name === field)?.label;
@@ -74,7 +92,7 @@ function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, mes
 type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'url'>;
 
 /** What is filtered by, without what was left empty. */
-export function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
+function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
   const names = [
     ...filters.map(({ name }) => name),
     ...(hasDays === true ? ['from_day', 'to_day'] : []),
@@ -89,7 +107,7 @@ export function keptFilters({ filters, hasDays }: Filters, query: URLSearchParam
 }
 
 /** As the API takes them: days as moments, from the beginning of the one to the end of the other. */
-export function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
+function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
   const parameters = without(given, 'from_day', 'to_day');
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));

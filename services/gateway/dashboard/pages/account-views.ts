@@ -145,7 +145,7 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
     [
       { title: 'When', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
       { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
-      { title: 'Reason', show: (row) => row.reason ?? '–' },
+      { title: 'Reason', show: ({ reason }) => (reason ? reasons[reason] : '–') },
       { title: 'Note', show: (row) => html`<span class="text">${row.note ?? '–'}</span>` },
       { title: 'Who', show: (row) => (row.actor === undefined ? '–' : actorOf(row.actor, names)) },
     ],
@@ -168,8 +168,15 @@ export function accountParts(accountId: string, here: string, { scopes }: Person
   return html`<nav class="parts" aria-label="Account"><ul>${parts.filter(([, , scope]) => scopes.has(scope)).map(([part, title]) => html`<li><a href="${url}/${accountId}${part}"${part === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
 }
 
-/** `holder`: its client, as far as the person may see clients. */
-export function accountFacts(account: Account, holder: Client | undefined): Html {
+export interface OwnedAccount {
+  account: Account;
+  /** Its client, as far as the person may see clients. */
+  holder: Client | undefined;
+  /** The latest change of its status. */
+  lastChange: StatusTransition | undefined;
+}
+
+export function accountFacts({ account, holder, lastChange }: OwnedAccount): Html {
   const { balance, available_balance, currency, account_type } = account;
   const isHeld = account_type !== 'Loan' && available_balance !== undefined && available_balance !== balance;
   return facts([
@@ -184,6 +191,7 @@ export function accountFacts(account: Account, holder: Client | undefined): Html
     ],
     ['Phone', holder?.contact_number],
     ['Status', statusOf(account.status)],
+    ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
     ['Type', account_type],
     ...ownNames(account),
     ['Id', idText(account.account_id)],
@@ -230,6 +238,9 @@ const reasons = {
   deceased: 'deceased',
   other: 'other',
 } as const;
+const whyText = ({ reason, note }: StatusTransition): string =>
+  [reason && reasons[reason], note].filter((text) => text).join(': ');
+
 export type StatusChange = 'freezing' | 'unfreezing' | 'activation' | 'deactivation';
 
 interface Change {
@@ -267,11 +278,12 @@ export const statusChanges = Object.keys(changes) as StatusChange[];
 /** The confirmation: what it means, why, and a tick that nobody sets by accident. */
 export function statusForm(
   person: Person,
-  { account, holder }: { account: Account; holder: Client | undefined },
+  owned: OwnedAccount,
   change: StatusChange,
   values: URLSearchParams,
   wrong: Wrong,
 ): Html {
+  const { account, holder } = owned;
   const { verb, status, meaning } = changes[change];
   const whose = holder ? ` of ${nameOf(holder)}` : '';
   const isFreezing = status === 'Frozen';
@@ -282,7 +294,7 @@ export function statusForm(
   return html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <p role="alert">${meaning}</p>
-${accountFacts(account, holder)}
+${accountFacts(owned)}
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}

@@ -8,18 +8,17 @@ import { keyNamesOf } from '../html/actors.ts';
 import type { TypedAmount } from '../html/amounts.ts';
 import { jsonNumber, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { csvOf } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
-import { addDownload, addForm, addPage } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { clientsBy } from '../html/owners.ts';
 import { idText, plainMoney } from '../html/show.ts';
 import { holdsOn } from './account-holds.ts';
-import type { StatusChange } from './account-views.ts';
+import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
   accountFacts,
   accountParts,
@@ -43,7 +42,16 @@ const url = '/admin/ui/accounts';
 const list: List<Account> = {
   url,
   path: '/accounts',
-  hasCsv: true,
+  csv: [
+    'account_id',
+    'account_number',
+    'client_id',
+    'account_type',
+    'status',
+    { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
+    'currency',
+    'created_at',
+  ],
   show: async (rows, sort, visit) =>
     accountTable(
       rows,
@@ -61,17 +69,6 @@ const list: List<Account> = {
   ],
 };
 
-const columns: CsvColumn<Account>[] = [
-  { title: 'account_id', value: (row) => row.account_id },
-  { title: 'account_number', value: (row) => row.account_number },
-  { title: 'client_id', value: (row) => row.client_id },
-  { title: 'account_type', value: (row) => row.account_type },
-  { title: 'status', value: (row) => row.status },
-  { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
-  { title: 'currency', value: (row) => row.currency },
-  { title: 'created_at', value: (row) => row.created_at },
-];
-
 /** Accounts: list, open, details with transactions, entries and status history; changes of status. */
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
@@ -81,46 +78,32 @@ export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'o
       content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
     };
   });
-  addDownload(app, `${url}.csv`, { title: 'Accounts', scope: 'accounts:read' }, (visit) =>
-    csvOf(visit.api, { path: list.path, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }),
-  );
+  addListFile(app, url, { title: 'Accounts', scope: 'accounts:read' }, () => list);
   addOpening(app, options);
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
-  addPart(
-    app,
-    { part: '/transactions', title: 'Transactions', scope: 'transactions:read', columns: transactionColumns },
-    transactionsOf,
-  );
-  addPart(
-    app,
-    { part: '/entries', title: 'Entries', scope: 'transactions:read', columns: entryColumns },
-    ({ params }) => ({
-      url: `${url}/${idIn(params)}/entries`,
-      path: `/accounts/${idIn(params)}/entries`,
-      filters: [],
-      hasCsv: true,
-      show: entryTable,
-    }),
-  );
-  addPart(
-    app,
-    { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns },
-    (visit) => ({
-      url: `${url}/${idIn(visit.params)}/history`,
-      path: `/accounts/${idIn(visit.params)}/status-transitions`,
-      filters: [],
-      hasCsv: true,
-      show: async (rows, sort) =>
-        historyTable(
-          rows,
-          await keyNamesOf(
-            visit,
-            rows.map(({ actor }) => actor),
-          ),
-          sort,
+  addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read' }, transactionsOf);
+  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read' }, ({ params }) => ({
+    url: `${url}/${idIn(params)}/entries`,
+    path: `/accounts/${idIn(params)}/entries`,
+    filters: [],
+    csv: entryColumns,
+    show: entryTable,
+  }));
+  addPart<StatusTransition>(app, { part: '/history', title: 'Status history', scope: 'accounts:read' }, (visit) => ({
+    url: `${url}/${idIn(visit.params)}/history`,
+    path: `/accounts/${idIn(visit.params)}/status-transitions`,
+    filters: [],
+    csv: ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'],
+    show: async (rows, sort) =>
+      historyTable(
+        rows,
+        await keyNamesOf(
+          visit,
+          rows.map(({ actor }) => actor),
         ),
-    }),
-  );
+        sort,
+      ),
+  }));
   for (const change of statusChanges) addStatusChange(app, change, options);
 }
 
@@ -164,7 +147,7 @@ async function showAccount(visit: Visit) {
   return {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}
-<div class="desk"><section class="side" aria-label="The account">${accountFacts(account, holder)}${counterActions(account, person)}${statusActions(account, person)}</section>
+<div class="desk"><section class="side" aria-label="The account">${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person)}${statusActions(account, person)}</section>
 <div>${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
@@ -172,19 +155,14 @@ ${notes}
   };
 }
 
-interface Part<Row> {
+interface Part {
   part: string;
   title: string;
   scope: 'accounts:read' | 'transactions:read';
-  columns: readonly CsvColumn<Row>[];
 }
 
 /** A list of one account: its page, and the same as CSV. */
-function addPart<Row>(
-  app: FastifyInstance,
-  { part, title, scope, columns: csv }: Part<Row>,
-  listOf: (visit: Visit) => List<Row>,
-): void {
+function addPart<Row>(app: FastifyInstance, { part, title, scope }: Part, listOf: (visit: Visit) => List<Row>): void {
   addPage(app, `${url}/:account_id${part}`, { title, scope }, async (visit) => {
     const { account_id, account_number } = await accountOf(visit);
     const { status = 200, content } = await showList(visit, listOf(visit));
@@ -194,14 +172,7 @@ function addPart<Row>(
       content: html`${accountParts(account_id, part, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
     };
   });
-  addDownload(app, `${url}/:account_id${part}.csv`, { title, scope }, (visit) => {
-    const from = listOf(visit);
-    return csvOf(visit.api, {
-      path: from.path,
-      parameters: parametersOf(from, keptFilters(from, visit.query)),
-      columns: csv,
-    });
-  });
+  addListFile(app, `${url}/:account_id${part}`, { title, scope }, listOf);
 }
 
 function transactionsOf({ params }: Visit): List<Transaction> {
@@ -210,7 +181,7 @@ function transactionsOf({ params }: Visit): List<Transaction> {
     path: '/transactions',
     fixed: { account_id: params['account_id'] ?? '' },
     hasDays: true,
-    hasCsv: true,
+    csv: transactionColumns,
     show: transactionTable,
     filters: [
       { name: 'transaction_type', label: 'Type', options: transactionType.options },
@@ -223,39 +194,30 @@ function transactionsOf({ params }: Visit): List<Transaction> {
 }
 
 export const transactionColumns: CsvColumn<Transaction>[] = [
-  { title: 'transaction_id', value: (row) => row.transaction_id },
-  { title: 'created_at', value: (row) => row.created_at },
-  { title: 'transaction_type', value: (row) => row.transaction_type },
-  { title: 'direction', value: (row) => row.direction },
+  'transaction_id',
+  'created_at',
+  'transaction_type',
+  'direction',
   { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
-  { title: 'currency', value: (row) => row.currency },
-  { title: 'status', value: (row) => row.status },
-  { title: 'failure_code', value: (row) => row.failure_code },
-  { title: 'reference', value: (row) => row.reference },
-  { title: 'description', value: (row) => row.description },
-  { title: 'counterparty_account_id', value: (row) => row.counterparty_account_id },
-  { title: 'transfer_id', value: (row) => row.transfer_id },
+  'currency',
+  'status',
+  'failure_code',
+  'reference',
+  'description',
+  'counterparty_account_id',
+  'transfer_id',
 ];
 
 export const entryColumns: CsvColumn<Entry>[] = [
-  { title: 'sequence', value: (row) => String(row.sequence) },
-  { title: 'created_at', value: (row) => row.created_at },
-  { title: 'side', value: (row) => row.side },
+  'sequence',
+  'created_at',
+  'side',
   { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
-  { title: 'currency', value: (row) => row.currency },
+  'currency',
   { title: 'balance_after', value: (row) => plainMoney(row.balance_after, row.currency) },
-  { title: 'transaction_id', value: (row) => row.transaction_id },
-  { title: 'operation_id', value: (row) => row.operation_id },
-  { title: 'entry_id', value: (row) => row.entry_id },
-];
-
-const historyColumns: CsvColumn<StatusTransition>[] = [
-  { title: 'created_at', value: (row) => row.created_at },
-  { title: 'from_status', value: (row) => row.from_status },
-  { title: 'to_status', value: (row) => row.to_status },
-  { title: 'reason', value: (row) => row.reason },
-  { title: 'note', value: (row) => row.note },
-  { title: 'actor', value: (row) => row.actor },
+  'transaction_id',
+  'operation_id',
+  'entry_id',
 ];
 
 function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
@@ -306,15 +268,21 @@ function depositOf(typed: string, currency: string): TypedAmount | object {
   return typed === '' || /^0+([.,]0*)?$/.test(typed) || !isCurrency(currency) ? {} : typedAmount(typed, currency);
 }
 
-async function owned(visit: Visit): Promise<{ account: Account; holder: Client | undefined }> {
+async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> {
   const account = await accountOf(visit);
-  return { account, holder: await holderOf(visit, account) };
+  const [holder, changed] = await Promise.all([
+    holderOf(visit, account),
+    change === 'unfreezing'
+      ? visit.api.get<StatusTransition[]>(`/accounts/${account.account_id}/status-transitions?limit=1`)
+      : undefined,
+  ]);
+  return { account, holder, lastChange: changed?.data[0] };
 }
 
 function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
   addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({
-    content: statusForm(visit.person, await owned(visit), change, new URLSearchParams(), {}),
+    content: statusForm(visit.person, await owned(visit, change), change, new URLSearchParams(), {}),
   }));
   addForm(
     app,
@@ -322,7 +290,7 @@ function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pi
     page,
     (visit) => {
       const { api, params, person, fields } = visit;
-      const again = async (wrong: Wrong) => statusForm(person, await owned(visit), change, fields, wrong);
+      const again = async (wrong: Wrong) => statusForm(person, await owned(visit, change), change, fields, wrong);
       return orForm(async () => {
         const wrong = unconfirmed(fields);
         if (wrong) {

@@ -4,7 +4,8 @@ import { keyNamesOf } from '../html/actors.ts';
 import { orForm } from '../html/forms.ts';
 import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
-import { showList } from '../html/lists.ts';
+import type { List } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import type { KeyFields } from './api-key-views.ts';
 import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
 import { waitingFor } from './approval-views.ts';
@@ -14,23 +15,39 @@ type NewKey = ApiKey & { api_key?: string };
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
 
+const list: List<ApiKey> = {
+  url,
+  path: '/admin/api-keys',
+  filters: [],
+  csv: [
+    'key_id',
+    'name',
+    'status',
+    'environment',
+    'scopes',
+    'client_id',
+    'created_at',
+    'created_by',
+    'expires_at',
+    'last_used_at',
+    'revoked_at',
+    'rotated_from',
+  ],
+  show: async (keys, sort, visit) =>
+    keyTable(
+      keys,
+      await keyNamesOf(
+        visit,
+        keys.map(({ created_by }) => created_by),
+      ),
+      sort,
+    ),
+};
+
 /** API keys: list, create, rotate, revoke. A form that is sent twice does its work once. */
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
-    const { status = 200, content } = await showList<ApiKey>(visit, {
-      url,
-      path: '/admin/api-keys',
-      filters: [],
-      show: async (keys, sort) =>
-        keyTable(
-          keys,
-          await keyNamesOf(
-            visit,
-            keys.map(({ created_by }) => created_by),
-          ),
-          sort,
-        ),
-    });
+    const { status = 200, content } = await showList(visit, list);
     return {
       status,
       content: keyList(
@@ -39,6 +56,8 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
       ),
     };
   });
+
+  addListFile(app, url, { title: 'API keys', scope }, () => list);
 
   const create = { title: 'Create an API key', scope } as const;
   addPage(app, `${url}/new`, create, ({ person }) => ({ content: keyForm(person, noFields, {}) }));

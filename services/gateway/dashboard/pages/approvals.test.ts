@@ -83,6 +83,11 @@ describe('approvals', () => {
       '10.50 USD → <strong>1510.50',
     ])
       expect(body).toContain(text);
+    const file = await made.signedIn(all).get(`/admin/ui/approvals${path.replace(/(?=\?)|$/, '.csv')}`);
+    expect(file.body).toContain(
+      `"Deposit of 1500.00 USD <b>","balance of account ${ids.account}: – → +1500.00 USD; status: Frozen → Active"`,
+    );
+    expect(lastList()).toMatchObject(filters);
   });
 
   it('do not wait for people who cannot decide; the navigation counts those who can', async () => {

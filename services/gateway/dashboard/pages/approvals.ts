@@ -11,8 +11,8 @@ import type { Wrong } from '../html/forms.ts';
 import { idempotencyKeyOf, orForm } from '../html/forms.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
-import type { Filter } from '../html/lists.ts';
-import { showList } from '../html/lists.ts';
+import type { Filter, List } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import type { ShownApproval } from './approval-views.ts';
 import { approvalPage, approvalsUrl, approvalTable, approvalViews, withNumbers } from './approval-views.ts';
 
@@ -90,27 +90,45 @@ export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, '
 }
 
 function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Shows): void {
+  const list: List<Approval> = {
+    url,
+    path,
+    fixed,
+    filters,
+    pageSize: 25,
+    csv: [
+      'approval_id',
+      'action',
+      'summary',
+      { title: 'changes', value: ({ changes }) => changes.map(changeText).join('; ') },
+      'requested_by',
+      'requested_at',
+      'expires_at',
+      'status',
+      'decided_by',
+      'decided_at',
+      'reason',
+    ],
+    show: async (rows, sorting, visit) => {
+      const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
+      return approvalTable(rows, accounts, names, sorting);
+    },
+  };
   addPage(app, url, { title, ...everybody }, async (visit) => {
-    // Nothing ever waits for whoever may not decide, and all that they see is their own.
+    // Nothing waits for a person who may not decide, and all requests that this person sees are their own.
     if (url !== `${approvalsUrl}/mine` && !visit.person.scopes.has('approvals:write'))
       return { goTo: `${approvalsUrl}/mine` };
-    const { status = 200, content } = await showList<Approval>(visit, {
-      url,
-      path,
-      fixed,
-      filters,
-      pageSize: 25,
-      show: async (rows, sorting) => {
-        const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
-        return approvalTable(rows, accounts, names, sorting);
-      },
-    });
+    const { status = 200, content } = await showList(visit, list);
     return {
       status,
       content: html`${approvalViews(url, visit.person)}${content}<p class="quiet">${note} Times are ${zoneText()}.</p>`,
     };
   });
+  addListFile(app, url, { title, ...everybody }, () => list);
 }
+
+const changeText = ({ field, before, after }: Approval['changes'][number]) =>
+  `${field}: ${before ?? '–'} → ${after ?? '–'}`;
 
 /** False: the bank has not said whether the decision was taken. Its page says what stands. */
 async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {

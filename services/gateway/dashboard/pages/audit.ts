@@ -6,13 +6,11 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorText, keyNamesOf } from '../html/actors.ts';
-import type { CsvColumn } from '../html/csv.ts';
-import { csvOf } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
-import { addDownload, addPage } from '../html/frame.ts';
-import type { Filter, Sorting } from '../html/lists.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addPage } from '../html/frame.ts';
+import type { Filter, List, Sorting } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
@@ -49,7 +47,7 @@ function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
   const outcome = query.get('outcome') ?? '';
   const isKnown = outcome === '' || outcomes.some(([value]) => value === outcome);
   return [
-    { name: 'reads', label: 'Records of', any: 'what was done', options: [['with', 'what was done and looked at']] },
+    { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']] },
     {
       name: 'actor',
       label: 'Who',
@@ -72,41 +70,38 @@ const showsReads = (query: URLSearchParams) =>
 
 /** The audit: who did or was refused what. */
 export function addAudit(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Audit', scope: 'audit:read' }, async (visit) => {
-    const names = await keyNamesOf(visit, ['key:']);
-    const { status = 200, content } = await showList<AuditRecord>(visit, {
-      url,
-      path: '/admin/audit',
-      ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
-      filters: filtersFor(names, visit),
-      hasDays: true,
-      hasCsv: true,
-      show: (rows, sort) => records(rows, { names, scopes: visit.person.scopes }, sort),
-    });
+  const page = { title: 'Audit', scope: 'audit:read' } as const;
+  addPage(app, url, page, async (visit) => {
+    const { status = 200, content } = await showList(visit, listFor(visit, await keyNamesOf(visit, ['key:'])));
     return {
       status,
       content: html`${content}<p class="quiet">Times are ${zoneText()}. Records are never changed or deleted.</p>`,
     };
   });
-  addDownload(app, `${url}.csv`, { title: 'Audit', scope: 'audit:read' }, (visit) => {
-    const list = { url, filters: filtersFor(new Map(), visit), hasDays: true };
-    const fixed: Record<string, string> = showsReads(visit.query) ? {} : { reads: 'without' };
-    const parameters = parametersOf({ ...list, fixed }, keptFilters(list, visit.query));
-    return csvOf(visit.api, { path: '/admin/audit', parameters, columns });
-  });
+  addListFile(app, url, page, (visit) => listFor(visit, new Map()));
 }
 
-const columns: CsvColumn<AuditRecord>[] = [
-  { title: 'audit_id', value: (row) => row.audit_id },
-  { title: 'created_at', value: (row) => row.created_at },
-  { title: 'actor', value: (row) => row.actor },
-  { title: 'address', value: (row) => row.address },
-  { title: 'action', value: (row) => row.action },
-  { title: 'outcome', value: (row) => row.outcome },
-  { title: 'resource_id', value: (row) => row.resource_id },
-  { title: 'request_id', value: (row) => row.request_id },
-  { title: 'details', value: (row) => JSON.stringify(row.details) },
-];
+function listFor(visit: Visit, names: KeyNames): List<AuditRecord> {
+  return {
+    url,
+    path: '/admin/audit',
+    ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
+    filters: filtersFor(names, visit),
+    hasDays: true,
+    csv: [
+      'audit_id',
+      'created_at',
+      'actor',
+      'address',
+      'action',
+      'outcome',
+      'resource_id',
+      'request_id',
+      { title: 'details', value: (row) => JSON.stringify(row.details) },
+    ],
+    show: (rows, sort) => records(rows, { names, scopes: visit.person.scopes }, sort),
+  };
+}
 
 /** What one request has left on this page: often several records. */
 interface OneRequest {
@@ -131,12 +126,12 @@ function records(
       {
         title: 'Who',
         show: ({ first: { actor, address } }) =>
-          html`<span class="long">${narrowed('actor', actor, actorText(actor, names))}</span>${address !== null && html`<br><span class="quiet">from ${address}</span>`}`,
+          html`<span class="name">${narrowed('actor', actor, actorText(actor, names))}</span>${address !== null && html`<br><span class="quiet whole">from ${address}</span>`}`,
       },
       {
         title: 'What',
         show: ({ all }) =>
-          html`${all.map(({ action, outcome }) => html`<div>${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br><span class="status refused">${outcomeText(outcome)}</span>`}</div>`)}`,
+          html`${all.map(({ action, outcome }) => html`<div class="name">${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br><span class="status refused">${outcomeText(outcome)}</span>`}</div>`)}`,
       },
       {
         title: 'To what',
@@ -157,7 +152,7 @@ function records(
       },
     ],
     requests,
-    'No record fits. Choose more days, or what was looked at too.',
+    'No record fits. Choose more days, or records of reads too.',
   );
 }
 

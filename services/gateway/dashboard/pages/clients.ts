@@ -2,14 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import type { CsvColumn } from '../html/csv.ts';
-import { csvOf } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from '../html/forms.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
-import { addDownload, addForm, addPage } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { pager } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import { addCorrection, pathOf } from './client-correction.ts';
@@ -25,7 +23,20 @@ const api = '/clients';
 const list: List<Client> = {
   url,
   path: api,
-  hasCsv: true,
+  csv: [
+    'client_id',
+    'client_type',
+    { title: 'name', value: nameOf },
+    {
+      title: 'registration_number',
+      value: (row) => (row.client_type === 'Corporate' ? row.registration_number : null),
+    },
+    'email',
+    'contact_number',
+    'address',
+    { title: 'ussd_phone_number', value: (row) => (row.client_type === 'Retail' ? row.ussd_phone_number : null) },
+    'created_at',
+  ],
   show: clientTable,
   filters: [
     { name: 'q', label: 'Words of the name', hint: 'love ada' },
@@ -36,18 +47,6 @@ const list: List<Client> = {
   ],
 };
 
-const columns: CsvColumn<Client>[] = [
-  { title: 'client_id', value: (row) => row.client_id },
-  { title: 'client_type', value: (row) => row.client_type },
-  { title: 'name', value: nameOf },
-  { title: 'registration_number', value: (row) => (row.client_type === 'Corporate' ? row.registration_number : null) },
-  { title: 'email', value: (row) => row.email },
-  { title: 'contact_number', value: (row) => row.contact_number },
-  { title: 'address', value: (row) => row.address },
-  { title: 'ussd_phone_number', value: (row) => (row.client_type === 'Retail' ? row.ussd_phone_number : null) },
-  { title: 'created_at', value: (row) => row.created_at },
-];
-
 /** Clients: list, open, details with accounts, change of contact fields. */
 export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
@@ -57,9 +56,7 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
       content: html`${visit.person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
     };
   });
-  addDownload(app, `${url}.csv`, { title: 'Clients', scope: 'clients:read' }, (visit) =>
-    csvOf(visit.api, { path: api, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }),
-  );
+  addListFile(app, url, { title: 'Clients', scope: 'clients:read' }, () => list);
   addOpening(app, options);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;

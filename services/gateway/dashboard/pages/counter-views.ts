@@ -82,38 +82,39 @@ export function customer({ account, owner }: Owned): Html {
 export interface FormParts {
   kind: CounterKind;
   owned: Owned;
+  /** Notes on the account and its client, as far as the person may read them. */
+  notes: Html;
   /** Other accounts of the same client. */
   siblings: readonly Account[];
   values: URLSearchParams;
   wrong: Wrong;
 }
 
-/** The ways to the other forms of this account, and who it is. */
-function head({ account, owner }: Owned, here: CounterKind, possible: readonly CounterKind[]): Html {
+/** The ways to the other forms of this account. */
+function ways(account: Account, here: CounterKind, possible: readonly CounterKind[]): Html {
   const link = (kind: CounterKind) =>
     html`<li><a href="${counterUrl}/${account.account_id}/${kind}"${
       kind === here && html` aria-current="page"`
     }>${kinds[kind].title}</a></li>`;
-  const nav = html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`;
-  return html`${possible.length > 0 && nav}${customer({ account, owner })}`;
+  return html`${possible.length > 0 && html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`}`;
 }
 
 export function counterForm(person: Person, parts: FormParts): Html {
-  const { kind, owned, wrong } = parts;
+  const { kind, owned, notes, wrong } = parts;
   const { account } = owned;
   const possible = kindsFor(account, person.scopes);
-  const top = head(owned, kind, possible);
+  const page = (content: Html) => html`${ways(account, kind, possible)}
+<div class="desk"><section class="side" aria-label="The customer">${customer(owned)}${notes}</section><div>${content}</div></div>`;
   if (!possible.includes(kind)) {
     const code = account.status === 'Active' ? 'invalid_account_type' : 'inactive_account';
     const reason = refusalText(code, { from: account });
-    return html`${top}<p class="notice wrong" role="status">${reason}</p>${next('Another customer')}`;
+    return page(html`<p class="notice wrong" role="status">${reason}</p>${next('Another customer')}`);
   }
-  return html`${top}
-<form class="narrow" method="post" action="${counterUrl}/${account.account_id}/${kind}">
+  return page(html`<form class="narrow" method="post" action="${counterUrl}/${account.account_id}/${kind}">
 ${csrfField(person.csrf)}${once()}${problem(wrong)}
 ${inputs(parts)}
 <div class="actions"><button>Continue</button> <a href="${counterUrl}">Another customer</a></div>
-</form>`;
+</form>`);
 }
 
 function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts): Html {

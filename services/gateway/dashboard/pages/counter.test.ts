@@ -42,6 +42,7 @@ beforeEach(() => {
     list_accounts: ok({ items: Object.values(masters) }),
     search_records: ok([]),
     search_postings: ok([]),
+    list_notes: ok({ items: [] }),
     create_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
     get_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
   };
@@ -80,6 +81,20 @@ describe('the form', () => {
       expect(body).toContain(`href="${url}/${ids.account}/${kind}"`);
     const cash = (await made.signedIn('accounts:read transactions:write').get(`${url}/${ids.account}/deposit`)).body;
     expect([cash.includes('/withdrawal"'), cash.includes('/transfer"')]).toEqual([true, false]);
+  });
+
+  it('shows the notes on the customer and on the account to those who may read them', async () => {
+    answers['list_notes'] = ({ client_id }) => {
+      const note = { note: client_id === undefined ? 'Joint <account>' : 'Hard of hearing', actor: 'key:k' };
+      const { created_at } = samples.client;
+      return ok({ items: [{ note_id: 'nte_1', client_id: ids.client, account_id: null, ...note, created_at }] });
+    };
+    const form = async (scope: string) =>
+      textOf((await made.signedIn(scope).get(`${url}/${ids.account}/withdrawal`)).body);
+    const both = await form(teller);
+    expect(both).toContain('Notes on the customer Hard of hearing');
+    expect(both).toContain('Notes on the account Joint &lt;account&gt;');
+    expect(await form('accounts:read transactions:write')).not.toContain('Hard of hearing');
   });
 
   it('is missing without the scope, and so is the link to it', async () => {

@@ -25,6 +25,7 @@ import { addReceipt } from './counter-receipt.ts';
 import { ownedOf, startCounter } from './counter-start.ts';
 import type { Owned } from './counter-views.ts';
 import { counterForm, counterUrl, next, summary, unknownOutcome } from './counter-views.ts';
+import { notesFor } from './notes.ts';
 
 export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
   /** Of the sessions: what one gateway has sealed every other one opens. */
@@ -59,14 +60,17 @@ async function showForm(
   wrong: Wrong,
 ): Promise<Shown> {
   const { client_id, account_id } = owned.account;
-  const siblings = hasOther(kind)
-    ? (await visit.api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, status: 'Active', limit: '50' })}`))
-        .data
-    : [];
+  const [siblings, notes] = await Promise.all([
+    hasOther(kind)
+      ? visit.api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, status: 'Active', limit: '50' })}`)
+      : undefined,
+    notesFor(visit, owned.account),
+  ]);
   const content = counterForm(visit.person, {
     kind,
     owned,
-    siblings: siblings.filter((one) => one.account_id !== account_id),
+    notes,
+    siblings: siblings?.data.filter((one) => one.account_id !== account_id) ?? [],
     values,
     wrong,
   });

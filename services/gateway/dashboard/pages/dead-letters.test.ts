@@ -54,8 +54,20 @@ const sent = (name: string) =>
     .map(({ value }) => JSON.parse(String(value)) as unknown);
 
 describe('dead letters', () => {
+  it('leave as a CSV file with their filters, without what a spreadsheet would run', async () => {
+    answers['list_dead_letters'] = ok({ items: [{ ...letter, reason: '=1+1' }] });
+    const { get } = made.signedIn('ops:manage');
+    expect((await get(`${url}?state=open`)).body).toContain(`href="${url}.csv?state=open"`);
+    const { body } = await get(`${url}.csv?state=open`);
+    expect(body).toContain(`"${id}","${time}","create_transaction","invalid_data","'=1+1","ledger.commands","3","99"`);
+    expect(JSON.parse(String(made.sent.findLast(({ value }) => value?.includes('"limit"'))?.value))).toMatchObject({
+      state: 'open',
+      limit: 500,
+    });
+  });
+
   it('require ops:manage', async () => {
-    for (const path of [url, `${url}/${id}`, `${url}/decision/redrive`, `${url}/decision/drop`])
+    for (const path of [url, `${url}.csv`, `${url}/${id}`, `${url}/decision/redrive`, `${url}/decision/drop`])
       expect((await made.signedIn('audit:read').get(path)).statusCode, path).toBe(403);
   });
 

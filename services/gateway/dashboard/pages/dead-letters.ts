@@ -10,7 +10,8 @@ import type { Wrong } from '../html/forms.ts';
 import { idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
-import { showList } from '../html/lists.ts';
+import type { List } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { waitingFor } from './approval-views.ts';
 import type { Decision, Outcome } from './dead-letter-views.ts';
 import {
@@ -26,36 +27,54 @@ import { inTurns } from './in-turns.ts';
 const scope = 'ops:manage';
 const path = '/admin/dead-letters';
 
-const filters = [
-  { name: 'state', label: 'State', options: deadLetterState.options },
-  { name: 'topic', label: 'Topic', options: deadLetterTopics },
-];
+const list: List<DeadLetter> = {
+  url: deadLettersUrl,
+  path,
+  filters: [
+    { name: 'state', label: 'State', options: deadLetterState.options },
+    { name: 'topic', label: 'Topic', options: deadLetterTopics },
+  ],
+  hasDays: true,
+  csv: [
+    'dead_letter_id',
+    'dead_at',
+    'message',
+    'code',
+    'reason',
+    'source_topic',
+    'source_partition',
+    'source_offset',
+    'key',
+    'request_id',
+    'size_bytes',
+    'state',
+    'decided_by',
+    'decided_at',
+    'drop_reason',
+  ],
+  show: async (rows, sorting, visit) =>
+    deadLetterTable(
+      rows,
+      await keyNamesOf(
+        visit,
+        rows.map(({ decided_by }) => decided_by),
+      ),
+      sorting,
+    ),
+};
 
 /**
  * Dead letters: list, show, redrive, drop, one or as many as are marked.
  */
 export function addDeadLetters(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, deadLettersUrl, { title: 'Dead letters', scope }, async (visit) => {
-    const { status = 200, content } = await showList<DeadLetter>(visit, {
-      url: deadLettersUrl,
-      path,
-      filters,
-      hasDays: true,
-      show: async (rows, sorting) =>
-        deadLetterTable(
-          rows,
-          await keyNamesOf(
-            visit,
-            rows.map(({ decided_by }) => decided_by),
-          ),
-          sorting,
-        ),
-    });
+    const { status = 200, content } = await showList(visit, list);
     return {
       status,
       content: html`<p><a href="/admin/ui/operations">To operations</a></p>${content}<p class="quiet">Times are ${zoneText()}. A dead letter is listed once, however often its message is delivered.</p>`,
     };
   });
+  addListFile(app, deadLettersUrl, { title: 'Dead letters', scope }, () => list);
   addPage(app, `${deadLettersUrl}/:dead_letter_id`, { title: 'Dead letter', scope }, async (visit) => {
     const { data: letter } = await visit.api.get<DeadLetterContent>(
       `${path}/${encodeURIComponent(visit.params['dead_letter_id'] ?? '')}`,

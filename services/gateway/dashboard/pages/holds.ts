@@ -4,15 +4,13 @@ import { holdStatus } from '#libs/contracts/holds.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
-import type { CsvColumn } from '../html/csv.ts';
-import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { enteredIn } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import { addDownload, addForm, addPage } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { plainMoney } from '../html/show.ts';
 import { accountByNumber } from './account-by-number.ts';
 import { accountParts } from './account-views.ts';
@@ -59,18 +57,6 @@ export interface HoldOptions extends TaskOptions {
 const pathOf = ({ params }: Visit) => `/holds/${encodeURIComponent(params['hold_id'] ?? '')}`;
 const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(pathOf(visit))).data;
 
-const columns: CsvColumn<Hold>[] = [
-  { title: 'hold_id', value: (row) => row.hold_id },
-  { title: 'created_at', value: (row) => row.created_at },
-  { title: 'status', value: (row) => row.status },
-  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
-  { title: 'captured_amount', value: (row) => plainMoney(row.captured_amount, row.currency) },
-  { title: 'currency', value: (row) => row.currency },
-  { title: 'expires_at', value: (row) => row.expires_at },
-  { title: 'reference', value: (row) => row.reference },
-  { title: 'description', value: (row) => row.description },
-];
-
 function addList(app: FastifyInstance): void {
   const listOf = ({ params }: Visit): List<Hold> => {
     const id = encodeURIComponent(params['account_id'] ?? '');
@@ -78,7 +64,17 @@ function addList(app: FastifyInstance): void {
       url: holdsUrl(id),
       path: `/accounts/${id}/holds`,
       filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
-      hasCsv: true,
+      csv: [
+        'hold_id',
+        'created_at',
+        'status',
+        { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+        { title: 'captured_amount', value: (row) => plainMoney(row.captured_amount, row.currency) },
+        'currency',
+        'expires_at',
+        'reference',
+        'description',
+      ],
       show: holdTable,
     };
   };
@@ -92,14 +88,7 @@ function addList(app: FastifyInstance): void {
       content: html`${accountParts(account.account_id, '/holds', visit.person)}${placeAction(account, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
     };
   });
-  addDownload(app, `${holdsUrl(':account_id')}.csv`, page, (visit) => {
-    const list = listOf(visit);
-    return csvOf(visit.api, {
-      path: list.path,
-      parameters: parametersOf(list, keptFilters(list, visit.query)),
-      columns,
-    });
-  });
+  addListFile(app, holdsUrl(':account_id'), page, listOf);
 }
 
 const dayMs = 86_400_000;

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Note } from '#libs/contracts/resources.ts';
+import type { Account, Note } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
@@ -43,11 +43,27 @@ function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URL
   }`;
 }
 
+/** The latest notes, with a link to all of them if there are more; undefined if there is none. */
+async function latestNotes(visit: Visit, on: NotesOn, id: string): Promise<Html | undefined> {
+  const { data, next } = await visit.api.get<Note[]>(`/${on}/${id}/notes?limit=${latest}`);
+  if (data.length === 0) return undefined;
+  return html`${await noteList(visit, data)}${next !== undefined && html`<p><a href="${urlOf(on, id)}">All notes</a></p>`}`;
+}
+
+/** The latest notes on an account and on its client, which a clerk reads before money is moved. */
+export async function notesFor(visit: Visit, { client_id, account_id }: Account): Promise<Html> {
+  const { scopes } = visit.person;
+  const [client, account] = await Promise.all([
+    scopes.has('clients:read') ? latestNotes(visit, 'clients', client_id) : undefined,
+    scopes.has('accounts:read') ? latestNotes(visit, 'accounts', account_id) : undefined,
+  ]);
+  return html`${client && html`<h2>Notes on the customer</h2>${client}`}${account && html`<h2>Notes on the account</h2>${account}`}`;
+}
+
 /** On the page of what they are about: the latest ones, and a place to write. */
 export async function notesOf(visit: Visit, on: NotesOn, id: string): Promise<Html> {
-  const { data, next } = await visit.api.get<Note[]>(`/${on}/${id}/notes?limit=${latest}`);
   return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
-${await noteList(visit, data)}${next !== undefined && html`<p><a href="${urlOf(on, id)}">All notes</a></p>`}
+${(await latestNotes(visit, on, id)) ?? (await noteList(visit, []))}
 ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
 }
 

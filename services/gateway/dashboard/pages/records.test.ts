@@ -55,6 +55,7 @@ beforeEach(() => {
   answers = {
     get_client: ok(retail),
     list_notes: ok({ items: [] }),
+    list_status_transitions: ok({ items: [] }),
     get_account: ok(samples.master),
     get_ledger_accounts: ok([samples.ledger]),
     get_transaction: ok(samples.transaction),
@@ -294,6 +295,29 @@ describe('accounts', () => {
     );
     expect(lastSent()).toMatchObject({ status: 'Frozen', reason: 'fraud', note: 'called the branch' });
     expect((await made.signedIn('accounts:read').get(`${account}/freezing`)).statusCode).toBe(403);
+  });
+
+  it('its page and the form that unfreezes it show why it is frozen', async () => {
+    answers['list_entries'] = answers['list_holds'] = ok({ items: [] });
+    const bare = {
+      transition_id: 'str_1',
+      account_id: ids.account,
+      from_status: 'Active',
+      to_status: 'Frozen',
+      created_at: samples.client.created_at,
+    };
+    const frozen = { ...bare, reason: 'customer_request', note: 'lost <card>', actor: 'key:k' };
+    answers['list_status_transitions'] = ok({ items: [frozen] });
+    const { get } = made.signedIn(everything);
+    const why = '<dt>Reason</dt><dd>request of the customer: lost &lt;card&gt;</dd>';
+    expect((await get(account)).body).toContain(why);
+    expect((await get(`${account}/unfreezing`)).body).toContain(why);
+    answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status: 'Active' }]);
+    expect((await get(account)).body).not.toContain(why);
+    // What a caller who acts for a customer gets.
+    answers['get_ledger_accounts'] = ok([samples.ledger]);
+    answers['list_status_transitions'] = ok({ items: [bare] });
+    expect((await get(account)).body).not.toContain('<dt>Reason</dt>');
   });
 
   it('the page has the latest entries with their balances, and confirms what was done', async () => {

@@ -47,7 +47,7 @@ describe('the day', () => {
     answers = {};
     const { statusCode, body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
     expect(statusCode).toBe(200);
-    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts away/);
+    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks away/);
     expect(body).toContain('What was posted is not known now');
   });
 

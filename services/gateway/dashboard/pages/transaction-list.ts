@@ -5,11 +5,10 @@ import { transactionType } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorText } from '../html/actors.ts';
-import { csvOf } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
-import { addDownload, addPage } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
 import { accountsBy, clientsBy } from '../html/owners.ts';
 import { idLink, moneyText, statusOf, table, timeOf, totalText } from '../html/show.ts';
 import type { Owners } from './account-views.ts';
@@ -24,14 +23,7 @@ const page = { title: 'Transactions', scope: 'transactions:read' } as const;
 /** The transactions of the whole bank, with whose accounts they are on. */
 export function addTransactionList(app: FastifyInstance): void {
   addPage(app, transactionsUrl, page, (visit) => showList(visit, listFor(visit)));
-  addDownload(app, `${transactionsUrl}.csv`, page, (visit) => {
-    const list = listFor(visit);
-    return csvOf(visit.api, {
-      path: list.path,
-      parameters: parametersOf(list, keptFilters(list, visit.query)),
-      columns: [{ title: 'account_id', value: (row) => row.account_id }, ...transactionColumns],
-    });
-  });
+  addListFile(app, transactionsUrl, page, listFor);
 }
 
 const filters: readonly Filter[] = [
@@ -55,7 +47,7 @@ function listFor(visit: Visit): List<Transaction> {
     url: transactionsUrl,
     path: '/transactions',
     hasDays: true,
-    hasCsv: true,
+    csv: ['account_id', ...transactionColumns],
     filters: [...filters, byWhom(visit)],
     show: listed,
   };

@@ -21,7 +21,15 @@ function draw(place) {
       { label: `Amount in ${place.dataset.currency}`, scale: 'amount', stroke: second, width: 2, points: { show: false } },
     ],
   }, JSON.parse(place.dataset.points), place);
-  new ResizeObserver(() => chart.setSize(size())).observe(place);
+  const resized = new ResizeObserver(() => chart.setSize(size()));
+  resized.observe(place);
+  // The colours are those of the theme in which the chart was drawn.
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    resized.disconnect();
+    chart.destroy();
+    delete place.dataset.drawn;
+    draw(place);
+  }, { once: true });
 }
 const drawAll = () => document.querySelectorAll('.chart[data-points]').forEach(draw);
 drawAll();
