@@ -13,6 +13,10 @@ import { fullTimeOf, moneyText, table } from '../html/show.ts';
 import { addPostings, chartAssets, postingsPlace } from './postings.ts';
 
 const url = '/admin/ui/books';
+const balanceUrl = `${url}/balance`;
+
+/** The trial balance adds up every entry, so the page does not wait for it; without scripts it is a link. */
+const balancePlace = html`<div id="balance" hx-get="${balanceUrl}" hx-trigger="load" hx-select="#balance" hx-swap="outerHTML"><p role="status"><a href="${balanceUrl}">Trial balance</a></p></div>`;
 
 /**
  * The books: the trial balance of every currency, the bank's own accounts, and whether every rule
@@ -23,18 +27,23 @@ export function addBooks(
   { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number },
 ): void {
   addPage(app, url, { title: 'The books', scope: 'books:read' }, async ({ api, person }) => {
-    const [balances, accounts, operations] = await Promise.all([
-      api.get<TrialBalance[]>('/admin/trial-balance'),
+    const [accounts, operations] = await Promise.all([
       api.get<SystemAccount[]>('/admin/system-accounts'),
       api.get<Operations>('/admin/operations'),
     ]);
     return {
       assets: chartAssets,
-      content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
-<h2>Trial balance</h2>${trialBalance(balances.data)}
-<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
+      content: html`${balancePlace}<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML"><h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
 <p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; looked at again every 30 seconds.</p></div>${postingsPlace}`,
+    };
+  });
+  addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api }) => {
+    const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');
+    return {
+      content: html`<p><a href="${url}">To the books</a></p><div id="balance" hx-get="${balanceUrl}" hx-trigger="every 300s, refresh" hx-select="#balance" hx-swap="outerHTML">${verdict(data)}
+<h2>Trial balance</h2>${trialBalance(data)}
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every five minutes.</p></div>`,
     };
   });
   addPostings(app);

@@ -4,6 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { refuse } from '../../http/errors.ts';
 import { ApiRefused } from '../api.ts';
 import type { Shown, Visit } from '../html/frame.ts';
+import { clientsBy } from '../html/owners.ts';
 import { holderOf } from './accounts.ts';
 import { counterKinds, kinds, kindsFor } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
@@ -32,9 +33,11 @@ export async function startCounter(visit: Visit): Promise<Shown> {
       content: html`${startForm(q)}
 <p class="notice wrong" role="alert">This cannot be looked for. Enter an account number, a phone number or a name.</p>`,
     };
-  const clients = answer.filter(({ kind }) => kind === 'client');
+  const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
+  const shown = clients.slice(0, maxClients);
+  const owners = clientsBy(visit, shown);
   const [ofClients, ofAccounts] = await Promise.all([
-    Promise.all(clients.slice(0, maxClients).map(({ id }) => accountsOf(visit, id))),
+    Promise.all(shown.map(async (id) => accountsOf(visit, id, (await owners).get(id)))),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
   ]);
   const rows = [...new Map([...ofAccounts, ...ofClients.flat()].map((row) => [row.account.account_id, row])).values()];
@@ -62,10 +65,7 @@ async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undef
   }
 }
 
-async function accountsOf({ api }: Visit, client_id: string): Promise<Owned[]> {
-  const [{ data: owner }, { data: accounts }] = await Promise.all([
-    api.get<Client>(`/clients/${client_id}`),
-    api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '50' })}`),
-  ]);
+async function accountsOf({ api }: Visit, client_id: string, owner: Client | undefined): Promise<Owned[]> {
+  const { data: accounts } = await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '50' })}`);
   return accounts.map((account) => ({ account, owner }));
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { PostingStatistics, PostingTotals } from '#libs/contracts/administration.ts';
 import { statisticsUnit } from '#libs/contracts/administration.ts';
-import type { TrialBalance } from '#libs/contracts/resources.ts';
+import type { SystemAccount } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
@@ -20,8 +20,8 @@ export const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'char
 /** Postings and amounts over time: a chart, and the same as a table. */
 export function addPostings(app: FastifyInstance): void {
   addPage(app, url, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
-    const { data: balances } = await api.get<TrialBalance[]>('/admin/trial-balance');
-    const currencies = balances.map(({ currency }) => currency);
+    const { data: accounts } = await api.get<SystemAccount[]>('/admin/system-accounts');
+    const currencies = [...new Set(accounts.map(({ currency }) => currency))];
     const asked = query.get('currency') ?? (await busiestIn(api));
     const currency = asked !== undefined && currencies.includes(asked) ? asked : currencies[0];
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
@@ -34,12 +34,9 @@ export function addPostings(app: FastifyInstance): void {
   });
 }
 
-const monthMs = 30 * 86_400_000;
-
-/** The currency with most postings in a month: it is what people come to see. */
+/** The currency with the most postings in the last day, which is the period shown first. */
 async function busiestIn(api: Api): Promise<string | undefined> {
-  const from = new Date(Date.now() - monthMs).toISOString();
-  const { data } = await api.get<PostingTotals>(`/admin/posting-totals?from=${from}`);
+  const { data } = await api.get<PostingTotals>('/admin/posting-totals');
   return data.totals[0]?.currency;
 }
 
