@@ -4,6 +4,7 @@ import { DASHBOARD_CLIENT } from '../../tools/local/bank.ts';
 import { describeInBrowser, expectFine, plain, useDashboard } from '../support/browser.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
+import { personAt, ways } from './typing.ts';
 
 /** Four eyes in the dashboard, as two people see it. A bank of its own: everything needs an approval in it. */
 describeInBrowser('approvals in the dashboard', () => {
@@ -55,44 +56,52 @@ describeInBrowser('approvals in the dashboard', () => {
   });
 
   describe('a large deposit', () => {
-    it('shows the balance as it is and as it would be; rejected, it is not done', async () => {
-      const account = await world.api.newAccount({ initial_deposit: 250.5 });
-      const teller = world.api.withToken(staffToken(world.bank, 'teller'));
-      const asked = await teller.post('/transactions', {
-        account_id: account.account_id,
-        transaction_type: 'Deposit',
-        amount: 1500,
-      });
-      expect(asked.status).toBe(202);
-      const { page, complaints } = await as('manager');
-      await openWaiting(page, 1);
-      const row = page.getByRole('row', { name: account.account_number });
-      expect(plain(await row.innerText())).toMatch(/250\.50 USD\s+1750\.50 USD/);
-      await page.getByLabel('Reason').fill('no receipt');
-      await page.getByRole('button', { name: 'Reject' }).click();
-      await page.getByText('It was rejected').waitFor();
-      expect(await world.api.balance(account.account_id)).toBe(250.5);
-      expect(complaints).toEqual([]);
-    });
+    it.each(ways)(
+      'shows the balance before and after; rejected, it is not done; by $hand on a $size',
+      async ({ hand, size }) => {
+        const account = await world.api.newAccount({ initial_deposit: 250.5 });
+        const teller = world.api.withToken(staffToken(world.bank, 'teller'));
+        const asked = await teller.post('/transactions', {
+          account_id: account.account_id,
+          transaction_type: 'Deposit',
+          amount: 1500,
+        });
+        expect(asked.status).toBe(202);
+        const { page, complaints } = await as('manager', size);
+        const { enter, press } = personAt(page, hand);
+        await openWaiting(page, 1);
+        const row = page.getByRole('row', { name: account.account_number });
+        expect(plain(await row.innerText())).toMatch(/250\.50 USD\s+1750\.50 USD/);
+        await enter(page.getByLabel('Reason'), 'no receipt');
+        await press(page.getByRole('button', { name: 'Reject' }));
+        await page.getByText('It was rejected').waitFor();
+        expect(await world.api.balance(account.account_id)).toBe(250.5);
+        expect(complaints).toEqual([]);
+      },
+    );
   });
 
   describe('a large withdrawal at the counter', () => {
-    it('leads to its approval, which says that a second person decides; nothing is posted', async () => {
-      const account = await world.api.newAccount({ initial_deposit: 5000 });
-      const { page, complaints } = await as('officer');
-      await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
-      await page.keyboard.type('2,000');
-      await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: /Pay out/ }).click();
-      await page.getByText('Waiting for approval.').waitFor();
-      expect(await world.api.balance(account.account_id)).toBe(5000);
-      const manager = await as('manager');
-      await manager.page.goto(page.url());
-      await manager.page.getByRole('button', { name: 'Approve' }).click();
-      await manager.page.getByText('It has been done.').waitFor();
-      expect(await world.api.balance(account.account_id)).toBe(3000);
-      expect([...complaints, ...manager.complaints]).toEqual([]);
-    });
+    it.each(ways)(
+      'is posted only when a second person has approved it, by $hand on a $size',
+      async ({ hand, size }) => {
+        const account = await world.api.newAccount({ initial_deposit: 5000 });
+        const { page, complaints } = await as('officer', size);
+        const { enter, send } = personAt(page, hand);
+        await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
+        await enter(page.getByLabel('Amount in USD'), '2,000');
+        await send(page.getByRole('button', { name: 'Continue' }));
+        await send(page.getByRole('button', { name: /Pay out/ }));
+        await page.getByText('Waiting for approval.').waitFor();
+        expect(await world.api.balance(account.account_id)).toBe(5000);
+        const manager = await as('manager', size);
+        await manager.page.goto(page.url());
+        await personAt(manager.page, hand).press(manager.page.getByRole('button', { name: 'Approve' }));
+        await manager.page.getByText('It has been done.').waitFor();
+        expect(await world.api.balance(account.account_id)).toBe(3000);
+        expect([...complaints, ...manager.complaints]).toEqual([]);
+      },
+    );
   });
 
   describe('a reversal and an erasure', () => {

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, expectFine } from '../support/browser.ts';
 import type { RestTransaction } from '../support/client.ts';
-import { mainText, type } from './typing.ts';
+import { mainText, personAt, ways } from './typing.ts';
 
 /** A file of payments: looked at, sent, followed, and its results taken along. */
 export function testBatches({ world, ui, as }: Dashboard): void {
@@ -22,83 +22,85 @@ export function testBatches({ world, ui, as }: Dashboard): void {
     (await api.get(`/transactions?account_id=${account_id}`)).list<RestTransaction>();
 
   describe('a batch', () => {
-    it('is shown with every refused line, sent once by keyboard, followed, and told as a file', async () => {
-      const payer = await newAccount('Employer', 1000);
-      const [ada, bob] = [await newAccount('Ada', 0), await newAccount('Bob', 0)];
-      const frozen = await newAccount('Cold', 0);
-      await api.setStatus(frozen.account_id, 'Frozen', 'fraud');
-      const file = csv(
-        'wages.csv',
-        [
-          'From;To;Amount;Reference;Description',
-          `${payer.account_number};${ada.account_number};600,50;;Löhne <November>`,
-          `${payer.account_number};${bob.account_number.toLowerCase()};300;;"Wages; November"`,
-          `${payer.account_number};SAV-404;5;;`,
-          `${payer.account_number};${frozen.account_number};5;;`,
-          `${payer.account_number};${bob.account_number};150;;`,
-          `;${bob.account_number};20;slip 1;=1+1`,
-          `;${bob.account_number};1.500;;`,
-        ].join('\r\n'),
-        'latin1',
-      );
-      const { page, context, complaints } = await as('officer');
-      await page.goto(ui('/counter'));
-      await page.getByRole('link', { name: 'Many payments at once' }).click();
-      await page.waitForURL(ui('/counter/batches'));
-      await expectFine(page, 'batches');
-      await choose(page, file);
-      await page.getByLabel('File of payments').focus();
-      await type(page, 'Tab', 'Tab', 'Enter');
-      await page.getByRole('heading', { level: 1, name: 'Payments of wages.csv: is this right?' }).waitFor();
-      const text = await mainText(page);
-      for (const words of [
-        'Can be sent 3 payments Cannot be sent 4',
-        'There is no account SAV-404. Check the number.',
-        `Account ${frozen.account_number} is Frozen`,
-        'The payments above leave too little money in the account.',
-        'Is this 1500, or 1.50?',
-        'Transfers 2, together 900.50 USD',
-        'Deposits 1, together 20.00 USD',
-        'Ada Payroll',
-        'Löhne <November>',
-      ])
-        expect(text).toContain(words);
-      await expectFine(page, 'batch-preview');
-      expect(await transactionsOf(ada.account_id)).toEqual([]);
-      const sent = Object.fromEntries(
-        await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
-      );
-      await page.getByRole('button', { name: 'Send 3 payments' }).focus();
-      await type(page, 'Enter');
-      await page.waitForURL('**/admin/ui/counter/batches/bat_*');
-      await page.getByText('All payments were booked.').waitFor();
-      expect(await mainText(page)).toMatch(/2 booked .*Transfer .*600.50 USD/);
-      await expectFine(page, 'batch');
-      const url = page.url();
-      await page.reload();
-      // As a browser sends the form once more, after going back to it.
-      const again = await context.request.post(ui('/counter/batches/sending'), { form: sent });
-      expect(again.url()).toBe(url);
-      expect([
-        await api.balance(payer.account_id),
-        await api.balance(ada.account_id),
-        await api.balance(bob.account_id),
-      ]).toEqual([99.5, 600.5, 320]);
-      const results = await (await context.request.get(`${url}/results.csv`)).text();
-      const lines = results.trimEnd().split('\r\n');
-      expect(lines).toHaveLength(5);
-      expect(lines[2]).toContain(
-        `"2","Completed","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
-      );
-      expect(lines[4]).toContain(
-        `"7","Completed","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
-      );
-      const [posted] = await transactionsOf(ada.account_id);
-      await page.goto(ui(`/transactions/${posted?.transaction_id}`));
-      await page.getByRole('link', { name: /^bat_/ }).click();
-      await page.waitForURL(url);
-      expect(complaints).toEqual([]);
-    });
+    it.each(ways)(
+      'is shown with every refused line, sent once, and followed to its results, by $hand on a $size',
+      async ({ hand, size }) => {
+        const payer = await newAccount('Employer', 1000);
+        const [ada, bob] = [await newAccount('Ada', 0), await newAccount('Bob', 0)];
+        const frozen = await newAccount('Cold', 0);
+        await api.setStatus(frozen.account_id, 'Frozen', 'fraud');
+        const file = csv(
+          'wages.csv',
+          [
+            'From;To;Amount;Reference;Description',
+            `${payer.account_number};${ada.account_number};600,50;;Löhne <November>`,
+            `${payer.account_number};${bob.account_number.toLowerCase()};300;;"Wages; November"`,
+            `${payer.account_number};SAV-404;5;;`,
+            `${payer.account_number};${frozen.account_number};5;;`,
+            `${payer.account_number};${bob.account_number};150;;`,
+            `;${bob.account_number};20;slip 1;=1+1`,
+            `;${bob.account_number};1.500;;`,
+          ].join('\r\n'),
+          'latin1',
+        );
+        const { page, context, complaints } = await as('officer', size);
+        const { press, send } = personAt(page, hand);
+        await page.goto(ui('/counter'));
+        await press(page.getByRole('link', { name: 'Many payments at once' }));
+        await page.waitForURL(ui('/counter/batches'));
+        await expectFine(page, 'batches');
+        await choose(page, file);
+        await press(page.getByRole('button', { name: 'Look at the payments' }));
+        await page.getByRole('heading', { level: 1, name: 'Payments of wages.csv: is this right?' }).waitFor();
+        const text = await mainText(page);
+        for (const words of [
+          'Can be sent 3 payments Cannot be sent 4',
+          'There is no account SAV-404. Check the number.',
+          `Account ${frozen.account_number} is Frozen`,
+          'The payments above leave too little money in the account.',
+          'Is this 1500, or 1.50?',
+          'Transfers 2, together 900.50 USD',
+          'Deposits 1, together 20.00 USD',
+          'Ada Payroll',
+          'Löhne <November>',
+        ])
+          expect(text).toContain(words);
+        await expectFine(page, 'batch-preview');
+        expect(await transactionsOf(ada.account_id)).toEqual([]);
+        const sent = Object.fromEntries(
+          await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
+        );
+        await send(page.getByRole('button', { name: 'Send 3 payments' }));
+        await page.waitForURL('**/admin/ui/counter/batches/bat_*');
+        await page.getByText('All payments were booked.').waitFor();
+        expect(await mainText(page)).toMatch(/2 booked .*Transfer .*600.50 USD/);
+        await expectFine(page, 'batch');
+        const url = page.url();
+        await page.reload();
+        // As a browser sends the form once more, after going back to it.
+        const again = await context.request.post(ui('/counter/batches/sending'), { form: sent });
+        expect(again.url()).toBe(url);
+        expect([
+          await api.balance(payer.account_id),
+          await api.balance(ada.account_id),
+          await api.balance(bob.account_id),
+        ]).toEqual([99.5, 600.5, 320]);
+        const results = await (await context.request.get(`${url}/results.csv`)).text();
+        const lines = results.trimEnd().split('\r\n');
+        expect(lines).toHaveLength(5);
+        expect(lines[2]).toContain(
+          `"2","Completed","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
+        );
+        expect(lines[4]).toContain(
+          `"7","Completed","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
+        );
+        const [posted] = await transactionsOf(ada.account_id);
+        await page.goto(ui(`/transactions/${posted?.transaction_id}`));
+        await page.getByRole('link', { name: /^bat_/ }).click();
+        await page.waitForURL(url);
+        expect(complaints).toEqual([]);
+      },
+    );
 
     it('of which a payment is refused after all says which and why, by mouse', async () => {
       const payer = await newAccount('Late', 100);

@@ -1,28 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import type { Records } from './records.ts';
+import { personAt, ways } from './typing.ts';
 
 /** What is on a desk all day: lists that name people, and the page of an account. */
 export function testDesk({ world, ui, as }: Dashboard, records: () => Records): void {
   const { api } = world;
 
   describe('the list of accounts', () => {
-    it('says whose they are and what they hold together, and is narrowed by the keyboard', async () => {
+    it.each(ways)('says whose they are, and is narrowed by $hand on a $size', async ({ hand, size }) => {
       const { client, account } = records();
-      const { page, complaints } = await as('officer');
+      const { page, complaints } = await as('officer', size);
+      const { choose, press, send } = personAt(page, hand);
       await page.goto(ui(`/accounts?client_id=${client.client_id}`));
       const row = page.getByRole('row', { name: account.account_number });
       expect(await row.getByRole('link', { name: 'Hedda Høpper' }).getAttribute('href')).toBe(
         `/admin/ui/clients/${client.client_id}`,
       );
-      await page.locator('main').getByLabel('Status').focus();
-      await page.keyboard.type('Frozen');
-      await page.keyboard.press('Enter');
+      await choose(page.locator('main').getByLabel('Status'), 'Frozen');
+      await send(page.getByRole('button', { name: 'Filter', exact: true }));
       await page.waitForURL('**status=Frozen**');
       await page.getByText('No account fits.').waitFor();
       expect(new URL(page.url()).searchParams.get('client_id')).toBe(client.client_id);
-      await page.getByRole('link', { name: 'Show all' }).focus();
-      await page.keyboard.press('Enter');
+      await press(page.getByRole('link', { name: 'Show all' }));
       await page.waitForURL('**/accounts?status=Frozen**');
       expect(complaints).toEqual([]);
     });

@@ -1,39 +1,44 @@
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, heading, plain } from '../support/browser.ts';
 import type { Records } from './records.ts';
+import { personAt, ways } from './typing.ts';
 
 export function testFinding({ ui, as }: Dashboard, records: () => Records): void {
   describe('the box that finds', () => {
-    it('leads from whatever somebody has in hand to its page', async () => {
-      const { client, account, deposit, transfer, key } = records();
-      const { page, complaints } = await as('admin');
-      const find = async (q: string) => {
-        await page.getByRole('searchbox', { name: 'Find anything' }).fill(q);
-        await page.keyboard.press('Enter');
-      };
-      await page.goto(ui(''));
-      const cases: [string, string][] = [
-        ['hedda hø', `/clients/${client.client_id}`],
-        ['+47 9900 0001', `/clients/${client.client_id}`],
-        [account.account_number, `/accounts/${account.account_id}`],
-        ['INVOICE 77', `/transactions/${deposit.transaction_id}`],
-        [key, `/transactions/${deposit.transaction_id}`],
-        [deposit.transaction_id, `/transactions/${deposit.transaction_id}`],
-        [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
-      ];
-      for (const [q, path] of cases) {
-        await find(q);
-        await page.waitForURL(ui(path));
-      }
-      await find(transfer.transfer_id.replace('trf_', 'opr_'));
-      await page
-        .getByRole('link', { name: /^Transfer/ })
-        .first()
-        .waitFor();
-      await find('nothing is called so');
-      await page.getByText('Nothing was found').waitFor();
-      expect(complaints).toEqual([]);
-    });
+    it.each(ways)(
+      'leads from whatever somebody has in hand to its page, by $hand on a $size',
+      async ({ hand, size }) => {
+        const { client, account, deposit, transfer, key } = records();
+        const { page, complaints } = await as('admin', size);
+        const { enter, send } = personAt(page, hand);
+        const find = async (q: string) => {
+          await enter(page.getByRole('searchbox', { name: 'Find anything' }), q);
+          await send(page.getByRole('button', { name: 'Find' }));
+        };
+        await page.goto(ui(''));
+        const cases: [string, string][] = [
+          ['hedda hø', `/clients/${client.client_id}`],
+          ['+47 9900 0001', `/clients/${client.client_id}`],
+          [account.account_number, `/accounts/${account.account_id}`],
+          ['INVOICE 77', `/transactions/${deposit.transaction_id}`],
+          [key, `/transactions/${deposit.transaction_id}`],
+          [deposit.transaction_id, `/transactions/${deposit.transaction_id}`],
+          [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
+        ];
+        for (const [q, path] of cases) {
+          await find(q);
+          await page.waitForURL(ui(path));
+        }
+        await find(transfer.transfer_id.replace('trf_', 'opr_'));
+        await page
+          .getByRole('link', { name: /^Transfer/ })
+          .first()
+          .waitFor();
+        await find('nothing is called so');
+        await page.getByText('Nothing was found').waitFor();
+        expect(complaints).toEqual([]);
+      },
+    );
   });
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { type Dashboard, expectFine, heading, plain } from '../support/browser.ts';
 import type { RestTransaction } from '../support/client.ts';
-import { mainText, type } from './typing.ts';
+import { mainText, personAt, type, ways } from './typing.ts';
 
 /** What staff do besides the counter: reversals, holds, erasures; by keyboard alone, and by mouse. */
 export function testTasks({ world, ui, as }: Dashboard): void {
@@ -15,34 +15,40 @@ export function testTasks({ world, ui, as }: Dashboard): void {
   const question = (title: string) => ({ name: `${title}: is this right?`, level: 1 }) as const;
 
   describe('a reversal', () => {
-    it('shows what it will do, is done once by keyboard, and is linked both ways', async () => {
-      const { account } = await newCustomer('Undo', 100);
-      const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
-      const { page, complaints } = await as('officer');
-      await page.goto(ui(`/transactions/${transaction_id}`));
-      await page.getByRole('button', { name: 'Reverse' }).focus();
-      await type(page, 'Enter');
-      await page.waitForURL(ui(`/transactions/${transaction_id}/reversal`));
-      expect(await mainText(page)).toContain(`${account.account_number}, Undo Tasks: available 125.00 USD 100.00 USD`);
-      await expectFine(page, 'reversal');
-      await page.reload();
-      await type(page, 'entered twice', 'Enter');
-      await page.getByRole('heading', question('Reversal')).waitFor();
-      await expectFine(page, 'reversal-summary');
-      await page.reload();
-      expect(await api.balance(account.account_id)).toBe(125);
-      await type(page, 'Enter');
-      await page.getByText('The reversal was booked.').waitFor();
-      expect(plain(await heading(page))).toBe('Reversal of a Deposit 25.00 USD');
-      await expectFine(page, 'reversal-done');
-      const made = page.url().split('/').at(-1)?.split('?')[0] ?? '';
-      await page.reload();
-      expect(await api.balance(account.account_id)).toBe(100);
-      await page.getByRole('link', { name: transaction_id }).click();
-      await page.getByRole('link', { name: made }).waitFor();
-      expect(await page.getByRole('button', { name: 'Reverse' }).count()).toBe(0);
-      expect(complaints).toEqual([]);
-    });
+    it.each(ways)(
+      'shows what it will do, is done once, and is linked both ways, by $hand on a $size',
+      async ({ hand, size }) => {
+        const { account } = await newCustomer('Undo', 100);
+        const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
+        const { page, complaints } = await as('officer', size);
+        const { enter, press, send } = personAt(page, hand);
+        await page.goto(ui(`/transactions/${transaction_id}`));
+        await press(page.getByRole('button', { name: 'Reverse' }));
+        await page.waitForURL(ui(`/transactions/${transaction_id}/reversal`));
+        expect(await mainText(page)).toContain(
+          `${account.account_number}, Undo Tasks: available 125.00 USD 100.00 USD`,
+        );
+        await expectFine(page, 'reversal');
+        await page.reload();
+        await enter(page.getByLabel('Reason'), 'entered twice');
+        await send(page.getByRole('button', { name: 'Continue' }));
+        await page.getByRole('heading', question('Reversal')).waitFor();
+        await expectFine(page, 'reversal-summary');
+        await page.reload();
+        expect(await api.balance(account.account_id)).toBe(125);
+        await send(page.getByRole('button', { name: 'Reverse this Deposit' }));
+        await page.getByText('The reversal was booked.').waitFor();
+        expect(plain(await heading(page))).toBe('Reversal of a Deposit 25.00 USD');
+        await expectFine(page, 'reversal-done');
+        const made = page.url().split('/').at(-1)?.split('?')[0] ?? '';
+        await page.reload();
+        expect(await api.balance(account.account_id)).toBe(100);
+        await press(page.getByRole('link', { name: transaction_id }));
+        await page.getByRole('link', { name: made }).waitFor();
+        expect(await page.getByRole('button', { name: 'Reverse' }).count()).toBe(0);
+        expect(complaints).toEqual([]);
+      },
+    );
 
     it('of a transfer, by mouse with a double click, turns both sides once; going back to confirm again does not', async () => {
       const { account } = await newCustomer('Payer', 100);
@@ -76,58 +82,61 @@ export function testTasks({ world, ui, as }: Dashboard): void {
   describe('a hold', () => {
     const holdsOf = async (account_id: string) => (await api.get(`/accounts/${account_id}/holds`)).list<Hold>();
 
-    it('is placed, captured in part with a receipt, and released, by keyboard', async () => {
-      const { account } = await newCustomer('Holda', 100);
-      const { page, complaints } = await as('officer');
-      await page.goto(ui(`/accounts/${account.account_id}`));
-      await page.getByRole('button', { name: 'Hold money' }).focus();
-      await type(page, 'Enter');
-      await page.getByRole('heading', { level: 1, name: 'Hold money' }).waitFor();
-      await expectFine(page, 'hold-form');
-      await page.reload();
-      await type(page, '40,50', 'Enter');
-      await page.getByRole('heading', question('Hold money')).waitFor();
-      expect(await mainText(page)).toContain('available 100.00 USD 59.50 USD');
-      await expectFine(page, 'hold-summary');
-      await page.reload();
-      await type(page, 'Enter');
-      await page.getByText('The hold was placed.').waitFor();
-      await expectFine(page, 'hold');
-      await page.reload();
-      expect(await holdsOf(account.account_id)).toHaveLength(1);
+    it.each(ways)(
+      'is placed, captured in part with a receipt, and released, by $hand on a $size',
+      async ({ hand, size }) => {
+        const { account } = await newCustomer('Holda', 100);
+        const { page, complaints } = await as('officer', size);
+        const { enter, press, send, tick } = personAt(page, hand);
+        const [amount, next] = [page.getByLabel('Amount in USD'), page.getByRole('button', { name: 'Continue' })];
+        await page.goto(ui(`/accounts/${account.account_id}`));
+        await press(page.getByRole('button', { name: 'Hold money' }));
+        await page.getByRole('heading', { level: 1, name: 'Hold money' }).waitFor();
+        await expectFine(page, 'hold-form');
+        await page.reload();
+        await enter(amount, '40,50');
+        await send(next);
+        await page.getByRole('heading', question('Hold money')).waitFor();
+        expect(await mainText(page)).toContain('available 100.00 USD 59.50 USD');
+        await expectFine(page, 'hold-summary');
+        await page.reload();
+        await send(page.getByRole('button', { name: 'Hold 40.50 USD' }));
+        await page.getByText('The hold was placed.').waitFor();
+        await expectFine(page, 'hold');
+        await page.reload();
+        expect(await holdsOf(account.account_id)).toHaveLength(1);
 
-      await page.getByRole('button', { name: 'Capture' }).focus();
-      await type(page, 'Enter');
-      await page.getByText('40.50 USD are still held.').waitFor();
-      await expectFine(page, 'capture-form');
-      await page.reload();
-      await page.locator(':focus').waitFor();
-      await page.keyboard.press('ControlOrMeta+A');
-      await type(page, '10', 'Tab', 'Tab', 'Tab', 'Space', 'Enter');
-      await page.getByRole('heading', question('Capture a hold')).waitFor();
-      expect(await mainText(page)).toContain('30.50 USD, stays held');
-      await expectFine(page, 'capture-summary');
-      await page.reload();
-      await type(page, 'Enter');
-      await page.waitForURL('**/counter/receipts/txn_*');
-      expect(await mainText(page)).toContain('Balance after 90.00 USD');
+        await press(page.getByRole('button', { name: 'Capture' }));
+        await page.getByText('40.50 USD are still held.').waitFor();
+        await expectFine(page, 'capture-form');
+        await page.reload();
+        await enter(amount, '10');
+        await tick(page.getByRole('checkbox'));
+        await send(next);
+        await page.getByRole('heading', question('Capture a hold')).waitFor();
+        expect(await mainText(page)).toContain('30.50 USD, stays held');
+        await expectFine(page, 'capture-summary');
+        await page.reload();
+        await send(page.getByRole('button', { name: 'Capture 10.00 USD' }));
+        await page.waitForURL('**/counter/receipts/txn_*');
+        expect(await mainText(page)).toContain('Balance after 90.00 USD');
 
-      const [hold] = await holdsOf(account.account_id);
-      await page.goto(ui(`/holds/${hold?.hold_id}`));
-      await page.getByRole('button', { name: 'Release' }).focus();
-      await type(page, 'Enter');
-      await page.getByRole('heading', question('Release a hold')).waitFor();
-      await expectFine(page, 'release-summary');
-      await page.reload();
-      await type(page, 'Enter');
-      await page.getByText('The hold was released.').waitFor();
-      expect(
-        (await api.get(`/accounts/${account.account_id}`)).data<{ available_balance: number }>().available_balance,
-      ).toBe(90);
-      await page.goto(ui(`/accounts/${account.account_id}/holds`));
-      await expectFine(page, 'holds');
-      expect(complaints).toEqual([]);
-    });
+        const [hold] = await holdsOf(account.account_id);
+        await page.goto(ui(`/holds/${hold?.hold_id}`));
+        await press(page.getByRole('button', { name: 'Release' }));
+        await page.getByRole('heading', question('Release a hold')).waitFor();
+        await expectFine(page, 'release-summary');
+        await page.reload();
+        await send(page.getByRole('button', { name: /^Release/ }));
+        await page.getByText('The hold was released.').waitFor();
+        expect(
+          (await api.get(`/accounts/${account.account_id}`)).data<{ available_balance: number }>().available_balance,
+        ).toBe(90);
+        await page.goto(ui(`/accounts/${account.account_id}/holds`));
+        await expectFine(page, 'holds');
+        expect(complaints).toEqual([]);
+      },
+    );
 
     it('is captured to another account by mouse; more than is held is refused in words', async () => {
       const { account } = await newCustomer('Holdb', 100);
@@ -184,27 +193,31 @@ export function testTasks({ world, ui, as }: Dashboard): void {
   });
 
   describe('an erasure', () => {
-    it('takes a client away after a tick and a summary, by keyboard; one with money is refused with what to do', async () => {
+    it.each(ways)('takes a client away after a tick and a summary, by $hand on a $size', async ({ hand, size }) => {
       const client = await api.client({ first_name: 'Forget', last_name: 'Me' });
-      const { page, complaints } = await as('manager');
+      const { page, complaints } = await as('manager', size);
+      const { press, send, tick } = personAt(page, hand);
       await page.goto(ui(`/clients/${client.client_id}`));
-      await page.getByRole('link', { name: 'Erase this client' }).focus();
-      await type(page, 'Enter');
+      await press(page.getByRole('link', { name: 'Erase this client' }));
       await page.getByRole('heading', { level: 1, name: 'Erase Forget Me' }).waitFor();
       await expectFine(page, 'erasure');
-      await page.getByRole('checkbox').focus();
-      await type(page, 'Space', 'Enter');
+      await tick(page.getByRole('checkbox'));
+      await send(page.getByRole('button', { name: 'Continue' }));
       await page.getByRole('heading', question('Erase a client')).waitFor();
       await expectFine(page, 'erasure-summary');
       await page.reload();
-      await type(page, 'Enter');
+      await send(page.getByRole('button', { name: 'Erase this client for good' }));
       await page.getByRole('heading', { level: 1, name: 'The client was erased' }).waitFor();
       await expectFine(page, 'erasure-done');
-      await page.getByRole('link', { name: 'What is left of the client' }).click();
+      await press(page.getByRole('link', { name: 'What is left of the client' }));
       await page.getByText('This client was erased').waitFor();
       expect(await mainText(page)).not.toContain('Forget');
       await expectFine(page, 'client-erased');
+      expect(complaints).toEqual([]);
+    });
 
+    it('of a client with money is refused, with what to do', async () => {
+      const { page, complaints } = await as('manager');
       const { client: rich } = await newCustomer('Rich', 5);
       await page.goto(ui(`/clients/${rich.client_id}`));
       await page.getByRole('link', { name: 'Erase this client' }).click();

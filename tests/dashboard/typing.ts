@@ -1,12 +1,82 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { plain } from '../support/browser.ts';
 
-/** Keys as a clerk presses them, from where the page has put the focus, which it does with its first frame. */
+/** Keys as a clerk presses them, from the element that the page has focused with its first frame. */
 export async function type(page: Page, ...keys: string[]): Promise<void> {
   await page.locator(':focus').waitFor();
   for (const key of keys) await (/^(Tab|Enter|Space)$/.test(key) ? page.keyboard.press(key) : page.keyboard.type(key));
 }
 
-/** What stands on the page, in one line. */
+/** The text of the page, in one line. */
 export const mainText = async (page: Page): Promise<string> =>
   plain(await page.locator('main').innerText()).replace(/\s+/g, ' ');
+
+/** The ways in which every task is done. */
+export const ways = [
+  { hand: 'keyboard', size: 'desk' },
+  { hand: 'keyboard', size: 'phone' },
+  { hand: 'mouse', size: 'desk' },
+  { hand: 'mouse', size: 'phone' },
+] as const;
+type Hand = (typeof ways)[number]['hand'];
+
+/** What a person does on a page, with the keyboard alone or with the mouse. */
+export interface Person {
+  /** Follows a link or presses a button. */
+  press(target: Locator): Promise<void>;
+  /** Sends the form, or follows the link, that has the focus: Enter, or a click on its button. */
+  send(button: Locator): Promise<void>;
+  enter(field: Locator, text: string): Promise<void>;
+  choose(field: Locator, label: string): Promise<void>;
+  tick(box: Locator): Promise<void>;
+}
+
+export function personAt(page: Page, hand: Hand): Person {
+  return hand === 'mouse' ? withMouse : withKeyboard(page);
+}
+
+const withMouse: Person = {
+  press: (target) => target.click(),
+  send: (button) => button.click(),
+  enter: (field, text) => field.fill(text),
+  choose: async (field, label) => void (await field.selectOption({ label })),
+  tick: (box) => box.check(),
+};
+
+/** More than the controls of any page in these tests. */
+const mostStops = 120;
+
+function withKeyboard(page: Page): Person {
+  /** Presses Tab until the target has the focus, which fails if the keyboard does not lead there. */
+  async function reach(target: Locator): Promise<void> {
+    await target.waitFor();
+    for (let stops = 0; stops < mostStops; stops++) {
+      if (await target.evaluate((element) => element === element.ownerDocument.activeElement)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`the keyboard does not lead to ${String(target)}`);
+  }
+  return {
+    async press(target) {
+      await reach(target);
+      await page.keyboard.press('Enter');
+    },
+    async send() {
+      await page.locator(':focus').waitFor();
+      await page.keyboard.press('Enter');
+    },
+    async enter(field, text) {
+      await reach(field);
+      await page.keyboard.press('ControlOrMeta+A');
+      await page.keyboard.type(text);
+    },
+    async choose(field, label) {
+      await reach(field);
+      await page.keyboard.type(label);
+    },
+    async tick(box) {
+      await reach(box);
+      await page.keyboard.press('Space');
+    },
+  };
+}
