@@ -102,16 +102,6 @@ export async function partitionCounts(kafka: KafkaClient, topics: readonly strin
   });
 }
 
-/** Returns the offset after the last message of every partition. */
-export async function endOffsets(
-  kafka: KafkaClient,
-  topics: readonly string[],
-): Promise<Map<string, Map<number, bigint>>> {
-  const endsOf = async (topic: string) =>
-    new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));
-  return new Map(await Promise.all(topics.map(async (topic) => [topic, await endsOf(topic)] as const)));
-}
-
 /** Returns the first and the end offset of every partition of a topic. */
 export async function topicRanges(
   kafka: KafkaClient,
@@ -173,23 +163,6 @@ export async function groupLag(
     );
     return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
   }, timeoutMs);
-}
-
-/**
- * Returns, for each topic including internal ones, how many replicas are missing from the in-sync sets of its
- * partitions, given the expected number `replicas`.
- */
-export async function replicasInSync(
-  kafka: KafkaClient,
-  replicas: number,
-): Promise<{ topic: string; missing: number }[]> {
-  return kafka.withAdmin(async (admin) => {
-    const { topics } = await admin.fetchTopicMetadata();
-    return topics.map(({ name, partitions }) => ({
-      topic: name,
-      missing: partitions.reduce((sum, { isr }) => sum + replicas - isr.length, 0),
-    }));
-  });
 }
 
 const minReplicas = 3;

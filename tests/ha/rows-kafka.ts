@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKafka } from '#libs/kafka/client.ts';
-import { replicasInSync } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Server } from '../faults/processes.ts';
 import type { Bench } from '../faults/row.ts';
@@ -29,7 +28,12 @@ const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
  */
 export async function caughtUp({ cluster }: Bench): Promise<void> {
   const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker-replicas' }, silent);
-  await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
+  const isCaughtUp = () =>
+    kafka.withAdmin(async (admin) => {
+      const { topics } = await admin.fetchTopicMetadata();
+      return topics.every(({ partitions }) => partitions.every(({ isr }) => isr.length === 3));
+    });
+  await eventually(isCaughtUp, catchUpMs);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { KafkaClient } from '../client.ts';
 import type { ReceivedMessage } from '../consume/consume.ts';
 import { consume } from '../consume/consume.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
-import { endOffsets, ensureTopics } from '../topics.ts';
+import { ensureTopics, topicRanges } from '../topics.ts';
 import type { Publisher, PublisherOptions } from './publish.ts';
 import { createPublisher, PublishError } from './publish.ts';
 
@@ -38,8 +38,7 @@ function message(to: string, key: string | null, value: string) {
 }
 
 async function count(of: string): Promise<number> {
-  const ends = (await endOffsets(kafka, [of])).get(of) ?? new Map<number, bigint>();
-  return Number([...ends.values()].reduce((sum, end) => sum + end, 0n));
+  return Number((await topicRanges(kafka, of)).reduce((sum, { high }) => sum + high, 0n));
 }
 
 async function readAll(from: string): Promise<ReceivedMessage[]> {

@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto';
 import { type AccountType, numberPrefixes } from '#libs/contracts/resources.ts';
 
-const form = /^(SAV|CHK|CUR|LOA)-\d{10}$/;
-
 /** The number of account numbers per prefix: nine digits are free, and the tenth is derived from them. */
 export const numbersPerPrefix = 1_000_000_000;
 
@@ -30,12 +28,4 @@ export function accountNumber(type: AccountType, draw: number): string {
   if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
   const digits = String(draw).padStart(9, '0');
   return `${numberPrefixes[type]}-${digits}${luhnDigit(digits)}`;
-}
-
-/**
- * Reports whether the text is a known prefix and ten digits with the correct check digit, which detects any
- * single wrong digit.
- */
-export function isAccountNumber(text: string): boolean {
-  return form.test(text) && luhnDigit(text.slice(4, -1)) === text.slice(-1);
 }
