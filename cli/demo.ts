@@ -71,7 +71,7 @@ class Listener {
       this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
     for (const end = performance.now() + eventsWithinMs; ours().length < this.#told + count; ) {
       if (performance.now() > end)
-        throw new Failure(3, `the brokers did not bring ${count} events within ${eventsWithinMs / 1000} s`);
+        throw new Failure(3, `fewer than ${count} events arrived within ${eventsWithinMs / 1000} s`);
       await sleep(20);
     }
     const events = ours().slice(this.#told, this.#told + count);

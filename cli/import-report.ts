@@ -120,7 +120,7 @@ export async function booksBefore(path: string, bank: Bank): Promise<Books> {
     try {
       return reportSchema.parse(JSON.parse(readFileSync(path, 'utf8'))).books_before;
     } catch {
-      throw new Failure(2, `${path} is no report of an import: move it away`);
+      throw new Failure(2, `${path} is not a report of an import; move it elsewhere`);
     }
   }
   const books_before = await readBooks(bank);

@@ -95,7 +95,7 @@ export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
       throw new Failure(2, `${file.path}: ${error.message}`);
     throw error;
   }
-  if (columns === undefined) throw new Failure(2, `${file.path}: is empty: its first line names the columns`);
+  if (columns === undefined) throw new Failure(2, `${file.path}: is empty; its first line must name the columns`);
 }
 
 function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
@@ -107,7 +107,7 @@ function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
       `${path}: unknown column ${unknown.join(', ')}: known are ${named[kind].join(', ')} and metadata.<key>, separated by commas`,
     );
   const twice = columns.filter((column, at) => columns.indexOf(column) !== at);
-  if (twice.length > 0) throw new Failure(2, `${path}: column ${twice.join(', ')} is there twice`);
+  if (twice.length > 0) throw new Failure(2, `${path}: column ${twice.join(', ')} is repeated`);
   const missing = needed[kind].filter((column) => !columns.includes(column));
   if (missing.length > 0) throw new Failure(2, `${path}: column ${missing.join(', ')} is missing`);
   return columns;

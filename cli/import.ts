@@ -37,11 +37,15 @@ export function addImport(program: Command): void {
     )
     .option('--clients <file>', 'CSV of clients')
     .option('--accounts <file>', 'CSV of accounts; their clients are in --clients, or in the bank')
-    .option('--calling-code <digits>', 'of national phone numbers, such as 254', (text: string) => {
-      if (/^[1-9]\d{0,2}$/.test(text)) return text;
-      throw new InvalidArgumentError('must be a calling code of 1 to 3 digits.');
-    })
-    .option('--dry-run', 'check every row, and send nothing')
+    .option(
+      '--calling-code <digits>',
+      'country calling code of national phone numbers, such as 254',
+      (text: string) => {
+        if (/^[1-9]\d{0,2}$/.test(text)) return text;
+        throw new InvalidArgumentError('must be a calling code of 1 to 3 digits.');
+      },
+    )
+    .option('--dry-run', 'check every row without sending anything')
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -70,7 +74,7 @@ Example:
       if (report.currencies.some(({ agrees }) => !agrees))
         throw new Failure(
           1,
-          'the books differ from what was imported: somebody else has posted since it began, or the report of its first run is gone',
+          'the books differ from the imported sums: somebody else has posted since the import began, or the report of its first run is missing',
         );
     });
 }
@@ -190,13 +194,13 @@ function show({ clients, accounts, currencies }: Report, { dryRun }: ImportOptio
     if (!counts) continue;
     const { rows, imported, already_there, refused } = counts;
     print(
-      `${kind}: ${rows} rows, ${dryRun ? `${imported} as they should be` : `${imported} imported, ${already_there} already there`}, ${refused} refused`,
+      `${kind}: ${rows} rows, ${dryRun ? `${imported} valid` : `${imported} imported, ${already_there} already existed`}, ${refused} refused`,
     );
   }
   for (const { currency, accounts: count, deposits, loans, deposits_in_books, loans_in_books, agrees } of currencies) {
     const sums = `${currency}: ${count} accounts, deposits ${deposits}, loans ${loans}`;
     if (dryRun) print(sums);
     else
-      print(`${sums}; in the books ${agrees ? 'the same' : `deposits ${deposits_in_books}, loans ${loans_in_books}`}`);
+      print(`${sums}; the books ${agrees ? 'match' : `have deposits ${deposits_in_books}, loans ${loans_in_books}`}`);
   }
 }

@@ -22,7 +22,7 @@ export function addLooking(program: Command): void {
   program
     .command('balance <account>')
     .description('Show the balance of an account, now or at a given time (scope accounts:read)')
-    .option('--at <time>', 'the balance after the last entry booked before this time (ISO 8601)', moment)
+    .option('--at <time>', 'the balance after the last entry posted before this time (ISO 8601)', moment)
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
     .action(async (account: string, options: { at?: Date; json?: true }) => {

@@ -9,7 +9,7 @@ const pollMs = 500;
 export function addOperations(program: Command): void {
   program
     .command('verify-books')
-    .description('Check the books against every rule, in one snapshot while postings go on (scope books:read)')
+    .description('Check the books against every rule, in one snapshot while postings continue (scope books:read)')
     .option('--json', 'print the verification as JSON')
     .addHelpText(
       'after',

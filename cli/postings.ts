@@ -56,7 +56,9 @@ export function addPostings(program: Command): void {
 
   withNames(program.command('reverse'))
     .argument('<id>', 'id of the transaction or transfer')
-    .description('Reverse a transaction or a transfer by booking it back (scope transactions:reverse)')
+    .description(
+      'Reverse a transaction or a transfer by posting it in the opposite direction (scope transactions:reverse)',
+    )
     .requiredOption('--reason <text>', 'reason, kept with the reversal')
     .addOption(keyOption())
     .addOption(jsonOption())

@@ -26,7 +26,7 @@ export function addRepublish(program: Command): void {
   program
     .command('republish')
     .description(
-      'Publish again what topics have lost: events since a given time, all balances, all master data, all API keys',
+      'Publish data again that topics have lost: events since a given time, all balances, all master data, all API keys',
     )
     .option('--since <time>', 'messages published at this time or later (ISO 8601), with the same ce_ids', moment)
     .option('--balances', 'the current balance of every account, for the topic balances')
@@ -96,7 +96,7 @@ async function republishOne(name: string, pool: Pool, since: Date, yes: true | u
     say('older messages no longer exist; the books contain their entries and transactions');
   }
   if (batches === 0n) return;
-  if (!yes && !(await isConfirmed(name))) throw new Failure(2, 'not confirmed (--yes): nothing is published again');
+  if (!yes && !(await isConfirmed(name))) throw new Failure(2, 'not confirmed (--yes): nothing was published again');
   print(`${name}: the relay publishes ${await republish(pool, since)} batches again`);
 }
 

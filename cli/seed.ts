@@ -9,9 +9,9 @@ export function addSeed(program: Command): void {
   program
     .command('seed')
     .description(
-      'Fill the bank with demo data: people and firms, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
+      'Fill the bank with demo data: people and companies, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
     )
-    .option('--clients <number>', 'how many', wholeNumber(5, 99_999), 200)
+    .option('--clients <number>', 'the number of clients', wholeNumber(5, 99_999), 200)
     .option('--days <number>', 'the number of days', wholeNumber(1, 3650), 90)
     .option('--seed <number>', 'the seed of the random numbers', wholeNumber(0, 9999), 7)
     .option('--json', 'print the counts as JSON')
@@ -103,7 +103,7 @@ async function take(bank: Bank, accountIds: string[], step: Step, options: { ide
     }));
     const { counts } = await bank.createBatch({ mode: 'independent', items }, options);
     if (counts.completed !== items.length)
-      throw new Failure(1, `of a batch of ${items.length} the bank booked ${counts.completed}`);
+      throw new Failure(1, `the bank posted ${counts.completed} items of a batch of ${items.length}`);
   } else if (step.kind === 'transfer') {
     const { kind: _kind, from, to, ...body } = step;
     await bank.createTransfer({ from_account_id: id(from), to_account_id: id(to), ...body }, options);
@@ -113,7 +113,7 @@ async function take(bank: Bank, accountIds: string[], step: Step, options: { ide
       .createTransaction({ account_id: id(account), ...body }, options)
       .then(() => undefined, codeOf);
     if (outcome !== refused)
-      throw new Failure(1, `${body.description}: ${refused} was planned, and the bank said ${outcome ?? 'Completed'}`);
+      throw new Failure(1, `${body.description}: expected ${refused}, but the outcome was ${outcome ?? 'Completed'}`);
   }
 }
 

@@ -62,7 +62,7 @@ interface TailOptions {
   json?: true;
 }
 
-const since = new Option('--from <time>', 'also what it keeps since this moment (ISO 8601)')
+const since = new Option('--from <time>', 'also earlier events, from this time on (ISO 8601)')
   .argParser(moment)
   .conflicts('fromBeginning');
 

@@ -20,12 +20,7 @@ export function addWebhooks(program: Command): void {
   group
     .command('listen')
     .description('Create a webhook to this machine, show its events until Ctrl-C, and delete it')
-    .option(
-      '--port <number>',
-      'where to listen on this machine; 0 lets the system choose',
-      wholeNumber(0, 65_535),
-      4000,
-    )
+    .option('--port <number>', 'port on this machine; 0 lets the system choose', wholeNumber(0, 65_535), 4000)
     .option('--types <types>', 'event types, separated by commas', '*')
     .option('--url <url>', 'URL by which the bank reaches that port, if it is not on this machine (a tunnel)')
     .option('--count <number>', 'stop after this many events', wholeNumber(1, 999_999_999))
@@ -50,7 +45,7 @@ async function listen({ port, types, url, count = Infinity, json }: ListenOption
     });
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new Failure(2, `port ${port} cannot be listened on: ${error.message}`)));
+    server.once('error', (error) => reject(new Failure(2, `cannot listen on port ${port}: ${error.message}`)));
     server.listen(port, '127.0.0.1', resolve);
   });
   const bank = openBank();

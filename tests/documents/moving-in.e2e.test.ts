@@ -160,7 +160,7 @@ describe('bank import', () => {
     close();
     const again = await bank(both);
     expect(again.code, again.err).toBe(0);
-    expect(again.out).toMatch(/\nKES: 75 accounts, deposits 18\.75, loans 0\.00; in the books the same\n$/);
+    expect(again.out).toMatch(/\nKES: 75 accounts, deposits 18\.75, loans 0\.00; the books match\n$/);
     const after = await counts();
     expect(after).toEqual({
       clients: Number(before?.['clients']) + 75,
@@ -176,7 +176,7 @@ describe('bank import', () => {
       expect(await bank(both, { BANK_API_KEY: key })).toMatchObject({
         code: 0,
         out: expect.stringMatching(
-          /^clients: 75 rows, 0 imported, 75 already there, 0 refused\naccounts: 75 rows, 0 imported, 75 already there, 0 refused\nKES: .*the same\n$/,
+          /^clients: 75 rows, 0 imported, 75 already existed, 0 refused\naccounts: 75 rows, 0 imported, 75 already existed, 0 refused\nKES: .*the books match\n$/,
         ),
       });
     }
@@ -253,7 +253,7 @@ describe('bank import', () => {
     ]);
     expect(await bank('import --accounts corrected.csv')).toMatchObject({
       code: 0,
-      out: 'accounts: 1 rows, 1 imported, 0 already there, 0 refused\nKES: 1 accounts, deposits 10.01, loans 0.00; in the books the same\n',
+      out: 'accounts: 1 rows, 1 imported, 0 already existed, 0 refused\nKES: 1 accounts, deposits 10.01, loans 0.00; the books match\n',
     });
     put('changed.csv', [accountHeader, 'Y-1,X-1,SAV-7001,Savings,KES,11']);
     expect((await bank('import --accounts changed.csv')).code).toBe(1);
@@ -271,7 +271,7 @@ describe('bank import', () => {
     expect(await bank(both)).toMatchObject({
       code: 1,
       out: expect.stringContaining(
-        'USD: 1 accounts, deposits 5.00, loans 0.00; in the books deposits 8.00, loans 0.00\n',
+        'USD: 1 accounts, deposits 5.00, loans 0.00; the books have deposits 8.00, loans 0.00\n',
       ),
       err: expect.stringContaining('the books differ'),
     });
@@ -283,7 +283,7 @@ describe('bank import', () => {
     const wrong: [string[], string][] = [
       [[accountHeader.replace('currency', 'curency')], 'accounts.csv: unknown column curency: known are external_id'],
       [['external_id,client_external_id,account_type'], 'column currency is missing'],
-      [[`${accountHeader},currency`], 'column currency is there twice'],
+      [[`${accountHeader},currency`], 'column currency is repeated'],
       [[accountHeader, 'W-1,W-1,,"Savings,KES,1'], 'line 2: has a quote that is not closed'],
     ];
     for (const [lines, message] of wrong) {
