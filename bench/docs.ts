@@ -17,12 +17,6 @@ const page = join(PROJECT, 'docs', 'performance.md');
 const results = join(pictures, 'results.json');
 const [begin, end] = ['<!-- written by npm run bench -- --write-docs, from here -->', '<!-- to here -->'];
 
-const peers: [string, string, string, string][] = [
-  ['Formance Ledger', '247', '7.3', 'deposits on one hot account 149/s; at 64 connections it stalls for good'],
-  ['Blnk', '626', '3.1', 'deposits on one hot account 244/s, p99 0.65 s'],
-  ["pgledger's SQL functions, under pgbench without HTTP", '2,396', '–', 'deposits on one hot account 801/s'],
-];
-
 /**
  * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only
  * those; each has the commit that it was measured at. Text outside of the two marks in the page is
@@ -64,8 +58,6 @@ function generated(kept: Kept): string {
       newest?.machine ?? {},
     ).trimEnd(),
     table(['rows', 'measured at commit', 'on'], measured),
-    'Other systems, measured earlier on such a machine: one HTTP request per item, the same Postgres, 16 connections.',
-    table(['peer', 'transfers/s', 'CPU ms each', ''], peers),
     '![Latency against load](performance/latency.svg)',
     '![Throughput against accounts](performance/accounts.svg)\n',
   ].join('\n\n');

@@ -68,9 +68,10 @@ class Load {
     await until(() => performance.now() >= this.#end, seconds * 1000 + warmUpSeconds * 1000 + 1_000);
     this.#tell('measured');
     const cpu = process.cpuUsage(this.#cpu);
-    const unanswered = () => this.#connections.filter(({ sentAt }) => !Number.isNaN(sentAt)).length;
-    await until(() => unanswered() + this.#waiting.length === 0, drainMs);
-    this.#wrong += unanswered() + this.#waiting.length;
+    const waiting = () => this.#connections.filter(({ sentAt }) => !Number.isNaN(sentAt)).length + this.#waiting.length;
+    await until(() => waiting() === 0, drainMs);
+    const unanswered = waiting();
+    this.#wrong += unanswered;
     for (const { socket } of this.#connections) socket.destroy();
     return {
       perSecond: this.#completed / seconds,
@@ -78,6 +79,7 @@ class Load {
       latency: this.#histogram.summary(),
       statuses: this.#statuses,
       wrong: this.#wrong,
+      unanswered,
       sentLateMs: this.#late.percentile(0.5) / 1000,
       generatorCores: (cpu.user + cpu.system) / 1e6 / seconds,
     };

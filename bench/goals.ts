@@ -70,6 +70,16 @@ export const goals = {
   idle: { title: 'CPU of the idle bank without the broker, of one core', trial: '3 per process', unit: '%', most: 2 },
   'ledgers-2': { title: 'transfers/s with 2 ledgers ÷ 1', trial: '–' },
   'ledgers-4': { title: 'transfers/s with 4 ledgers ÷ 1', trial: '–' },
+  'peers-transfers': { title: 'transfers/s ÷ the best peer over HTTP', trial: '–', least: 8 },
+  'peers-deposits': { title: 'deposits/s on one hot account ÷ the best peer over HTTP', trial: '–', least: 15 },
+  'peers-bulk': { title: 'transfers/s in batches of 100 ÷ the best peer over HTTP', trial: '–', least: 30 },
+  'peers-sql-transfers': { title: "transfers/s ÷ pgledger's SQL functions without HTTP", trial: '–', least: 1 },
+  'peers-sql-deposits': { title: "deposits/s on one hot account ÷ pgledger's", trial: '–', least: 1 },
+  'peers-reads': { title: 'balance reads/s ÷ the best peer', trial: '–', least: 1 },
+  'peers-p50': { title: 'p50 of transfers at 200/s ÷ the best peer', trial: '–', most: 1 },
+  'peers-p99': { title: 'p99 of the same ÷ the best peer', trial: '–', most: 1 },
+  'peers-first': { title: 'p50 of a list of transactions, page 1 ÷ the best peer', trial: '–', most: 1 },
+  'peers-deep': { title: 'the same, the page in the middle ÷ the best peer', trial: '–', most: 1 },
 } satisfies Record<string, Goal>;
 
 export type GoalId = keyof typeof goals;

@@ -1,12 +1,13 @@
 /**
- * Parses the responses of a server on one connection: only statuses, and the end of each response.
- * Bodies must have a Content-Length, as those of all contenders do. Throws for anything else.
+ * Parses the responses of a server on one connection: only statuses, and the end of each response. A body must have a
+ * Content-Length, or be in chunks without trailers. Throws for anything else.
  */
 export class HttpResponses {
   readonly #onResponse: (status: number) => void;
   #rest: Buffer = Buffer.alloc(0);
-  /** Bytes of the current body that are missing, and its status. */
+  /** Bytes of the current body or chunk that are missing, and the status of the response. */
   #missing = 0;
+  #isChunked = false;
   #status = 0;
 
   constructor(onResponse: (status: number) => void) {
@@ -26,19 +27,34 @@ export class HttpResponses {
         const taken = Math.min(this.#missing, chunk.length - from);
         this.#missing -= taken;
         from += taken;
-        if (this.#missing === 0) this.#onResponse(this.#status);
+        if (this.#missing === 0 && !this.#isChunked) this.#onResponse(this.#status);
         continue;
       }
-      const end = chunk.indexOf('\r\n\r\n', from, 'latin1');
+      const separator = this.#isChunked ? '\r\n' : '\r\n\r\n';
+      const end = chunk.indexOf(separator, from, 'latin1');
       if (end < 0) {
         this.#rest = Buffer.from(chunk.subarray(from));
         return;
       }
-      this.#status = statusOf(chunk, from);
-      this.#missing = contentLength(chunk, from, end);
-      from = end + 4;
-      if (this.#missing === 0) this.#onResponse(this.#status);
+      if (this.#isChunked) this.#beginChunk(chunk.toString('latin1', from, end));
+      else this.#beginBody(chunk, from, end);
+      from = end + separator.length;
+      if (this.#missing === 0 && !this.#isChunked) this.#onResponse(this.#status);
     }
+  }
+
+  #beginBody(chunk: Buffer, from: number, end: number): void {
+    this.#status = statusOf(chunk, from);
+    const length = contentLength(chunk, from, end);
+    this.#isChunked = length === 'chunked';
+    this.#missing = length === 'chunked' ? 0 : length;
+  }
+
+  /** The size is hexadecimal; every chunk ends with a line break, and the last one has size 0. */
+  #beginChunk(size: string): void {
+    if (!/^[0-9a-f]+$/i.test(size)) throw new Error('a chunk without a size');
+    this.#missing = parseInt(size, 16) + 2;
+    this.#isChunked = this.#missing > 2;
   }
 }
 
@@ -54,7 +70,7 @@ function statusOf(chunk: Buffer, from: number): number {
 
 const header = '\r\ncontent-length: ';
 
-function contentLength(chunk: Buffer, from: number, end: number): number {
+function contentLength(chunk: Buffer, from: number, end: number): number | 'chunked' {
   const at = chunk.indexOf(header, from, 'latin1');
   if (at >= 0 && at < end) {
     let length = 0;
@@ -65,7 +81,9 @@ function contentLength(chunk: Buffer, from: number, end: number): number {
     }
     return length;
   }
-  const found = /\r\ncontent-length: *(\d+)/i.exec(chunk.toString('latin1', from, end));
-  if (!found) throw new Error('a response without Content-Length');
-  return Number(found[1]);
+  const head = chunk.toString('latin1', from, end);
+  const found = /\r\ncontent-length: *(\d+)/i.exec(head);
+  if (found) return Number(found[1]);
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) return 'chunked';
+  throw new Error('a response without Content-Length');
 }

@@ -9,6 +9,11 @@ export type Target =
   | { kind: 'transfer'; generated: number }
   /** Balances by account number. */
   | { kind: 'balance'; numbers: string[] }
+  /**
+   * POSTs of a body in which `$one` and `$other` are replaced by two accounts, `$key` by a unique text, and `$items` by
+   * this many of `item`, separated by commas.
+   */
+  | { kind: 'post'; path: string; accounts: string[]; body: string; item?: string; items?: number }
   /** GETs of these paths, in turn. */
   | { kind: 'get'; paths: string[] };
 
@@ -46,6 +51,8 @@ export interface LoadResult {
    * after the end.
    */
   wrong: number;
+  /** Of these, requests without a response 8 s after the end. */
+  unanswered: number;
   /** Open loop: the generator's own delay, p50 in ms, which is part of the latency. */
   sentLateMs: number;
   /** The generator's own CPU use, 0 to 1 core. */

@@ -24,30 +24,28 @@ export async function pgbench(world: World, seconds: number, relayed: boolean): 
         DATABASE_URL: databaseUrl,
       })
     : undefined;
-  const script = join(import.meta.dirname, 'contenders', 'transfer.pgbench.sql');
   try {
-    const args = [
-      '-n',
-      '-M',
-      'prepared',
-      '-c',
-      String(clients),
-      '-j',
-      String(threads),
-      '-T',
-      String(Math.ceil(seconds)),
-      '-D',
-      `accounts=${accountCount}`,
-      '-f',
-      script,
-      databaseUrl,
-    ];
-    const { code, stdout, stderr } = await runToEnd('pgbench', args, { timeoutMs: seconds * 1000 + 30_000 });
-    const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
-    if (code !== 0 || !(perSecond > 0))
-      throw new Error(`pgbench failed: ${stderr.trim().split('\n').slice(-3).join(' | ')}`);
-    return perSecond;
+    const script = join(import.meta.dirname, 'contenders', 'transfer.pgbench.sql');
+    return await runPgbench(databaseUrl, script, { accounts: accountCount }, seconds);
   } finally {
     await relay?.stop(5000);
   }
+}
+
+/** Transactions per second of a script with these variables. */
+export async function runPgbench(
+  databaseUrl: string,
+  script: string,
+  variables: Record<string, number>,
+  seconds: number,
+  connections = clients,
+): Promise<number> {
+  const defined = Object.entries(variables).flatMap(([name, value]) => ['-D', `${name}=${value}`]);
+  const load = ['-c', String(connections), '-j', String(threads), '-T', String(Math.ceil(seconds))];
+  const args = ['-n', '-M', 'prepared', ...load, ...defined, '-f', script, databaseUrl];
+  const { code, stdout, stderr } = await runToEnd('pgbench', args, { timeoutMs: seconds * 1000 + 30_000 });
+  const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
+  if (code !== 0 || !(perSecond > 0))
+    throw new Error(`pgbench failed: ${stderr.trim().split('\n').slice(-3).join(' | ')}`);
+  return perSecond;
 }

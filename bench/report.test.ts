@@ -23,6 +23,23 @@ describe('requests', () => {
     }
   });
 
+  it('fill in a template: different accounts, unique keys, items', () => {
+    const target = {
+      kind: 'post' as const,
+      path: '/p',
+      accounts: ['a', 'b'],
+      body: '[$items]',
+      item: '"$one$other$key"',
+      items: 3,
+    };
+    const next = requestsOf({ ...plan, target }, 'run');
+    const [head = '', body = ''] = next().split('\r\n\r\n');
+    expect(head).toContain('POST /p HTTP/1.1');
+    expect(head).toContain(`content-length: ${body.length}`);
+    expect(body).toMatch(/^\["(ab|ba)run-0","(ab|ba)run-1","(ab|ba)run-2"\]$/);
+    expect(next()).toContain('run-3');
+  });
+
   it('use paths in turn', () => {
     const next = requestsOf({ ...plan, target: { kind: 'get', paths: ['/a', '/b'] } }, 'run');
     expect([next(), next(), next()].map((text) => text.split(' ')[1])).toEqual(['/a', '/b', '/a']);

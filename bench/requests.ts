@@ -19,21 +19,37 @@ export function requestsOf(
     const requests = paths.map((path) => `${head(`GET ${path}`)}\r\n`);
     return target.kind === 'get' ? () => requests[count++ % requests.length] ?? '' : () => pick(requests);
   }
-  const path = { transfer: '/transfers', deposit: '/transactions', batch: '/batches' }[target.kind];
+  const path =
+    target.kind === 'post'
+      ? target.path
+      : { transfer: '/transfers', deposit: '/transactions', batch: '/batches' }[target.kind];
   const post = `${head(`POST ${path}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
   const account =
     'generated' in target
       ? () => `acc_${hash('md5', `account ${Math.floor(Math.random() * target.generated)}`)}`
       : () => pick(target.accounts);
+  const another = (than: string) => {
+    let other = account();
+    while (other === than) other = account();
+    return other;
+  };
   const transfer = () => {
     const from = account();
-    let to = account();
-    while (to === from) to = account();
-    return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
+    return `{"from_account_id":"${from}","to_account_id":"${another(from)}","amount":0.25}`;
+  };
+  let keys = 0;
+  const filled = (template: string) => {
+    const one = account();
+    const values = { one: () => one, other: () => another(one), key: () => `${run}-${(keys++).toString(36)}` };
+    return template.replace(/\$(one|other|key)/g, (_, name: keyof typeof values) => values[name]());
   };
   const bodies = {
     transfer,
     deposit: () => `{"account_id":"${account()}","transaction_type":"Deposit","amount":1.25}`,
+    post: () => {
+      const { body, item = '', items = 0 } = target as { body: string; item?: string; items?: number };
+      return filled(body).replace('$items', () => Array.from({ length: items }, () => filled(item)).join(','));
+    },
     batch: () => {
       const { items, mode = 'independent' } = target as { items: number; mode?: string };
       return `{"mode":"${mode}","items":[${Array.from({ length: items }, () => `{"transfer":${transfer()}}`).join(',')}]}`;

@@ -7,6 +7,7 @@ import { deposits } from './rows/deposits.ts';
 import { growth } from './rows/growth.ts';
 import { latency } from './rows/latency.ts';
 import { ledger } from './rows/ledger.ts';
+import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
 import { idle, ledgers, memory } from './rows/resources.ts';
@@ -68,4 +69,5 @@ export const groups: Group[] = [
   ledgers,
   curves,
   growth,
+  ...peers,
 ];

@@ -12,13 +12,14 @@ import { World } from './world.ts';
 /**
  * `npm run bench`: compares the bank with its contenders on this machine, all in one run. Starts
  * everything itself in a temporary directory. --quick takes two minutes, --only selects groups of
- * rows (--list), and --growth-transactions and --growth-accounts set the size of the generated
- * data.
+ * rows (--list), --peers only compares the bank with other ledgers (bench/peers), and
+ * --growth-transactions and --growth-accounts set the size of the generated data.
  */
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
+    peers: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -46,9 +47,9 @@ function chosen(): Group[] {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !groups.some((group) => group.name === name)) ?? [];
   if (unknown.length > 0) throw new Error(`there is no group ${unknown.join(', ')}; --list names them`);
-  return groups.filter(({ name, quick, onRequest }) =>
-    wanted ? wanted.includes(name) : options.quick ? quick : !onRequest,
-  );
+  if (wanted) return groups.filter(({ name }) => wanted.includes(name));
+  if (options.peers) return groups.filter(({ name }) => name.startsWith('peers-'));
+  return groups.filter(({ quick, onRequest }) => (options.quick ? quick : !onRequest));
 }
 
 /** Measures group after group; if one fails, it is reported and the others continue. */

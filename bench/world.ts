@@ -174,16 +174,26 @@ export class World {
   }
 
   /** Starts a script and waits until it listens; without a port, until it runs. */
-  async startProcess(name: string, script: string, env: Record<string, string>, port?: number): Promise<Child> {
+  startProcess(name: string, script: string, env: Record<string, string>, port?: number): Promise<Child> {
+    return this.startProgram(name, [process.execPath, script], env, port);
+  }
+
+  /** Starts any program in the same way. */
+  async startProgram(
+    name: string,
+    [command = '', ...args]: string[],
+    env: Record<string, string>,
+    port?: number,
+  ): Promise<Child> {
     const log = this.local.log(name);
     const child = startChild({
       name,
-      command: process.execPath,
-      args: [script],
+      command,
+      args,
       cwd: PROJECT,
       env: { ...process.env, ...env },
       log,
-      marker: script,
+      marker: args.at(-1) ?? command,
       onStart: this.local.recordProcess,
     });
     const end = performance.now() + startMs;

@@ -85,8 +85,7 @@ function outcome(measured: Record<Name, Reading[]>): Outcome {
     ],
     figures: [
       {
-        title:
-          "Batches: items booked per second, and CPU of all processes for each. Measured before on such a machine: Blnk's bulk requests 300 items/s, Formance's 100 to 300",
+        title: 'Batches: items booked per second, and CPU of all processes for each',
         columns: ['load', 'items/s', 'CPU µs each', 'p50 ms', 'p99 ms', 'elsewhere, of a core', 'not 2xx'],
         rows: (['hundred', 'one', 'singles', 'of100', 'atomic', 'of1000'] as const).map((name) => [
           {

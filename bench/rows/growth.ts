@@ -8,7 +8,7 @@ import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { World } from '../world.ts';
 
 const deepPage = 10_000;
-const pageSize = 50;
+export const pageSize = 50;
 const walkSize = 500;
 const listRequests = 500;
 /** Until the pages of the large tables are in memory and were logged since the checkpoint. */
@@ -139,7 +139,7 @@ async function measureLists(
  * The cursor of a page; a list can be traversed with larger pages, because cursors do not depend on
  * the limit.
  */
-async function cursorOf(bank: Bank, page: number): Promise<string> {
+export async function cursorOf(bank: Bank, page: number): Promise<string> {
   const [name = '', value = ''] = bank.credential.split(': ');
   let path = `/transactions?limit=${walkSize}`;
   let cursor = '';
