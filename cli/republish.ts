@@ -55,16 +55,16 @@ Examples:
         await withOutbox(name, (pool) => republishOne(name, pool, since as Date, yes));
       if (balances)
         await withOutbox('ledger', async (pool) =>
-          print(`ledger: the balances of ${await restateAllBalances(pool, 'ledger')} accounts are on their way`),
+          print(`ledger: the balances of ${await restateAllBalances(pool, 'ledger')} accounts will be published`),
         );
       if (masters)
         await withOutbox('accounts', async (pool) => {
           const { accounts, clients } = await republishMasters(pool, 'accounts', new Date().toISOString());
-          print(`accounts: the master data of ${accounts} accounts and ${clients} clients are on their way`);
+          print(`accounts: the master data of ${accounts} accounts and ${clients} clients will be published`);
         });
       if (keys)
         await withOutbox('accounts', async (pool) =>
-          print(`accounts: ${await republishApiKeys(pool, 'accounts', new Date())} API keys are on their way`),
+          print(`accounts: ${await republishApiKeys(pool, 'accounts', new Date())} API keys will be published`),
         );
     });
 }

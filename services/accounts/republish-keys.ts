@@ -18,7 +18,7 @@ if (import.meta.main) {
       logger,
     );
     try {
-      logger.info({ keys: await republishApiKeys(pool, schema, new Date()) }, 'keys are on their way');
+      logger.info({ keys: await republishApiKeys(pool, schema, new Date()) }, 'API keys will be published');
     } finally {
       await pool.end();
     }

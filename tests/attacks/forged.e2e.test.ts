@@ -179,7 +179,7 @@ describe('Changed authentic messages', () => {
       headers: { ...headers, 'renewed-deadline': '2999-01-01T00:00:00.000Z', 'renewal-mac': headers['mac'] ?? '' },
     }),
     'no MAC': ({ headers: { mac: _, ...headers } }) => ({ headers }),
-    'the MAC of another one': ({ headers }) => ({
+    'the MAC of another message': ({ headers }) => ({
       headers: { ...headers, mac: headers['mac']?.replace(/.$/, (last) => (last === 'A' ? 'E' : 'A')) ?? '' },
     }),
   };

@@ -56,7 +56,7 @@ const kinds: Record<string, () => Drip> = {
   'a body': () => drip(`${withKey()}Content-Length: 60000\r\n\r\n{"a":"`, 'x'),
   chunks: () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, '1\r\n \r\n'),
   'an endless chunk extension': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1;`, 'a'),
-  'a body of nobody': () => drip(`${line}Content-Length: 60000\r\n\r\n`, 'x'),
+  'a body without credentials': () => drip(`${line}Content-Length: 60000\r\n\r\n`, 'x'),
   trailers: () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n`, 'X: y\r\n'),
   'a second request': () => drip(`GET / HTTP/1.1\r\nHost: x\r\nx-api-key: ${world.bank.api_key}\r\n\r\nGET /`, 'a'),
 };
@@ -89,10 +89,10 @@ const dear: Record<string, () => string> = {
   escapes: () => `{"first_name":"${fill('\\u00e9')}"}`,
   'combining marks': () => `{"first_name":"a${'\u0301'.repeat(30_000)}"}`,
   'an e-mail of dots': () => JSON.stringify({ ...retail(), email: `${fill('a.')}@${fill('b.').slice(0, 200)}` }),
-  'an e-mail that nearly ends': () => JSON.stringify({ ...retail(), email: `a@${'a.'.repeat(125)}` }),
+  'an almost valid email address': () => JSON.stringify({ ...retail(), email: `a@${'a.'.repeat(125)}` }),
   'a phone of dashes': () => JSON.stringify({ ...retail(), contact_number: `+${fill('- ')}1` }),
   'a name of blanks': () => JSON.stringify({ ...retail(), first_name: fill(' ') }),
-  'a time that nearly is one': () =>
+  'an almost valid time': () =>
     JSON.stringify({ name: 'x', scopes: ['clients:read'], expires_at: `2026-01-01T00:00:00.${fill('0')}` }),
 };
 
@@ -147,7 +147,7 @@ describe('200 slow connections', () => {
       for (const { received } of drips.slice(20 * at, 20 * at + 20)) {
         const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
         if (name === 'a second request') expect([name, statuses]).toEqual([name, [200, 408]]);
-        else if (name === 'a body of nobody') expect([name, statuses]).toEqual([name, [401]]);
+        else if (name === 'a body without credentials') expect([name, statuses]).toEqual([name, [401]]);
         else expect([name, statuses]).toEqual([name, [408]]);
       }
     }

@@ -146,7 +146,7 @@ describe('Authorization: Bearer JWT', () => {
           .join('.'),
     ],
     [
-      'a payload that is no JSON',
+      'a payload that is not JSON',
       () =>
         signed(rsa, claims())
           .split('.')

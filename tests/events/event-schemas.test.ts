@@ -136,7 +136,7 @@ const broken: [what: string, type: EventType, path: string, value: unknown][] = 
   ['an operation without entries', 'corebanking.transaction.completed.v1', 'entries', []],
   ['a currency in small letters', 'corebanking.transaction.completed.v1', 'transaction.currency', 'usd'],
   ['no client', 'corebanking.transaction.completed.v1', 'client_id', undefined],
-  ['nobody who asked', 'corebanking.transfer.failed.v1', 'actor', ''],
+  ['an empty actor', 'corebanking.transfer.failed.v1', 'actor', ''],
   ['a way that there is not', 'corebanking.transaction.completed.v1', 'request_channel', 'pigeon'],
   ['an account number without its prefix', 'corebanking.balance.v1', 'account_number', '1234567897'],
   ['an unknown type of account', 'corebanking.balance.v1', 'account_type', 'Shoebox'],

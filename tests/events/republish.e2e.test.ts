@@ -170,7 +170,7 @@ describe('bank republish', () => {
 
     const again = await script('cli/bank.ts', ['republish', '--balances', '--masters', '--keys']);
     expect(again.stdout).toMatch(
-      /^ledger: the balances of \d+ accounts are on their way\naccounts: the master data of \d+ accounts and \d+ clients are on their way\naccounts: \d+ API keys are on their way\n$/,
+      /^ledger: the balances of \d+ accounts will be published\naccounts: the master data of \d+ accounts and \d+ clients will be published\naccounts: \d+ API keys will be published\n$/,
     );
     await eventually(isPublished, 60_000);
     await world.bank.process('gateway').restart();

@@ -36,7 +36,7 @@ function poisons(): Record<string, Poison> {
   const withData = (changes: object) => JSON.stringify({ ...(JSON.parse(String(value)) as object), ...changes });
   return {
     'non-JSON': { value: 'this is no JSON {', headers: fresh },
-    'bytes that are no text': { value: Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x0a]), headers: fresh },
+    'bytes that are not text': { value: Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x0a]), headers: fresh },
     'an empty value': { value: '', headers: fresh },
     'a null value': { value: null, headers: fresh },
     'an unknown type': { value, headers: { ...fresh, ce_type: 'corebanking.command.print_money.v1' } },
@@ -63,7 +63,7 @@ function poisons(): Record<string, Poison> {
       value: withData({ transaction_id: fresh.ce_id }),
       headers: { ...fresh, 'reply-partition': '640' },
     },
-    'a reply partition that is no number': {
+    'a reply partition that is not a number': {
       value: withData({ transaction_id: fresh.ce_id }),
       headers: { ...fresh, 'reply-partition': 'x' },
     },

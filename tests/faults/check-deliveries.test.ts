@@ -18,6 +18,6 @@ it('finds a posting that the receiver never accepted', () => {
 
 it('finds a posting that the receiver accepted after a later one of the same account', () => {
   expect(deliveredInOrder(of('a', 1, 2, 3), of('a', 1, 3, 2, 3))).toEqual([
-    'I7: the receiver got entry 2 of a behind a later one of its account',
+    'I7: the receiver got entry 2 of a after a later one of its account',
   ]);
 });

@@ -22,7 +22,7 @@ export function deliveredInOrder(booked: readonly Booking[], taken: readonly Boo
   );
   return [
     ...notDelivered(booked, taken).map((one) => `I7: LOST on the way to the receiver: entry ${nameOf(one)}`),
-    ...overtaken.map((one) => `I7: the receiver got entry ${nameOf(one)} behind a later one of its account`),
+    ...overtaken.map((one) => `I7: the receiver got entry ${nameOf(one)} after a later one of its account`),
   ];
 }
 

@@ -177,7 +177,7 @@ it.each<[string, string[], Evidence]>([
     ['I3: named otherwise'],
     evidence([{ ...completed, body: { ...(completed.body as object), external_id: 'slip 1' } }], [booked()]),
   ],
-  ['one that is lost behind its 202', ['I5: LOST: answered 202'], asked({}, [], { after: new Map([[account, 1000]]) })],
+  ['one that is lost after its 202', ['I5: LOST: answered 202'], asked({}, [], { after: new Map([[account, 1000]]) })],
   [
     'one that stays Pending',
     ['I5: LOST: answered 202'],
@@ -245,7 +245,11 @@ it.each<[string, string[], Evidence]>([
     ['I8: k with another body', 'I10: undeserved'].slice(0, 1),
     evidence([completed, { ...completed, otherBody: true }], [booked()]),
   ],
-  ['a balance that goes back', ['I9: GET'], evidence([completed], [booked()], { reads: [read(10, 120)] })],
+  [
+    'a balance that returns to an older value',
+    ['I9: GET'],
+    evidence([completed], [booked()], { reads: [read(10, 120)] }),
+  ],
   ['a balance that is too high', ['I9: GET'], evidence([completed], [booked()], { reads: [read(16, 120)] })],
   [
     'one id with two amounts',

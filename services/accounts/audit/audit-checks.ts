@@ -76,7 +76,7 @@ export function createAuditVerifier({ pool, reads, now, wakeRelay, logger }: Aud
       const findings = await checkAudit(client);
       await client.query('commit');
       if (findings.length > 0)
-        logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the audit is not what it was');
+        logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the audit log was changed');
       const details = JSON.parse(
         JSON.stringify({ findings }, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)),
       ) as object;

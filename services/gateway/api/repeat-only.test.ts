@@ -127,7 +127,7 @@ it('a batch from before the change is repeated with its old id; a new one uses t
 });
 
 it.each([
-  ['behind the moment', late],
+  ['after the change', late],
   ['at the moment itself', amid],
   ['at its end', changeMs],
 ])('if a part of a batch is known under its old id, the rest is executed under it too: %s', async (_, ms) => {

@@ -35,20 +35,20 @@ test('an empty body is undefined; other values are unchanged', () => {
 });
 
 test.each([
-  ['no JSON', '{a:1}'],
+  ['text that is not JSON', '{a:1}'],
   ['blanks only', '  '],
   ['something after the value', '{} x'],
   ['a trailing comma', '{"a":1,}'],
   ['a leading zero', '{"a":01}'],
   ['a leading plus', '{"a":+1}'],
   ['a leading point', '{"a":.5}'],
-  ['a minus alone', '{"a":-}'],
+  ['a single minus sign', '{"a":-}'],
   ['a point without digits', '{"a":1.}'],
   ['an exponent without digits', '{"a":1e}'],
   ['two numbers in one place', '{"a":1-2}'],
   ['a number for a key', '{1:2}'],
   ['a number for a key inside', '{"a":[{"b":1,-2.5e3:"c"}]}'],
-  ['a number behind a string', '{"a":"x"1}'],
+  ['a number after a string', '{"a":"x"1}'],
   ['a string without end before a number', '{"a":"x,1}'],
   ['a backslash that takes the end of a string', '{"a":"x\\",1}'],
   ['NaN', '{"a":NaN}'],

@@ -309,7 +309,7 @@ describe('poison', () => {
         signedForTest({ ...sent, value: Buffer.from('{"batch_id":"bat_x","mode":"atomic","count":0,"items":[]}') }),
     ],
     [
-      'an id that is none',
+      'an invalid id',
       (sent: ReceivedMessage) =>
         signedForTest({ ...sent, value: Buffer.from(String(sent.value).replace(/bat_[0-9a-f]{32}/, 'bat_x')) }),
     ],

@@ -263,7 +263,7 @@ const violations: [string, string[], string][] = [
   ],
   ['a capture of no hold', [captured], `update transactions set hold_id = gen_random_uuid() where amount_minor = 1050`],
   [
-    'an entry of another operation than its transaction',
+    'an entry whose operation differs from that of its transaction',
     [entries],
     `update transactions set operation_id = gen_random_uuid() where operation_id = ${operation(1050)}`,
   ],

@@ -36,7 +36,7 @@ describe('a file of payments', () => {
     ['no payment', 'from,to,amount\n', 'There is no payment in the file.'],
     ['too many', `from,amount\n${'A,5\n'.repeat(1001)}`, 'The file has 1001 payments: 1000 are taken at once.'],
     ['an open quotation mark', 'from,amount\n"A,5', 'a quotation mark is not closed'],
-    ['too much', `from,amount\n${' '.repeat(300_000)}`, 'The file is too large'],
+    ['too much data', `from,amount\n${' '.repeat(300_000)}`, 'The file is too large'],
   ])('is refused as a whole if it has %s', (_case, text, words) => {
     const read = linesIn(text);
     expect('wrong' in read && read.wrong).toContain(words);
