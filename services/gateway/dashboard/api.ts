@@ -6,22 +6,22 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
  */
 export interface Api {
   get<T>(path: string): Promise<ApiAnswer<T>>;
-  /** The answer of that media type, as it came. */
+  /** Returns the response body of this media type, unchanged. */
   getFile(path: string, type: string): Promise<Buffer>;
-  /** `idempotencyKey` makes a form that is sent twice do its work once. */
+  /** With an `idempotencyKey`, sending a form twice has one effect. */
   post<T>(path: string, body: object, idempotencyKey?: string): Promise<ApiAnswer<T>>;
-  /** `ifMatch`: the version that the change is made to, and to no other. */
+  /** `ifMatch`: the only version to which the change applies. */
   patch<T>(path: string, body: object, ifMatch?: string): Promise<ApiAnswer<T>>;
 }
 
-/** Numbers are their source text: no digit of an amount is lost. */
+/** Numbers are given as their source text, so that no digit of an amount is lost. */
 interface ApiAnswer<T> {
   data: T;
   /** The cursor of the next page of a list. */
   next: string | undefined;
-  /** Its version, where it has one. */
+  /** The ETag, if there is one. */
   etag?: string | undefined;
-  /** Of a list that no index confines: whether it looked at everything. */
+  /** For a list without an index: whether all rows were scanned. */
   complete?: boolean | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface ApiProblem {
   details?: Record<string, unknown>;
 }
 
-/** An answer other than success, made for people's eyes by the API itself. */
+/** A response other than success, with the API's own message. */
 export class ApiRefused extends Error {
   override name = 'ApiRefused';
   readonly status: number;
@@ -46,7 +46,7 @@ export class ApiRefused extends Error {
 }
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
-// In V8 since Node 21, not in the compiler's library yet.
+// Available since Node 21, but not yet in TypeScript's library.
 const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
 export function createApi(app: FastifyInstance, request: FastifyRequest, token: string): Api {
@@ -70,7 +70,7 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
       complete?: boolean;
     } & ApiProblem;
     if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, body);
-    // A new Transaction is answered as it is, without a `data` around it (contract: Envelope).
+    // POST /transactions returns the Transaction without `data` (contract: Envelope).
     return {
       data: 'data' in body ? body.data : (body as T),
       next: nextCursor(answer.headers.link),

@@ -42,17 +42,17 @@ export interface DashboardOptions {
   clientId: string;
   clientSecret: string;
   sessionSecrets: readonly string[];
-  /** Where browsers reach the gateways, without a path. */
+  /** The public URL of the gateways, without a path. */
   publicUrl: string;
   ended: EndedSessions;
-  /** How its pages write times and amounts. */
+  /** The formats of times and amounts on its pages. */
   formats: BankFormats;
 }
 
 export interface DashboardDependencies extends DashboardOptions {
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
-  /** Of failed authentications, per address; undefined: none. */
+  /** The limit of failed authentications per address; undefined: no limit. */
   failureLimit: Limiter | undefined;
   now: () => number;
   logger: Logger;
@@ -77,7 +77,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
   });
 
   await app.register(async (pages) => {
-    // The gate, which asks for a token or key, lets these by: they ask for the session.
+    // These routes need no token or key, because they require a session.
     pages.addHook('onRoute', (route) => {
       route.config = { ...route.config, public: true };
     });

@@ -10,7 +10,7 @@ import { ApiRefused } from './api.ts';
 import { ForeignForm, sendPage } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
 
-/** Whatever goes wrong is a page that says what to do next. */
+/** Error pages, which say what to do next. */
 
 interface Problem {
   status: number;
@@ -26,7 +26,7 @@ export function createErrorPages({ logger, auditRecords }: { logger: Logger; aud
         : error instanceof KeysUnavailable
           ? unavailable
           : (refusalOf(error) ?? internalError);
-    // What the API refused it has recorded and logged itself. A form's token is a credential.
+    // The API has recorded and logged what it refused. A wrong form token counts as a failed credential.
     if (refusal) {
       auditRecords.refused(request, refusal.code);
       logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });

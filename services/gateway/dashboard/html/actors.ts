@@ -4,14 +4,14 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
-/** Who did something, as people know them; the whole name of an actor is always at hand. */
+/** The actors of records, by names that people know. The full name of an actor is in the title of its text. */
 
 /** Names of API keys by their ids. */
 export type KeyNames = ReadonlyMap<string, string>;
 
 const keyUrl = '/admin/ui/api-keys';
 
-/** The names of the keys among these actors, as far as the person may see keys; one call of the API at most. */
+/** Returns the names of the keys among these actors if the person may read keys. Makes at most one API request. */
 export async function keyNamesOf(
   { api, person }: Pick<Visit, 'api' | 'person'>,
   actors: readonly (string | null | undefined)[],
@@ -22,13 +22,13 @@ export async function keyNamesOf(
     const { data } = await api.get<ApiKey[]>('/admin/api-keys?limit=500');
     return new Map(data.map(({ key_id, name }) => [key_id, name]));
   } catch (error) {
-    // A page is worth showing without them.
+    // The page is shown without them.
     if (error instanceof ApiRefused) return new Map();
     throw error;
   }
 }
 
-/** PURE: what an actor is called: the subject of a token, the name of a key, else the actor itself. */
+/** Returns the subject of a token, the name of a key, or the actor itself. Pure. */
 export function actorText(actor: string, names: KeyNames = new Map()): string {
   if (actor.startsWith('key:')) {
     const id = actor.slice('key:'.length);
@@ -39,7 +39,7 @@ export function actorText(actor: string, names: KeyNames = new Map()): string {
   return subject ?? actor;
 }
 
-/** The actor by its short name, the whole one on demand; a known key leads to its page. */
+/** Shows the actor by its short name; a known key is a link to its page. */
 export function actorOf(actor: string, names: KeyNames = new Map()): Html {
   const text = actorText(actor, names);
   const keyId = actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;

@@ -1,12 +1,12 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 
-/** Amounts as people type them. */
+/** Amounts that people type. */
 
-/** What was typed: the amount with all digits of its currency, or what is wrong with it, for whoever typed it. */
+/** The amount with all digits of its currency, or a message that says what is wrong with it. */
 export type TypedAmount = { amount: string } | { wrong: string };
 
 const thousands = /^\d{1,3}([, '])\d{3}(?:\1\d{3})*$/;
-/** As in India: 12,34,567. */
+/** Indian grouping: 12,34,567. */
 const lakhs = /^\d{1,2}(?:,\d{2})+,\d{3}$/;
 const pointedThousands = /^\d{1,3}(?:\.\d{3}){2,}$/;
 
@@ -46,12 +46,12 @@ function exact(decimal: string, currency: string): TypedAmount {
 
 const unreadable: TypedAmount = { wrong: 'This is not an amount. Write it as 1500, 1,500 or 1500.50.' };
 
-/** Digits with a point before the decimals, or why there are none. */
+/** Returns digits with a decimal point, or why the text is not an amount. */
 function plainDecimal(text: string, places: number): string | TypedAmount {
   if (text.length > 40) return unreadable;
   if (/^\d+$/.test(text) || thousands.test(text) || lakhs.test(text) || pointedThousands.test(text)) {
     const isOneGroup = /^\d{1,3},\d{3}$/.test(text);
-    // A zero before it, or a currency with three decimals: it may be a decimal comma.
+    // After a zero, or in a currency with three decimals, the comma may be a decimal comma.
     if (isOneGroup && (text.startsWith('0') || places >= 3)) return twoMeanings(text, places);
     return text.replace(/\D/g, '');
   }
@@ -77,7 +77,7 @@ function twoMeanings(text: string, places: number): TypedAmount {
   };
 }
 
-/** PURE: the sum of two amounts that the API has shown, the second with this sign. */
+/** Adds two amounts from the API, the second with this sign. Pure. */
 export function sumText(a: string, b: string, currency: string, sign: 1n | -1n): string {
   const [x, y] = [toMinor(a, currency), toMinor(b, currency)];
   if (typeof x !== 'bigint' || typeof y !== 'bigint')
@@ -85,7 +85,7 @@ export function sumText(a: string, b: string, currency: string, sign: 1n | -1n):
   return fromMinor(x + sign * y, currency);
 }
 
-/** A JSON number of just these digits; what is none goes to the API as a text, which says so. */
+/** Returns a JSON number with exactly these digits. Anything else is sent as a string, which the API rejects. */
 export function jsonNumber(text: string): unknown {
   return /^(0|[1-9]\d*)(\.\d+)?$/.test(text)
     ? (JSON as typeof JSON & { rawJSON(text: string): unknown }).rawJSON(text)

@@ -42,7 +42,7 @@ const assets = Object.fromEntries(
   }),
 ) as Record<AssetName, Asset>;
 
-/** Where a page finds this file. */
+/** Returns the path of the file. */
 export function assetPath(name: AssetName): string {
   return assets[name].path;
 }

@@ -3,7 +3,7 @@ import type { Api } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 import { csvLine, csvOf, maxRows } from './csv.ts';
 
-/** A list of so many rows, as the API gives it; from `refusedAt` on it gives nothing. */
+/** An API that returns a list of this many rows and refuses pages from `refusedAt` on. */
 function listOf(rows: number, refusedAt = Infinity): { api: Api; asked: string[] } {
   const asked: string[] = [];
   const get = async <T>(path: string) => {
@@ -79,13 +79,13 @@ it.each([
   [null, ''],
   [undefined, ''],
   ['Høpper', 'Høpper'],
-  // In full width, which spreadsheets read too.
+  // Full-width characters, which spreadsheets accept as well.
   ['＝1+1', "'＝1+1"],
   ['＋1', "'＋1"],
   ['－1', "'－1"],
   ['＠x', "'＠x"],
   ['\u3000=1', "'\u3000=1"],
-  // Where a spreadsheet that knows no sep= begins a cell or a line.
+  // The start of a cell or line for a spreadsheet that ignores sep=.
   ['paid;=1+1', "paid;'=1+1"],
   ['a; ＝1;@x', "a;' ＝1;'@x"],
   [';=1', ";'=1"],

@@ -2,19 +2,19 @@ import type { Api } from '../api.ts';
 
 /** Lists as CSV (RFC 4180), for spreadsheets. */
 
-/** A field of the row, under its own name, or a column that is made from the row. */
+/** A field of the row under its own name, or a computed column. */
 export type CsvColumn<Row> = (keyof Row & string) | { title: string; value: (row: Row) => string | null | undefined };
 
 export interface Export<Row> {
-  /** Of the API: a list, with its filters; a page is asked for after the other. */
+  /** The path of the API's list, and its filters. */
   path: string;
   parameters: URLSearchParams;
   columns: readonly CsvColumn<Row>[];
-  /** Where the rows are in an answer that is no list. */
+  /** Returns the rows of a response that is not a list. */
   rowsOf?: (data: unknown) => readonly Row[];
 }
 
-/** Rows of one file at most. */
+/** The maximum number of rows in a file. */
 export const maxRows = 50_000;
 const pageSize = 500;
 
@@ -39,7 +39,7 @@ export async function csvOf<Row>(
   const linesOf = (rows: readonly Row[]) =>
     rows.map((row) => csvLine(columns.map((column) => cellOf(row, column)))).join('');
   return (async function* (): AsyncGenerator<string, void> {
-    // Otherwise spreadsheets of many countries take the semicolon for the separator.
+    // Without this line, spreadsheets in many countries expect semicolons.
     yield `\ufeffsep=,\r\n${csvLine(columns.map((column) => (typeof column === 'string' ? column : column.title)))}`;
     let { rows, next } = first;
     let written = 0;
@@ -67,7 +67,7 @@ function cellOf<Row>(row: Row, column: CsvColumn<Row>): string | null | undefine
   return value === null || value === undefined ? undefined : Array.isArray(value) ? value.join(' ') : String(value);
 }
 
-/** One line, every field in quotes. */
+/** Returns one line with every field in quotes. */
 export function csvLine(values: readonly (string | null | undefined)[]): string {
   return `${values.map((value) => `"${harmless(value ?? '').replaceAll('"', '""')}"`).join(',')}\r\n`;
 }

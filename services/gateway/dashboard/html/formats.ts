@@ -1,9 +1,9 @@
-/** How times and amounts are written: those of the bank, which is one for the whole process. */
+/** The bank's formats of times and amounts, set once per process. */
 
 export interface BankFormats {
-  /** By its IANA name. */
+  /** An IANA name. */
   timeZone: string;
-  /** undefined: digits alone, 2026-01-31 and 1 500.00. */
+  /** undefined: digits only, such as 2026-01-31 and 1 500.00. */
   locale: string | undefined;
 }
 
@@ -13,7 +13,7 @@ interface Formats extends BankFormats {
   parts: Intl.DateTimeFormat;
   zone: Intl.DateTimeFormat;
   whole: Intl.NumberFormat | undefined;
-  /** Between whole and fraction. */
+  /** The decimal mark. */
   mark: string;
 }
 
@@ -24,7 +24,7 @@ function formatsOf({ timeZone, locale }: BankFormats): Formats {
   return {
     timeZone,
     locale,
-    // Sweden writes as ISO 8601 does, with a blank between day and time.
+    // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
     day: of({ dateStyle: 'short' }, 'sv-SE'),
     parts: of({ dateStyle: 'short', timeStyle: 'medium' }, 'sv-SE'),
@@ -36,27 +36,27 @@ function formatsOf({ timeZone, locale }: BankFormats): Formats {
 
 let formats = formatsOf({ timeZone: 'UTC', locale: undefined });
 
-/** Once, before the first page. */
+/** Called once, before the first page. */
 export function setBankFormats(bank: BankFormats): void {
   formats = formatsOf(bank);
 }
 
 export const timeText = (iso: string): string => formats.time.format(Date.parse(iso));
 
-/** The zone's short name at this moment. */
+/** Returns the short name of the zone at this time. */
 export const zoneAt = (iso: string): string =>
   formats.zone.formatToParts(Date.parse(iso)).find(({ type }) => type === 'timeZoneName')?.value ?? formats.timeZone;
 
-/** What times on a page are: `UTC`, or `those of Africa/Nairobi`. */
+/** Returns the zone of the times on a page: `UTC`, or `those of Africa/Nairobi`. */
 export const zoneText = (): string => (formats.timeZone === 'UTC' ? 'UTC' : `those of ${formats.timeZone}`);
 
-/** Digits grouped, and what stands before the decimals. */
+/** Groups the digits of a whole number. */
 export function wholeText(digits: string): string {
   return formats.whole ? formats.whole.format(BigInt(digits)) : digits.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
 }
 export const decimalMark = (): string => formats.mark;
 
-/** The bank's day of a moment: 2026-01-31. */
+/** Returns the bank's day at this time, such as 2026-01-31. */
 export const dayOf = (ms: number): string => formats.day.format(ms);
 
 /**
@@ -67,9 +67,9 @@ export function momentOf(day: string, plusDays = 0): string {
   const midnight = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) + plusDays * 86_400_000 : Number.NaN;
   if (Number.isNaN(midnight)) return day;
   const offsetAt = (ms: number) => Date.parse(`${formats.parts.format(ms).replace(' ', 'T')}Z`) - ms;
-  // The offset of the moment itself, which can be another than that of the same time in UTC.
+  // The offset at that time, which can differ from the offset at the same time in UTC.
   return new Date(midnight - offsetAt(midnight - offsetAt(midnight))).toISOString();
 }
 
-/** The moment at which it ends. */
+/** Returns the time at which a day ends. */
 export const endOf = (day: string): string => momentOf(day, 1);

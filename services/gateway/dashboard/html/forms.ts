@@ -4,9 +4,9 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Shown } from './frame.ts';
 
-/** What forms have in common: the work named once, fields with what was entered, and why something was not taken. */
+/** What forms have in common: an idempotency key, fields with the entered values, and error messages. */
 
-/** Why a form was not taken: about all of it, and by field. */
+/** Why a form was rejected: a message about the whole form, and messages per field. */
 export interface Wrong {
   message?: string | undefined;
   fields?: Record<string, string>;
@@ -26,18 +26,18 @@ export function reason({ fields }: Wrong, name: string): { attributes: Html | fa
   };
 }
 
-/** The work of one form, named when it is rendered: sending it again does it no second time. */
+/** The idempotency key of the form, created when it is rendered: sending the form twice has one effect. */
 export function once(): Html {
   return html`<input type="hidden" name="idempotency_key" value="${randomUUID()}">`;
 }
 
-/** A tick that nobody sets by accident. */
+/** A checkbox that must be ticked to confirm. */
 export function confirmation(words: string, wrong: Wrong): Html {
   const { attributes, text } = reason(wrong, 'confirmed');
   return html`<label><input type="checkbox" name="confirmed" value="yes" required${attributes}> ${words}${text}</label>`;
 }
 
-/** What is wrong with a form that was sent without the tick. */
+/** Returns the error of a form that was sent without the tick. */
 export function unconfirmed(fields: URLSearchParams): Wrong | undefined {
   return fields.get('confirmed') === 'yes' ? undefined : { fields: { confirmed: ' Tick this to confirm.' } };
 }
@@ -55,18 +55,18 @@ export interface Field {
   type?: 'text' | 'email' | 'tel' | 'date' | 'textarea';
   inputMode?: 'decimal';
   maxLength?: number;
-  /** The keyboard is there when the page opens. */
+  /** The field has the focus when the page opens. */
   isFocused?: boolean;
-  /** Id of a datalist with what is likely. */
+  /** The id of a datalist with suggestions. */
   suggestions?: string;
-  /** Makes it a choice: value and text. */
+  /** The choices of a select: value and text. */
   options?: readonly (readonly [value: string, text: string])[];
 }
 
-/** One field with its label, hint, what stands in it and why that was not taken. */
+/** Shows a field with its label, hint, value, and error message. */
 export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Html {
   const message = wrong.fields?.[field.name];
-  // People know the field by its label.
+  // Names the field by its label.
   const said =
     message?.startsWith(`${field.name} `) === true ? `${field.label}${message.slice(field.name.length)}` : message;
   const { attributes, text } = reason(said === undefined ? {} : { fields: { [field.name]: said } }, field.name);
@@ -86,14 +86,14 @@ export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Ht
   }
 }
 
-/** What was entered in these fields, trimmed, without what was left empty. The API decides what is valid. */
+/** Returns the trimmed values of these fields that are not empty. The API decides what is valid. */
 export function enteredIn(names: readonly string[], values: URLSearchParams): Record<string, string> {
   return Object.fromEntries(
     names.map((name) => [name, (values.get(name) ?? '').trim()] as const).filter(([, value]) => value !== ''),
   );
 }
 
-/** What `work` shows; where the API refuses what was entered, the form again, with the reasons. */
+/** Returns what `work` shows. If the API rejects the input, shows the form again with the reasons. */
 export async function orForm(work: () => Promise<Shown>, form: (wrong: Wrong) => Html | Promise<Html>): Promise<Shown> {
   try {
     return await work();

@@ -16,26 +16,26 @@ import type { AssetName } from './assets.ts';
 import type { Person } from './layout.ts';
 import { renderPage } from './layout.ts';
 
-/** What every page and form of a signed-in person goes through. */
+/** What every page and form of a signed-in person has in common. */
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Of the dashboard: served without a session. Holds no data. */
+    /** A route of the dashboard that is served without a session. It contains no data. */
     open?: boolean;
     page?: PageOptions;
   }
   interface FastifyRequest {
     visit: Visit | null;
-    /** Of a form that was sent when it had ended (kept-form.ts): no visit. */
+    /** The ended session of a form that was sent too late (kept-form.ts); there is no visit then. */
     lapsed: Session | null;
   }
 }
 
 export interface PageOptions {
   title: string;
-  /** null: for everybody who is signed in. */
+  /** null: everybody who is signed in. */
   scope: Scope | null;
-  /** Bytes of a form that has more than others. */
+  /** The maximum size in bytes of a form that may be larger than others. */
   bodyLimit?: number;
 }
 
@@ -43,19 +43,19 @@ export interface PageOptions {
 export interface Visit {
   person: Person;
   session: Session;
-  /** As approvals and the audit name the person. */
+  /** The person's name in approvals and the audit. */
   actor: string;
   api: Api;
   auditRecords: AuditRecords;
-  /** For a form that is shown again without having asked the API, which logs what it refuses itself. */
+  /** Logs that a form was rejected here; what the API refuses, it logs itself. */
   logRefused(): void;
   params: Record<string, string>;
   query: URLSearchParams;
-  /** What a form sent; empty on a page. */
+  /** The fields that a form sent; empty for a page. */
   fields: URLSearchParams;
 }
 
-/** What is answered: a page, or where to go on. */
+/** The response: a page or a redirect. */
 export type Shown =
   | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
   | { goTo: string };
@@ -77,17 +77,17 @@ export interface FrameOptions {
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
   logger: Logger;
-  /** Origin of the public URL: besides the request's own host, where forms may come from. */
+  /** The origin of the public URL. Forms may come from it or from the request's own host. */
   origin: string;
 }
 
-/** Headers of every answer of the dashboard, then the session of those that need one. */
+/** Sets the headers of every response, then opens the session where one is required. */
 export function createEntrance(
   app: FastifyInstance,
   { sessions, cookie, verifyToken, auditRecords, logger }: FrameOptions,
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    // With no-referrer a browser says of its own forms that they come from nowhere.
+    // With no-referrer, browsers send `Origin: null` with our own forms.
     reply.headers({
       'content-security-policy': contentPolicy,
       'referrer-policy': 'same-origin',
@@ -118,20 +118,20 @@ export function createEntrance(
       query: url.searchParams,
       fields: new URLSearchParams(),
     };
-    // A page that refreshes itself is no use by a person: the session still ends when nobody is there.
+    // A page that refreshes itself does not count as use: the session still expires when nobody is there.
     const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
     const resealed = touched && sessions.seal(touched);
     if (resealed !== undefined) cookie.write(reply, resealed);
   };
 }
 
-/** To the sign-in page, and afterwards back to the page that was asked for, or to `after`. */
+/** Redirects to the sign-in page, which leads back to the requested page or to `after`. */
 export function toSignIn(
   request: FastifyRequest,
   reply: FastifyReply,
   after = request.method === 'GET' ? request.url : undefined,
 ): void {
-  // What htmx fetches becomes a part of the page, redirects included; this way the whole page goes.
+  // htmx would insert the sign-in page into this one; with this header the browser leaves the whole page.
   if (request.headers['hx-request'] !== undefined)
     return void reply.code(204).header('hx-redirect', '/admin/login').send();
   void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
@@ -142,12 +142,12 @@ export function visitOf(request: FastifyRequest): Visit {
   return request.visit;
 }
 
-/** How a refusal of it is recorded: `page:api-keys/new`. An address that is no page of ours has no name. */
+/** The audit action of a refusal, such as `page:api-keys/new`. An unknown address has none. */
 function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
   return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
 }
 
-/** A page; it changes nothing. */
+/** Adds a page, which changes nothing. */
 export function addPage(
   app: FastifyInstance,
   url: string,
@@ -161,7 +161,7 @@ export function addPage(
   });
 }
 
-/** A file that the API makes, which records who took it. What `make` throws is a page that says so. */
+/** Adds a file that the API creates; the API records the export. If `make` throws, an error page is shown. */
 export function addFile(
   app: FastifyInstance,
   url: string,
@@ -208,7 +208,7 @@ export function addDownload(
   });
 }
 
-/** Who took a file, of what; the pages of the API that fill it are reads with the same request id. */
+/** Records who exported which list. The API's reads for the file have the same request id. */
 async function recordExport(request: FastifyRequest, { auditRecords, query, params }: Visit): Promise<void> {
   const file = request.routeOptions.url?.replace('/admin/ui/', '') ?? '';
   const actor = request.caller?.actor ?? '';
@@ -227,7 +227,7 @@ async function recordExport(request: FastifyRequest, { auditRecords, query, para
   auditRecords.done(request, 'export');
 }
 
-/** What a form is sent to. */
+/** Adds the target of a form. */
 export function addForm(
   app: FastifyInstance,
   url: string,
@@ -269,7 +269,10 @@ function checkScope({ scopes }: Person, scope: Scope | null): void {
   if (scope !== null && !scopes.has(scope)) throw refuse('insufficient_scope', `the scope ${scope} is required`);
 }
 
-/** A form was sent by our own page: browsers say where it comes from, and no other page knows the session's token. */
+/**
+ * Checks that our own page sent the form: by the browser's headers, and by the session's token, which no other page
+ * knows.
+ */
 export function checkOwnForm(
   request: FastifyRequest,
   { session, fields }: Pick<Visit, 'session' | 'fields'>,

@@ -5,11 +5,11 @@ import { assetPath } from './assets.ts';
 import { decimalMark } from './formats.ts';
 import { sectionsOf } from './navigation.ts';
 
-/** Who looks at a page. */
+/** The person who sees a page. */
 export interface Person {
   name: string;
   scopes: ReadonlySet<string>;
-  /** The token of the forms on it. */
+  /** The token that every form contains. */
   csrf: string;
 }
 
@@ -18,13 +18,13 @@ export interface PageParts {
   content: Html;
   /** Absent before sign-in. */
   person?: Person | undefined;
-  /** Path of the page: its entry of the navigation is marked. */
+  /** The path of the page, which marks its entry in the navigation. */
   path?: string;
-  /** What this page needs besides what every page has. */
+  /** Additional files of this page. */
   assets?: readonly AssetName[] | undefined;
 }
 
-/** htmx must neither write styles into the page nor evaluate text: the content policy allows neither. */
+/** The content policy forbids htmx to add styles to the page and to evaluate text. */
 const htmxConfig = JSON.stringify({
   includeIndicatorStyles: false,
   includeIndicatorCSS: false,
@@ -34,7 +34,7 @@ const htmxConfig = JSON.stringify({
   historyCacheSize: 0,
 });
 
-/** A whole page. */
+/** Renders a complete page. */
 export function renderPage({ title, content, person, path = '', assets = [] }: PageParts): string {
   return `<!doctype html>\n${
     html`<html lang="en" data-decimal="${decimalMark()}">
@@ -63,7 +63,7 @@ ${content}
   }\n`;
 }
 
-/** Without any of them a search finds nothing. */
+/** Without any of these scopes a search finds nothing. */
 const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audit:read'];
 
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
@@ -74,7 +74,7 @@ ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="fi
 <form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
 }
 
-/** What every form that changes something carries. */
+/** The token that every form with POST contains. */
 export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf_token" value="${csrf}">`;
 }

@@ -9,28 +9,28 @@ import type { PageOptions, Visit } from './frame.ts';
 import { addDownload } from './frame.ts';
 import { pager } from './show.ts';
 
-/** Lists of the API as pages: filters in the address, a page at a time by cursor, in either order. */
+/** Pages of the API's lists, with filters and cursor in the address, newest or oldest first. */
 
 export interface Filter {
   name: string;
   label: string;
   hint?: string;
-  /** What can be chosen, besides any: the values, or values with their texts. */
+  /** The choices besides `any`: values, or values with their texts. */
   options?: readonly (string | readonly [value: string, text: string])[];
-  /** What is shown where nothing is chosen. */
+  /** The text of the first choice, which filters by nothing. */
   any?: string;
-  /** Nothing to enter: a link has set it, and what it says is shown with the way to take it off. */
+  /** The filter is set by a link, not entered. Returns its description, which is shown with a link that removes it. */
   fromLink?: (value: string) => Html | string;
 }
 
 export interface List<Row> {
-  /** Of the page. */
+  /** The address of the page. */
   url: string;
-  /** Of the API, with what always narrows it. */
+  /** The path of the API's list, and the filters that always apply. */
   path: string;
   fixed?: Record<string, string>;
   filters: readonly Filter[];
-  /** From and to a day. */
+  /** The list can be filtered by the first and the last day. */
   hasDays?: boolean;
   pageSize?: number;
   /** The columns of its CSV file, which addListFile serves at the page's address with `.csv`. */
@@ -38,7 +38,7 @@ export interface List<Row> {
   show: (rows: readonly Row[], sorting: Sorting, visit: Visit) => Html | Promise<Html>;
 }
 
-/** Which end of time a list begins at, and the same list from the other one. */
+/** The order of a list, and the address of the same list in the opposite order. */
 export interface Sorting {
   direction: 'ascending' | 'descending';
   href: string;
@@ -49,7 +49,7 @@ const orders = [
   ['asc', 'Oldest first'],
 ] as const;
 
-/** The list's page; filters that the API refuses are told above them. */
+/** Shows the list with its filters; if the API rejects a filter, shows the reason. */
 export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ status?: number; content: Html }> {
   const given = keptFilters(list, visit.query);
   try {
@@ -83,7 +83,7 @@ export function addListFile<Row>(
   });
 }
 
-/** People know a filter by its label. */
+/** Names the filter by its label. */
 function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
   const label = filters.find(({ name }) => name === field)?.label;
   return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;
@@ -91,7 +91,7 @@ function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, mes
 
 type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'url'>;
 
-/** What is filtered by, without what was left empty. */
+/** Returns the filters of the request that are not empty. */
 function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
   const names = [
     ...filters.map(({ name }) => name),
@@ -106,7 +106,7 @@ function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URL
   );
 }
 
-/** As the API takes them: days as moments, from the beginning of the one to the end of the other. */
+/** Returns the parameters of the API: the days become the start of the first and the end of the last. */
 function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
   const parameters = without(given, 'from_day', 'to_day');
   const [from, to] = [given.get('from_day'), given.get('to_day')];
@@ -143,13 +143,13 @@ function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams):
     options
       ? html`<select name="${name}">${option('', any, given.get(name))}${options.map((each) => choice(each, given.get(name)))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
-  // What has no filter is turned around by its column.
+  // A list without filters is reversed by the link in its column.
   if (filters.length === 0 && hasDays !== true) return html``;
   const linked = filters.flatMap(({ name, fromLink }) => {
     const value = given.get(name);
     return fromLink && value !== null ? [{ name, value, says: fromLink(value) }] : [];
   });
-  // Open on a desk without being opened (admin.css).
+  // On a wide screen admin.css shows it open.
   return html`<details class="filter"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
 ${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${addressOf(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
 ${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}

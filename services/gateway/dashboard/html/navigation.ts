@@ -3,15 +3,15 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 export interface Section {
   url: string;
   title: string;
-  /** What it is for, in one sentence. */
+  /** Its purpose, in one sentence. */
   about: string;
-  /** null: for everybody who is signed in; several: any of them. */
+  /** null: everybody who is signed in. Several: any of them is enough. */
   scope: Scope | readonly Scope[] | null;
-  /** Where a number that stands beside it is fetched from, for those who have this scope. */
+  /** The source of the number beside the link, for people who have this scope. */
   count?: { url: string; id: string; scope: Scope };
 }
 
-/** Who may ask for what needs an approval, or decide about it. */
+/** The scopes of people who can request something that needs an approval, or decide about it. */
 const approvalScopes: readonly Scope[] = [
   'approvals:write',
   'transactions:reverse',
@@ -85,7 +85,7 @@ const navigation: readonly Section[] = [
   { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
 ];
 
-/** Those that a person with these scopes sees. */
+/** Returns the sections for a person with these scopes. */
 export function sectionsOf(scopes: ReadonlySet<string>): readonly Section[] {
   return navigation.filter(({ scope }) => scope === null || [scope].flat().some((one) => scopes.has(one)));
 }

@@ -2,21 +2,21 @@ import type { Account, Client } from '#libs/contracts/resources.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
-/** Whose the rows of a list are: people know names and account numbers, not ids. */
+/** The owners of the rows of a list: people know names and account numbers, not ids. */
 
-/** As many as the API takes at once. */
+/** The maximum number of ids in one request. */
 const mostAtOnce = 100;
 
 type Asker = Pick<Visit, 'api' | 'person'>;
 
-/** These clients by their ids, as far as the person may see clients. */
+/** Returns clients by their ids if the person may read clients. */
 export function clientsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
   return asker.person.scopes.has('clients:read')
     ? together<Client>(asker, ids, '/clients?client_ids=', ({ client_id }) => client_id)
     : Promise.resolve(new Map());
 }
 
-/** These accounts by their ids, as far as the person may see accounts. */
+/** Returns accounts by their ids if the person may read accounts. */
 export function accountsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Account>> {
   return asker.person.scopes.has('accounts:read')
     ? together<Account>(asker, ids, '/accounts?account_ids=', ({ account_id }) => account_id)
@@ -39,7 +39,7 @@ async function together<Row>(
     );
     return new Map(found.flatMap(({ data }) => data.map((row) => [idOf(row), row] as const)));
   } catch (error) {
-    // A list is worth showing without them.
+    // The list is shown without them.
     if (error instanceof ApiRefused) return new Map();
     throw error;
   }

@@ -4,27 +4,27 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
-/** How values look on pages. */
+/** How values are shown on pages. */
 
-/** A moment, to the second, as the bank writes it, with UTC on demand; a dash for none. */
+/** Shows a time to the second in the bank's format, with UTC in its title; a dash for null. */
 export function timeOf(iso: string | null): Html {
   if (iso === null) return html`<span class="quiet">–</span>`;
   const [shown, utc] = [timeText(iso), `${iso.slice(0, 10)} ${iso.slice(11, 19)}`];
   return html`<time datetime="${iso}"${shown !== utc && html` title="${utc} UTC"`}>${shown}</time>`;
 }
 
-/** The same where no page says what its times are. */
+/** The same with its time zone, for pages that do not name the zone of their times. */
 export function fullTimeOf(iso: string | null): Html {
   return iso === null ? timeOf(iso) : html`${timeOf(iso)} ${zoneAt(iso)}`;
 }
 
-/** An amount with all digits of its currency, as the bank groups them; exact, whatever its size. */
+/** Formats an amount with all digits of its currency and the bank's grouping, without rounding. */
 export function moneyText(decimal: string, currency: string | null): string {
   const [whole = '', fraction] = plainMoney(decimal, currency).replace(/^-/, '').split('.');
   return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
 }
 
-/** The same for machines: an amount with all digits of its currency, and nothing else. */
+/** The same for programs: all digits of its currency, without grouping. */
 export function plainMoney(decimal: string, currency: string | null): string {
   const [whole = '', fraction = ''] = decimal.split('.');
   const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
@@ -33,7 +33,7 @@ export function plainMoney(decimal: string, currency: string | null): string {
 
 interface Place {
   path: string;
-  /** Without it the page is refused. */
+  /** The scope that the page requires. */
   scope: Scope;
 }
 const places: Record<string, Place> = {
@@ -52,18 +52,18 @@ function placeOf(id: string): Place | undefined {
   return /^[a-z]{3}_[0-9a-f]{32}$/.test(id) ? places[id.slice(0, 3)] : undefined;
 }
 
-/** Where the thing of this id has its page; undefined for what has none. */
+/** Returns the page of the resource with this id, or undefined if there is none. */
 export function pageOf(id: string): string | undefined {
   const place = placeOf(id);
   return place && `/admin/ui/${place.path}/${id}`;
 }
 
-/** An id, with the way to its page for those who may see it. */
+/** Shows an id, as a link for people who may open its page. */
 export function resourceLink(id: string, scopes: ReadonlySet<string>): Html {
   return scopes.has(placeOf(id)?.scope ?? '') ? idLink(id) : html`<code>${id}</code>`;
 }
 
-/** An id, or what stands for it, with the way to its page. */
+/** Shows an id or a text as a link to the page of the resource. */
 export function idLink(id: string, text?: Html | string): Html {
   const page = pageOf(id);
   const shown = text ?? html`<code>${id}</code>`;
@@ -80,7 +80,7 @@ export function idText(id: string): Html {
   return html`<code class="id" title="${id}">${parts[1]}<span>${parts[2]}</span>${parts[3]}</code> <button type="button" class="copy-id" data-copy-text="${id}" aria-label="Copy the id" hidden>Copy</button>`;
 }
 
-/** What these amounts are together, by currency; nothing of a single one. */
+/** Returns the sum of the amounts per currency. */
 export function totalText(rows: readonly { amount: string; currency: string | null }[]): string {
   const sums = new Map<string, bigint>();
   for (const { amount, currency } of rows) {
@@ -91,7 +91,7 @@ export function totalText(rows: readonly { amount: string; currency: string | nu
   return [...sums].map(([currency, sum]) => `${moneyText(fromMinor(sum, currency), currency)} ${currency}`).join(', ');
 }
 
-/** Facts about one thing; what is absent is left out. */
+/** Shows the properties of one resource, without those that are absent. */
 export function facts(
   pairs: readonly (readonly [name: string, value: Html | string | false | null | undefined])[],
 ): Html {
@@ -99,7 +99,7 @@ export function facts(
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** Facts: what callers call a thing of the bank, and the texts that they keep with it. */
+/** The properties external_id and metadata. */
 export function ownNames({
   external_id,
   metadata,
@@ -120,7 +120,7 @@ export function ownNames({
 const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 
-/** A state as a word, coloured by whether it needs looking at. */
+/** Shows a status, coloured by whether it needs attention. */
 export function statusOf(status: string): Html {
   return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${status}</span>`;
 }
@@ -129,9 +129,9 @@ export interface Column<Row> {
   title: string;
   show: (row: Row) => Html | string;
   isNumber?: boolean;
-  /** The list is in the order of this column, and can be turned around. */
+  /** The list is ordered by this column; the link reverses it. */
   sort?: { direction: 'ascending' | 'descending'; href: string };
-  /** Nothing to sort by. */
+  /** The rows cannot be sorted by this column. */
   isPlain?: boolean;
 }
 
@@ -150,7 +150,7 @@ export function table<Row>(
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
-  // On a narrow screen each row is a list, says the titles itself, and leaves out what is blank.
+  // On a narrow screen each row is shown as a list with titles, without empty cells.
   const cell = (column: Column<Row>, row: Row) => {
     const shown = column.show(row);
     return html`<td data-title="${column.title}"${isBlank(shown) && html` data-blank`}${align(column)}><div>${shown}</div></td>`;
@@ -170,7 +170,7 @@ export function table<Row>(
 </table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
 }
 
-/** Links to the first and the next page of a list, which keep its filters. */
+/** Shows links to the first and the next page of a list; they keep the filters. */
 export function pager(path: string, query: URLSearchParams, next: string | undefined): Html {
   const link = (cursor: string | undefined) => {
     const parameters = new URLSearchParams(query);

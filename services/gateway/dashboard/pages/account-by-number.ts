@@ -2,7 +2,7 @@ import type { Account } from '#libs/contracts/resources.ts';
 import type { Api } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 
-/** The id of the account of this number; undefined where there is none. */
+/** Returns the id of the account with this number, or undefined if there is none. */
 export async function accountIdOf(api: Api, number: string): Promise<string | undefined> {
   try {
     const path = `/accounts/number/${encodeURIComponent(number)}/balance`;
@@ -13,7 +13,7 @@ export async function accountIdOf(api: Api, number: string): Promise<string | un
   }
 }
 
-/** The account of this number; undefined where there is none. */
+/** Returns the account with this number, or undefined if there is none. */
 export async function accountByNumber(api: Api, number: string): Promise<Account | undefined> {
   const id = await accountIdOf(api, number);
   return id === undefined ? undefined : (await api.get<Account>(`/accounts/${id}`)).data;

@@ -7,7 +7,7 @@ import { holdSection } from './hold-views.ts';
 
 const shown = 5;
 
-/** What the account's own page shows of its holds, for those who may see them. */
+/** The holds on the page of an account, for people who may read them. */
 export async function holdsOn({ api, person }: Visit, account: Account): Promise<Html> {
   if (!person.scopes.has('transactions:read')) return html``;
   const { data, next } = await api.get<Hold[]>(`/accounts/${account.account_id}/holds?status=Active&limit=${shown}`);

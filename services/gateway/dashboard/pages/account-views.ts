@@ -32,7 +32,7 @@ const money = (amount: string, currency: string | null) =>
 
 export type Owners = ReadonlyMap<string, Client>;
 
-/** `owners`: of accounts of several clients, as far as the person may see them. */
+/** `owners`: the owners of accounts of several clients, if the person may read them. */
 export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: Owners): Html {
   const owner = ({ client_id }: Account) => {
     const client = owners?.get(client_id);
@@ -60,7 +60,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
   )}${rows.length > 1 && html`<p class="totals">On this page${held !== '' && html`: balances <strong>${held}</strong>`}${owed !== '' && html`; owed on loans <strong>${owed}</strong>`}</p>`}`;
 }
 
-/** What was booked last, with the balance behind each: what a customer asks about. */
+/** The latest entries with the balance after each, which customers ask about most. */
 export function movementTable(rows: readonly EntryLine[], caption = 'Latest movements'): Html {
   const amount = (row: EntryLine, direction: EntryLine['direction']) =>
     row.direction === direction ? moneyText(row.amount, row.currency) : '';
@@ -163,14 +163,14 @@ const parts = [
   ['/history', 'Status history', 'accounts:read'],
 ] as const;
 
-/** The ways to the pages of one account. */
+/** Links to the pages of an account. */
 export function accountParts(accountId: string, here: string, { scopes }: Person): Html {
   return html`<nav class="parts" aria-label="Account"><ul>${parts.filter(([, , scope]) => scopes.has(scope)).map(([part, title]) => html`<li><a href="${url}/${accountId}${part}"${part === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
 }
 
 export interface OwnedAccount {
   account: Account;
-  /** Its client, as far as the person may see clients. */
+  /** Its client, if the person may read clients. */
   holder: Client | undefined;
   /** The latest change of its status. */
   lastChange: StatusTransition | undefined;
@@ -200,13 +200,13 @@ export function accountFacts({ account, holder, lastChange }: OwnedAccount): Htm
   ]);
 }
 
-/** What can be done with the account as it is. */
+/** Links to the changes of status that are possible now. */
 export function statusActions({ account_id, status }: Account, { scopes }: Person): Html {
   const possible = statusChanges.filter((change) => changes[change].from.includes(status));
   return html`${scopes.has('accounts:status') && html`<p class="actions">${possible.map((change) => html`<a role="button"${changes[change].status !== 'Active' && html` class="secondary"`} href="${url}/${account_id}/${change}">${changes[change].verb}</a> `)}</p>`}`;
 }
 
-/** `holder`: the client that it is opened for, where the page began with one. */
+/** `holder`: the client for whom the account is opened, if the page was opened for one. */
 export function openingForm(person: Person, holder: Client | undefined, values: URLSearchParams, wrong: Wrong): Html {
   const client = holder
     ? html`<p>For <strong>${idLink(holder.client_id, nameOf(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
@@ -247,9 +247,9 @@ interface Change {
   verb: string;
   status: Account['status'];
   from: readonly Account['status'][];
-  /** What it means, for whoever is about to do it. */
+  /** The effect of the change, in words for the person who confirms it. */
   meaning: string;
-  /** What became of the account, once it is done. */
+  /** The result, in words: the account is … */
   done: string;
 }
 
@@ -275,7 +275,7 @@ export const changes: Record<StatusChange, Change> = {
 };
 export const statusChanges = Object.keys(changes) as StatusChange[];
 
-/** The confirmation: what it means, why, and a tick that nobody sets by accident. */
+/** The form of a change of status: its effect, reason, note, and a checkbox to confirm. */
 export function statusForm(
   person: Person,
   owned: OwnedAccount,

@@ -69,7 +69,7 @@ const list: List<Account> = {
   ],
 };
 
-/** Accounts: list, open, details with transactions, entries and status history; changes of status. */
+/** Accounts: the list, opening, the account's page and lists, and changes of status. */
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
@@ -113,20 +113,20 @@ export async function accountOf({ api, params }: Visit): Promise<Account> {
   return (await api.get<Account>(`/accounts/${idIn(params)}`)).data;
 }
 
-/** Whose account it is, for those who may see clients; the API keeps a record that they did. */
+/** Returns the owner of the account if the person may read clients. The API records the read. */
 export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
   return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
 }
 
 const latest = 10;
 
-/** What was done, after the redirect of its form. */
+/** The message after the redirect of a form. */
 function saved(account: Account, said: string | null): Html | false {
   const done = said === 'opened' ? 'opened' : changes[said as StatusChange]?.done;
   return done !== undefined && html`<p class="notice" role="status">Account ${account.account_number} ${done}.</p>`;
 }
 
-/** On a desk: facts and what can be done on the left, what was booked on the right. */
+/** On a wide screen, properties and actions are on the left and postings on the right. */
 async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
   const account = await accountOf(visit);
@@ -161,7 +161,7 @@ interface Part {
   scope: 'accounts:read' | 'transactions:read';
 }
 
-/** A list of one account: its page, and the same as CSV. */
+/** Adds the page and the CSV file of a list of one account. */
 function addPart<Row>(app: FastifyInstance, { part, title, scope }: Part, listOf: (visit: Visit) => List<Row>): void {
   addPage(app, `${url}/:account_id${part}`, { title, scope }, async (visit) => {
     const { account_id, account_number } = await accountOf(visit);
@@ -240,7 +240,7 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
       const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, fields);
       const currency = typed.toUpperCase();
       const deposit = depositOf(initial_deposit, currency);
-      // A client that the API does not know is told by it, at the field.
+      // The API reports an unknown client, and the message is shown at the field.
       const again = async (wrong: Wrong) =>
         openingForm(person, await begunWith(visit, fields.get('client_id')).catch(() => undefined), fields, wrong);
       return orForm(async () => {

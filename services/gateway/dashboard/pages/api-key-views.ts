@@ -18,7 +18,7 @@ export interface KeyFields {
   name: string;
   scopes: readonly string[];
   environment: string;
-  /** A day; empty for the default. */
+  /** A day, or empty for the default. */
   expires_on: string;
   client_id: string;
   idempotency_key?: string | undefined;
@@ -101,7 +101,7 @@ ${problem(wrong)}
 </form>`;
 }
 
-/** The key itself, this once. */
+/** Shows the key itself, once. */
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
     return html`<p class="notice" role="status">This key was made before, by the same form, and has been shown then. Nobody can show it again: rotate it if it was lost.</p>

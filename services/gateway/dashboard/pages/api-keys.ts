@@ -44,7 +44,7 @@ const list: List<ApiKey> = {
     ),
 };
 
-/** API keys: list, create, rotate, revoke. A form that is sent twice does its work once. */
+/** API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
@@ -148,7 +148,7 @@ function fieldsOf(fields: URLSearchParams): KeyFields {
   };
 }
 
-/** The API decides what is valid: what is malformed here goes there as it is. */
+/** The API decides what is valid; malformed values are sent to it unchanged. */
 function bodyOf({ name, scopes, environment, expires_on, client_id }: KeyFields): object {
   const expires_at = /^\d{4}-\d{2}-\d{2}$/.test(expires_on) ? `${expires_on}T23:59:59.000Z` : expires_on;
   return {

@@ -20,13 +20,13 @@ export const approvalsUrl = '/admin/ui/approvals';
 
 export type ShownApproval = Approval & { api_key?: string };
 
-/** What a form that was to do something shows instead, where it must be approved first: the page of its approval. */
+/** If the request must be approved first, returns a redirect to the page of its approval. */
 export function waitingFor(data: unknown): Shown | undefined {
   const { approval_id } = Object(data) as { approval_id?: unknown };
   return typeof approval_id === 'string' ? { goTo: `${approvalsUrl}/${approval_id}?asked` } : undefined;
 }
 
-/** What was asked for, as people call it. */
+/** The actions in words. */
 const actionWords: Record<ApprovalAction, string> = {
   reverse: 'Reversal',
   unfreeze: 'Unfreezing',
@@ -36,10 +36,10 @@ const actionWords: Record<ApprovalAction, string> = {
   erase: 'Erasure of a client',
 };
 
-/** Accounts by their ids, as far as the person may see them. */
+/** Accounts by their ids, if the person may read them. */
 export type Known = ReadonlyMap<string, Account>;
 
-/** A sentence with account numbers in the place of ids, and the beginnings of other ids. */
+/** Replaces account ids in a sentence by account numbers, and shortens other ids. */
 export function withNumbers(sentence: string, accounts: Known): string {
   return sentence.replace(
     /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
@@ -47,7 +47,7 @@ export function withNumbers(sentence: string, accounts: Known): string {
   );
 }
 
-/** The same with ways to what the ids are of. */
+/** The same with links to the resources. */
 function linked(sentence: string, accounts: Known): Html {
   const parts = sentence.split(/\b([a-z]{3}_[0-9a-f]{32})\b/);
   return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
@@ -100,7 +100,7 @@ interface Change {
   after: string | null;
 }
 
-/** What would change. While it waits, a balance is shown as it is now and as it would be, for those who may see it. */
+/** Returns the changes. While the request is waiting, a balance is shown as it is now and as it would be. */
 function changesOf({ changes, status }: Approval, accounts: Known): Change[] {
   return changes.map(({ field, before, after }) => {
     const account = accounts.get(balanceField.exec(field)?.[1] ?? '');
@@ -138,7 +138,7 @@ const views = [
   [`${approvalsUrl}/all`, 'All', 'approvals:write'],
 ] as const;
 
-/** The ways to the lists of approvals. */
+/** Links to the lists of approvals. */
 export function approvalViews(here: string, { scopes }: Person): Html {
   return html`<nav class="parts" aria-label="Approvals"><ul>${views.filter(([, , scope]) => scope === null || scopes.has(scope)).map(([url, title]) => html`<li><a href="${url}"${url === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
 }
@@ -149,7 +149,7 @@ export interface ApprovalPage {
   names: KeyNames;
   person: Person;
   isOwn: boolean;
-  /** A decision was sent, and the bank has not said whether it was taken. */
+  /** A decision was sent, but the bank did not confirm it. */
   isUnknown: boolean;
   fields: URLSearchParams;
   wrong: Wrong;
@@ -196,7 +196,7 @@ ${outcomeOf(approval)}
 ${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`;
 }
 
-/** `reason` of a request is another one than that of the decision. */
+/** The request has a `reason` of its own besides that of the decision. */
 const labelOf = (name: string): string =>
   name === 'reason'
     ? 'Reason given'
@@ -225,7 +225,7 @@ function outcomeOf({ status, outcome }: Approval): Html | false {
     return html`<p role="status">It is being carried out. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
     return html`<p class="notice wrong" role="status">It was refused when it was carried out: ${outcome.message}</p>`;
-  // A capture is answered with the hold and what was posted.
+  // The response to a capture contains the hold and the posting.
   const made = Object(outcome.data['transfer'] ?? outcome.data['transaction'] ?? outcome.data) as Record<
     string,
     unknown

@@ -53,7 +53,7 @@ const lists: readonly Shows[] = [
   },
 ];
 
-/** What waits for a second person: lists, show, approve, reject. */
+/** Approvals: lists, the page of one, approving, rejecting. */
 export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   for (const list of lists) addList(app, list);
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
@@ -72,7 +72,7 @@ export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, '
         async () => {
           const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
           const reason = (visit.fields.get('reason') ?? '').trim();
-          // Two buttons of one form: each is a request of its own.
+          // Each of the two buttons sends a request of its own.
           const key = idempotencyKeyOf(visit.fields);
           const done = await isTaken(() =>
             visit.api.post<Approval>(
@@ -130,7 +130,7 @@ function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Sho
 const changeText = ({ field, before, after }: Approval['changes'][number]) =>
   `${field}: ${before ?? '–'} → ${after ?? '–'}`;
 
-/** False: the bank has not said whether the decision was taken. Its page says what stands. */
+/** Returns false if the bank did not confirm the decision. The approval's page then shows its state. */
 async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
   try {
     await decide();
@@ -168,7 +168,7 @@ async function contentOf(
   return { title: withNumbers(approval.summary, accounts), content };
 }
 
-/** The accounts that they are about, as they are now, as far as the person may see them. */
+/** Returns the accounts that the approvals are about, if the person may read them. */
 async function accountsOf({ api, person }: Visit, rows: readonly Approval[]): Promise<Map<string, Account>> {
   const known = new Map<string, Account>();
   if (!person.scopes.has('accounts:read')) return known;
@@ -192,13 +192,13 @@ async function accountsOf({ api, person }: Visit, rows: readonly Approval[]): Pr
 
 const mostCounted = 100;
 
-/** How many wait for this person; a + behind it where more are not counted. */
+/** Returns how many are waiting for this person, with a + if there are more. */
 export async function countWaiting({ api }: Pick<Visit, 'api'>): Promise<string> {
   const { data } = await api.get<Approval[]>(`${path}?status=Waiting&requested_by=others&limit=${mostCounted}`);
   return `${data.length}${data.length === mostCounted ? '+' : ''}`;
 }
 
-/** The navigation fetches it. A page is worth showing without it. */
+/** Loaded by the navigation. The page is shown without it if it cannot be read. */
 async function countOf(visit: Visit): Promise<Html> {
   try {
     const waiting = await countWaiting(visit);

@@ -23,7 +23,7 @@ const others: Record<string, string> = {
   disable_webhook: 'Disable a webhook',
 };
 
-/** What was done, as people say it. */
+/** The action in words. */
 const actionText = (action: string): string =>
   others[action] ?? (endpoints as Record<string, Endpoint>)[action]?.summary ?? action.replaceAll('_', ' ');
 
@@ -64,11 +64,11 @@ function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
   ];
 }
 
-/** Who has looked at something is asked for, by name or by what a link names; else it hides what was done. */
+/** Reads are shown only on request or by a link; otherwise they would hide the changes. */
 const showsReads = (query: URLSearchParams) =>
   ['reads', 'action', 'resource_id', 'request_id'].some((name) => (query.get(name) ?? '') !== '');
 
-/** The audit: who did or was refused what. */
+/** The audit: who did what, or was refused. */
 export function addAudit(app: FastifyInstance): void {
   const page = { title: 'Audit', scope: 'audit:read' } as const;
   addPage(app, url, page, async (visit) => {
@@ -103,7 +103,7 @@ function listFor(visit: Visit, names: KeyNames): List<AuditRecord> {
   };
 }
 
-/** What one request has left on this page: often several records. */
+/** The records of one request on this page. */
 interface OneRequest {
   first: AuditRecord;
   all: AuditRecord[];

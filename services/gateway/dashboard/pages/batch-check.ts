@@ -3,7 +3,7 @@ import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
 
-/** PURE: which lines of a file can be sent, and why the others cannot. */
+/** Determines which lines of a file can be sent, and why the others cannot. Pure. */
 
 export type Mode = 'independent' | 'atomic';
 
@@ -11,7 +11,7 @@ export interface Payment {
   line: FileLine;
   from: Account | undefined;
   to: Account | undefined;
-  /** With all digits of the currency. */
+  /** With all digits of its currency. */
   amount: string;
   currency: string;
 }
@@ -26,7 +26,7 @@ export interface Checked {
   refused: RefusedLine[];
 }
 
-/** What is left in the accounts behind the lines that were looked at. */
+/** The balances after the lines checked so far. */
 type Left = Map<string, string>;
 
 export function checkLines(
@@ -46,7 +46,7 @@ export function checkLines(
   return checked;
 }
 
-/** The payment of a line, or why there is none. */
+/** Returns the payment of a line, or why the line is refused. */
 function paymentOf(
   line: FileLine,
   accounts: ReadonlyMap<string, Account>,
@@ -105,7 +105,7 @@ function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode
   return undefined;
 }
 
-/** What a payment is called. */
+/** The names of the kinds of payments. */
 export const kindOf = ({ from, to }: Pick<Payment, 'from' | 'to'>): string => {
   if (from === undefined) return 'Deposit';
   if (to === undefined) return 'Withdrawal';

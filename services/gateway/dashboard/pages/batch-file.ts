@@ -1,16 +1,16 @@
-/** PURE: a file of payments, as spreadsheets save it. */
+/** Reads a file of payments that a spreadsheet has saved. Pure. */
 
 export const maxPayments = 1000;
-/** Of the text of a file. */
+/** The maximum size of the text of a file. */
 const maxCharacters = 256 * 1024;
 
 export const columns = ['from', 'to', 'amount', 'currency', 'reference', 'description'] as const;
 type Column = (typeof columns)[number];
 
-/** One line of the file: what stands in its columns, trimmed, and where. */
+/** One line of the file: the trimmed values of its columns, and its number. */
 export type FileLine = Record<Column, string> & { line: number };
 
-/** The lines that hold payments, or what is wrong with the file as a whole. Blank lines are left out. */
+/** Returns the lines with payments, without blank lines, or what is wrong with the whole file. */
 export function linesIn(text: string): { lines: FileLine[] } | { wrong: string } {
   if (text.length > maxCharacters) return { wrong: 'The file is too large: divide it into several.' };
   const told = /^sep=(.)\r?\n/i.exec(text);
@@ -44,14 +44,14 @@ function headWrong(unknown: readonly string[]): string {
   return `${what} Columns are: ${columns.join(', ')}. The amount is needed, and from, to or both.`;
 }
 
-/** Spreadsheets of many countries write semicolons. */
+/** Spreadsheets in many countries write semicolons. */
 function separatorOf(text: string): string {
   const [head = ''] = /\S.*/.exec(text) ?? [];
   const count = (mark: string) => head.split(mark).length;
   return [',', ';', '\t'].reduce((best, mark) => (count(mark) > count(best) ? mark : best));
 }
 
-/** Records with the line that each begins in; undefined where a quotation mark is not closed. */
+/** Returns records with the line in which each begins, or undefined if a quotation mark is not closed. */
 function recordsOf(text: string, separator: string, first: number): { line: number; fields: string[] }[] | undefined {
   const mark = separator === '\t' ? '\\t' : `\\${separator}`;
   const field = new RegExp(`(?:[ ]*"([^"]*(?:""[^"]*)*)"[ ]*|([^"${mark}\\r\\n]*))(${mark}|\\r?\\n|$)`, 'y');

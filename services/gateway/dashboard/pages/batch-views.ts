@@ -43,12 +43,12 @@ ${maxPayments} payments at most.</p>
 <div class="actions"><button class="secondary">Show</button></div></form>`;
 }
 
-/** Names of the owners by account ids, where they are few enough to be looked up. */
+/** The owners' names by account id, if they are few enough to be read. */
 export type Names = ReadonlyMap<string, string>;
 
 const money = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
 
-/** How many payments of each kind, and how much they are together. */
+/** The number of payments of each kind, and their total. */
 function sums(payments: readonly Payment[]): Html {
   const groups = Map.groupBy(payments, (payment) => `${kindOf(payment)} ${payment.currency}`);
   return facts(
@@ -68,7 +68,7 @@ export interface PreviewParts {
   isAtomic: boolean;
   checked: Checked;
   names: Names;
-  /** What is sent, where there is something to send. */
+  /** The sealed payments, if there is something to send. */
   sealed: string | undefined;
 }
 
@@ -131,7 +131,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
   );
 }
 
-/** Neither booked nor refused as far as is known. */
+/** Shown while the outcome is unknown. */
 export function unknownBatch(person: Person, file: string, sealed: string): Html {
   return html`<p class="notice" role="alert">The bank has not said yet what became of the payments of ${file}.
 <strong>Do not upload the file a second time</strong>: ask again here. However often you ask, each payment is booked once at most.</p>
@@ -139,16 +139,16 @@ export function unknownBatch(person: Person, file: string, sealed: string): Html
 <div class="actions"><button autofocus>Ask again</button></div></form>`;
 }
 
-/** The whole was refused. */
+/** Shown if the whole file was refused. */
 export function refusedBatch(rows: readonly RefusedLine[], text: string): Html {
   return html`<p class="notice wrong" role="alert"><strong>The file was refused, and nothing was posted.</strong> ${text}</p>
 ${rows.length > 0 && refusedTable(rows)}
 <p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`;
 }
 
-/** What a page about an item shows, whichever kind it is. */
+/** A row of the results, for every kind of payment. */
 export interface ResultRow {
-  /** Of the file; of a batch that was sent by a program, the place of the item. */
+  /** The line in the file, or the position of the item in a batch that a program has sent. */
   line: string;
   status: ItemResult['status'];
   kind: string;
@@ -162,7 +162,7 @@ export interface ResultRow {
   id: string | undefined;
 }
 
-/** PURE: an item as people see it. */
+/** Returns the row of an item. Pure. */
 export function resultRow({ index, status, transaction, transfer, error }: ItemResult): ResultRow {
   const posting = transfer ?? transaction;
   const isDeposit = transaction?.transaction_type === 'Deposit';
@@ -181,7 +181,7 @@ export function resultRow({ index, status, transaction, transfer, error }: ItemR
   };
 }
 
-/** Why an item was refused, for a clerk. */
+/** Returns why an item was refused, in words for a clerk. */
 export const reasonOf = (code: string): string =>
   code === 'approval_required'
     ? 'A second person must approve a payment of this size: enter it by itself, at the counter.'
@@ -189,11 +189,11 @@ export const reasonOf = (code: string): string =>
 
 export interface BatchPage {
   batch: Batch;
-  /** Those of this page of the list. */
+  /** The rows of this page. */
   rows: readonly ResultRow[];
   numbers: Numbers;
   isRefusedOnly: boolean;
-  /** Addresses of this page of the list, which looks again by itself, and of those before and behind. */
+  /** The addresses of this page, which refreshes itself, and of the previous and next ones. */
   here: string;
   before: string | undefined;
   behind: string | undefined;
@@ -201,7 +201,7 @@ export interface BatchPage {
 
 const words = { Completed: 'booked', Failed: 'refused', Pending: 'not known yet' } as const;
 
-/** What became of a batch. While something of it is not known it looks again by itself. */
+/** The results of a batch. The page refreshes itself while some are pending. */
 export function batchPage({ batch, rows, numbers, isRefusedOnly, here, before, behind }: BatchPage): Html {
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;

@@ -76,7 +76,7 @@ const textOf = (page: string) =>
 const hidden = (page: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '';
 const commands = () => made.sent.filter(({ headers }) => headers['ce_type']?.includes('command.create_batch.'));
 
-/** Sends the form with a file, as a browser does. */
+/** Sends the form with a file, like a browser. */
 async function upload(fields: Record<string, string>, text: string) {
   const person = made.signedIn(clerk);
   const form = new FormData();

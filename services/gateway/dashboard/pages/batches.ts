@@ -45,7 +45,7 @@ const lineSchema = z.object({
   reference: z.string(),
   description: z.string(),
 });
-/** A file that was looked at and can be sent. */
+/** A checked file that can be sent. */
 const instructionSchema = z.object({
   actor: z.string(),
   file: z.string(),
@@ -64,10 +64,10 @@ const instructionSchema = z.object({
 type Instruction = z.infer<typeof instructionSchema>;
 
 const everybody = { title: 'Payments from a file', scope: null } as const;
-/** A file and what is made of it. */
+/** A file and the result of its check. */
 const upload = { ...everybody, bodyLimit: 2 * 1024 * 1024 };
 
-/** Batches: upload a file of payments, look at it, send it, follow what became of it, take the results along. */
+/** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
 export function addBatches(app: FastifyInstance, { secrets, origin }: TaskOptions): void {
   const instructions = createSealedInstructions(instructionSchema, 'batch', secrets);
   addPage(app, batchesUrl, everybody, ({ person, query }) => {
@@ -86,7 +86,7 @@ function checkMay(scopes: ReadonlySet<string>): void {
     throw refuse('insufficient_scope', 'the scope transactions:write or transfers:write is required');
 }
 
-/** Every payment of the file, and every line that is refused. Nothing is sent. */
+/** Shows every payment of the file and every refused line. Nothing is sent yet. */
 async function look(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
   const { fields, person, actor } = visit;
   checkMay(person.scopes);
@@ -126,10 +126,10 @@ const entered = ({ line, from, to, amount, currency }: Payment): Instruction['pa
   ...(to && { to_id: to.account_id }),
 });
 
-/** As many accounts as the API takes at once. */
+/** The maximum number of accounts in one request. */
 const atOnce = 100;
 
-/** The accounts that the lines name, by number. */
+/** Returns the accounts that the lines name, by number. */
 async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map<string, Account>> {
   const numbers = new Set(lines.flatMap(({ from, to }) => [from, to]).filter((number) => number !== ''));
   const ids: string[] = [];
@@ -138,7 +138,7 @@ async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map
     if (id !== undefined) ids.push(id);
   });
   const known = new Map<string, Account>();
-  // Not as lists do it: an account that could not be read is not one that is not there.
+  // Unlike in lists, a failed read must not look like a missing account.
   const pages = Array.from({ length: Math.ceil(ids.length / atOnce) }, (_, page) =>
     ids.slice(page * atOnce, (page + 1) * atOnce),
   );
@@ -149,7 +149,7 @@ async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map
   return known;
 }
 
-/** Whose the accounts are, as far as the person may see clients. */
+/** Returns the owners of the accounts if the person may read clients. */
 async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Names> {
   const clients = await clientsBy(
     visit,
@@ -212,7 +212,7 @@ async function send(visit: Visit, instructions: SealedInstructions<Instruction>)
   }
 }
 
-/** Of a batch that was refused as a whole, the lines that it was refused for. */
+/** Returns the lines for which a whole batch was refused. */
 function refusedLines({ problem }: ApiRefused, payments: Instruction['payments']): RefusedLine[] {
   return (problem.errors ?? []).flatMap(({ field, code }) => {
     const line = payments[Number(/^items\[(\d+)\]/.exec(field)?.[1])]?.line;
@@ -260,7 +260,7 @@ function addResults(app: FastifyInstance): void {
 
 const placesOf = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
 
-/** A batch in which nothing was posted because an item was refused is answered as its request was. */
+/** If an item was refused and nothing was posted, the API returns the same error as for the request. */
 async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Shown & { content: unknown })> {
   try {
     return await read();

@@ -54,7 +54,7 @@ export function addCorrection(app: FastifyInstance, options: Pick<FrameOptions, 
   );
 }
 
-/** The form for the version that there is now: their changes, and this person's where they made any. */
+/** The form for the current version: the other person's changes, and this person's own. */
 function showBoth(
   { person, fields }: Visit,
   { client, etag }: { client: Client; etag: string },
@@ -71,7 +71,7 @@ function showBoth(
   return { status: 412, content: correctionForm(person, { client, etag, values, was: now, wrong: {}, meanwhile }) };
 }
 
-/** What the form showed when it was opened. */
+/** Returns the values that the form showed when it was opened. */
 function shownIn(fields: URLSearchParams): URLSearchParams {
   return new URLSearchParams(
     [...fields]
@@ -82,7 +82,7 @@ function shownIn(fields: URLSearchParams): URLSearchParams {
 
 const emptied = ['address', 'ussd_phone_number'];
 
-/** Only what is not as the form showed it. */
+/** Returns only the changed values. */
 function changesIn(fields: URLSearchParams, was: URLSearchParams): Record<string, string | null> {
   const changed = [...was.keys()].flatMap((name) => {
     const value = fields.get(name)?.trim();

@@ -96,7 +96,7 @@ const openingFields: Record<ClientType, readonly Field[]> = {
   ],
 };
 
-/** Somebody who is a client already, and what they have in common with whoever is about to become one. */
+/** An existing client, and what this client has in common with the new one. */
 export interface Duplicate {
   client_id: string;
   name: string;
@@ -132,7 +132,7 @@ ${table<Duplicate>(
 <label><input type="checkbox" name="others" value="${ids}"> It is somebody else: open another client.</label>`;
 }
 
-/** What of a client can be corrected, as a form holds it. */
+/** The fields of a client that a form can correct. */
 export function correctableOf(client: Client): URLSearchParams {
   const known = client as unknown as Record<string, string | null>;
   return new URLSearchParams(
@@ -145,7 +145,7 @@ export interface Meanwhile {
   label: string;
   was: string;
   now: string;
-  /** What the person has entered; undefined where they left it alone. */
+  /** The value that the person has entered; undefined if unchanged. */
   yours: string | undefined;
 }
 
@@ -159,13 +159,13 @@ export function meanwhileIn(client: Client, was: URLSearchParams, entered: URLSe
 
 export interface CorrectionParts {
   client: Client;
-  /** The version that is shown. */
+  /** The version that the form shows. */
   etag: string;
   values: URLSearchParams;
-  /** What was shown first, by which changes are told. */
+  /** The values shown first, from which changes are determined. */
   was: URLSearchParams;
   wrong: Wrong;
-  /** Where somebody else was quicker: what they have changed. */
+  /** The changes that somebody else has saved meanwhile. */
   meanwhile?: readonly Meanwhile[];
 }
 

@@ -47,7 +47,7 @@ const list: List<Client> = {
   ],
 };
 
-/** Clients: list, open, details with accounts, change of contact fields. */
+/** Clients: the list, opening, the client's page with accounts, and corrections. */
 export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
@@ -76,7 +76,7 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
   addCorrection(app, options);
 }
 
-/** What was done, after the redirect of its form. */
+/** The message after the redirect of a form. */
 const saved: Record<string, string | undefined> = {
   opened: 'The client is opened. Now open an account for them below.',
   corrected: 'The changes are saved.',
@@ -137,10 +137,13 @@ const telling = [
   ['registration_number', 'registration_number', 'registration number'],
 ] as const;
 
-/** Who has the same phone, e-mail or registration number, or a similar name, as far as the person may see clients. */
+/**
+ * Returns clients with the same phone, email, or registration number, or a similar name, if the person may read
+ * clients.
+ */
 async function duplicatesOf(visit: Visit): Promise<Duplicate[]> {
   const { api: bank, fields } = visit;
-  // Whoever was made by this very form, sent twice, is none.
+  // A client that this form has already created is not a duplicate.
   const made = fields.get('made_at') ?? '';
   const found = await Promise.all(
     telling.map(async ([field, matched, said]) => {

@@ -6,12 +6,12 @@ import { moneyText } from '../html/show.ts';
 import type { SealedInstructions } from './sealed-instructions.ts';
 import { createSealedInstructions } from './sealed-instructions.ts';
 
-/** What is done at the counter: what it is, with whom, what the API is asked, and what a refusal means. */
+/** Instructions of the counter: what they contain, their API requests, and the meaning of refusals. */
 
 export const counterKinds = ['deposit', 'withdrawal', 'transfer', 'repayment'] as const;
 export type CounterKind = (typeof counterKinds)[number];
 
-/** `verb`: on buttons that lead there. */
+/** `verb`: the text of buttons that lead there. */
 export const kinds: Record<CounterKind, { title: string; verb: string; scope: Scope }> = {
   deposit: { title: 'Deposit', verb: 'Deposit', scope: 'transactions:write' },
   withdrawal: { title: 'Withdrawal', verb: 'Withdraw', scope: 'transactions:write' },
@@ -19,7 +19,7 @@ export const kinds: Record<CounterKind, { title: string; verb: string; scope: Sc
   repayment: { title: 'Loan repayment', verb: 'Repay a loan', scope: 'transfers:write' },
 };
 
-/** PURE: what this person can do at the counter with this account. A loan takes repayments, and no cash. */
+/** Returns what this person can do with this account. A loan accepts repayments but no cash. Pure. */
 export function kindsFor(
   { account_type, status }: Pick<Account, 'account_type' | 'status'>,
   scopes: ReadonlySet<string>,
@@ -33,22 +33,22 @@ export function kindsFor(
 export const hasOther = (kind: CounterKind): boolean => kind === 'transfer' || kind === 'repayment';
 
 const instructionSchema = z.object({
-  /** Whose it is: nobody else can confirm it. */
+  /** The actor who made it; nobody else can confirm it. */
   actor: z.string(),
   kind: z.enum(counterKinds),
   account_id: z.string(),
-  /** Numbers are told where the bank does not answer. */
+  /** Account numbers, shown if the bank does not answer. */
   account_number: z.string(),
   /** The other account of a transfer or repayment. */
   other_id: z.string().optional(),
   other_number: z.string().optional(),
-  /** The money comes from the other account: the repayment of the loan that the counter was opened with. */
+  /** The money comes from the other account: the counter was opened with the loan that is repaid. */
   from_other: z.boolean().optional(),
   amount: z.string(),
   currency: z.string(),
   reference: z.string(),
   description: z.string(),
-  /** Made with the form: however often it is confirmed, it is done once. */
+  /** Created with the form, so that confirming it several times has one effect. */
   idempotency_key: z.string(),
 });
 export type Instruction = z.infer<typeof instructionSchema>;
@@ -58,7 +58,7 @@ export type Instructions = SealedInstructions<Instruction>;
 export const createInstructions = (secrets: readonly string[]): Instructions =>
   createSealedInstructions(instructionSchema, 'counter', secrets);
 
-/** PURE: the request of the API. */
+/** Returns the API request. Pure. */
 export function requestOf(instruction: Instruction): { path: string; body: object } {
   const { kind, account_id, other_id = '', from_other = false, currency } = instruction;
   const amount = jsonNumber(instruction.amount);
@@ -80,13 +80,13 @@ export const idOfPosting = (posting: Transaction | Transfer): string =>
     ? posting.transfer_id
     : (posting as Transaction).transaction_id;
 
-/** The accounts of an instruction as they are now. */
+/** The current state of the accounts of an instruction. */
 export interface Parties {
   account: Account;
   other?: Account | undefined;
 }
 
-/** PURE: where the money comes from and where it goes; undefined: cash. */
+/** Returns source and destination of the money; undefined: cash. Pure. */
 export function directionOf(
   { kind, from_other = false }: Pick<Instruction, 'kind' | 'from_other'>,
   { account, other }: Parties,
@@ -96,12 +96,12 @@ export function directionOf(
   return from_other ? { from: other, to: account } : { from: account, to: other };
 }
 
-/** What can be taken from an account. */
+/** The available balance of an account. */
 export const availableOf = ({ available_balance, balance }: Account): string => available_balance ?? balance;
 const availableText = (account: Account): string =>
   `${moneyText(availableOf(account), account.currency)} ${account.currency}`;
 
-/** PURE: why it was refused, for a clerk. */
+/** Returns the reason of a refusal, in words for a clerk. Pure. */
 export function refusalText(
   code: string,
   { from, to }: { from?: Account | undefined; to?: Account | undefined },

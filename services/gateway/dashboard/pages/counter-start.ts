@@ -10,16 +10,16 @@ import { counterKinds, kinds, kindsFor } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
 import { choiceTable, counterUrl, startForm } from './counter-views.ts';
 
-/** An account with its owner, as they are now. */
+/** Reads an account with its owner. */
 export async function ownedOf(visit: Visit, accountId: string): Promise<Owned> {
   const { data: account } = await visit.api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`);
   return { account, owner: await holderOf(visit, account) };
 }
 
-/** Clients whose accounts are shown for one text. */
+/** The maximum number of clients whose accounts are shown. */
 const maxClients = 10;
 
-/** From what the customer says of themselves to the form of their account, or to a choice of accounts. */
+/** Finds the customer's accounts: one leads to its form, several to a choice. */
 export async function startCounter(visit: Visit): Promise<Shown> {
   const { api, person, query } = visit;
   if (!counterKinds.some((kind) => person.scopes.has(kinds[kind].scope)))
@@ -55,7 +55,7 @@ const nothing = (q: string, isKnown: boolean): string =>
     ? 'This customer has no account yet.'
     : `Nobody and no account was found for “${q}”. Check the number, or enter the beginning of the name.`;
 
-/** Undefined: what was entered is nothing that can be looked for. */
+/** Returns undefined if the text cannot be searched for. */
 async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undefined> {
   try {
     return (await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`)).data;

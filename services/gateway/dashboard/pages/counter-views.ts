@@ -18,13 +18,13 @@ export const counterUrl = '/admin/ui/counter';
 export const moneyOf = (amount: string, currency: string | null): string =>
   `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
 
-/** An account with its owner, as far as the person may see clients. */
+/** An account with its owner, if the person may read clients. */
 export interface Owned {
   account: Account;
   owner: Client | undefined;
 }
 
-/** What can be done at the counter, from the account's own page. */
+/** Links to the counter on the account's page. */
 export function counterActions(account: Account, { scopes }: Person): Html {
   const possible = kindsFor(account, scopes);
   const url = `${counterUrl}/${account.account_id}`;
@@ -67,7 +67,7 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
   );
 }
 
-/** Who stands at the counter, and what there is. */
+/** The customer, the account, and the available balance. */
 export function customer({ account, owner }: Owned): Html {
   return facts([
     ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, nameOf(owner))}</strong>`],
@@ -82,7 +82,7 @@ export function customer({ account, owner }: Owned): Html {
 export interface FormParts {
   kind: CounterKind;
   owned: Owned;
-  /** Notes on the account and its client, as far as the person may read them. */
+  /** Notes on the account and its client that the person may read. */
   notes: Html;
   /** Other accounts of the same client. */
   siblings: readonly Account[];
@@ -90,7 +90,7 @@ export interface FormParts {
   wrong: Wrong;
 }
 
-/** The ways to the other forms of this account. */
+/** Links to the other forms for this account. */
 function ways(account: Account, here: CounterKind, possible: readonly CounterKind[]): Html {
   const link = (kind: CounterKind) =>
     html`<li><a href="${counterUrl}/${account.account_id}/${kind}"${
@@ -155,7 +155,7 @@ ${!hasOther(kind) && input(reference)}
 ${input(description)}`;
 }
 
-/** What is about to be done, before it is confirmed. */
+/** Shows what will be done when it is confirmed. */
 export function summary(person: Person, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
   const { kind, amount, currency, reference, description, account_id } = instruction;
   const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
@@ -165,7 +165,7 @@ export function summary(person: Person, sealed: string, instruction: Instruction
     const name = owner && html`, <strong>${nameOf(owner)}</strong>`;
     return html`${account.account_number}, ${account.account_type}${name}`;
   };
-  // Of the account that pays; of cash, of the one that is paid.
+  // The account that pays; for a cash deposit, the account that is credited.
   const counted = from ?? own.account;
   const after = sumText(availableOf(counted), amount, currency, from ? -1n : 1n);
   const isShort = after.startsWith('-');
@@ -191,7 +191,7 @@ const confirms = { deposit: 'Deposit', withdrawal: 'Pay out', transfer: 'Transfe
 const confirmText = (kind: CounterKind, amount: string, currency: string) =>
   `${confirms[kind]} ${moneyOf(amount, currency)}`;
 
-/** Neither done nor refused as far as is known. */
+/** Shown while the outcome is unknown. */
 export function unknownOutcome(
   person: Person,
   sealed: string,
@@ -212,7 +212,7 @@ ${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
 </form>`;
 }
 
-/** What a receipt tells. */
+/** The contents of a receipt. */
 export interface ReceiptParts {
   posting: Transaction | Transfer;
   id: string;
@@ -220,13 +220,13 @@ export interface ReceiptParts {
   owner: Client | undefined;
   account: Account | undefined;
   other: Account | undefined;
-  /** Behind this posting, of the account that the receipt is for. */
+  /** The balance after this posting of the account for which the receipt is. */
   balance: string | undefined;
-  /** Of the same client's loan that it repays. */
+  /** The amount still owed on the same client's loan. */
   owed: string | undefined;
 }
 
-/** Twice on the printed page: one for the customer, one for the bank. */
+/** Prints two copies: one for the customer, one for the bank. */
 export function receipt(parts: ReceiptParts): Html {
   return html`${receiptOnce(parts)}<div class="copy" aria-hidden="true">${receiptOnce(parts)}</div>
 <p class="actions">${next('Next customer')}
@@ -251,7 +251,7 @@ function receiptOnce({ posting, id, title, owner, account, other, balance, owed 
   ])}</article>`;
 }
 
-/** One key goes on: the link has the focus. */
+/** A link that has the focus, so that Enter continues. */
 export function next(text: string): Html {
   return html`<a role="button" autofocus href="${counterUrl}">${text}</a>`;
 }

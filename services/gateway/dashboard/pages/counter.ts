@@ -28,7 +28,7 @@ import { counterForm, counterUrl, next, summary, unknownOutcome } from './counte
 import { notesFor } from './notes.ts';
 
 export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
-  /** Of the sessions: what one gateway has sealed every other one opens. */
+  /** The secrets of the sessions, so that every gateway can open what another one has sealed. */
   secrets: readonly string[];
 }
 
@@ -77,7 +77,7 @@ async function showForm(
   return { content };
 }
 
-/** What was entered, as an instruction: to the page that shows it, or the form again with what is wrong. */
+/** Turns the entered values into an instruction and leads to its summary, or shows the form with what is wrong. */
 async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
   const { fields, actor } = visit;
   const owned = await ownedOf(visit, visit.params['account_id'] ?? '');
@@ -110,7 +110,7 @@ async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructi
   return { goTo: `${counterUrl}/summary?${new URLSearchParams({ of: instructions.seal(instruction) })}` };
 }
 
-/** The other account by the number that was entered, or what is wrong with it. */
+/** Returns the other account by its number, or what is wrong with it. */
 async function otherOf(
   { api, fields }: Visit,
   kind: CounterKind,
@@ -131,7 +131,7 @@ async function otherOf(
   return { account: other };
 }
 
-/** Nobody's, or of somebody else. */
+/** Shown for an instruction that is invalid or belongs to somebody else. */
 const unreadable: Shown = {
   status: 404,
   title: 'Not found',
@@ -199,7 +199,7 @@ async function carryOut(visit: Visit, sealed: string, instruction: Instruction):
   }
 }
 
-/** The form again, with why it was refused; it has a new key, for the refusal is kept under the old one. */
+/** Shows the form with the reason of the refusal. It has a new key, because the refusal is stored under the old one. */
 async function refused(visit: Visit, instruction: Instruction, { status, problem }: ApiRefused): Promise<Shown> {
   const { kind, amount, reference, description, other_number = '' } = instruction;
   const { own, other } = await partiesOf(visit, instruction);

@@ -28,11 +28,11 @@ const pageOf = ({ dead_letter_id }: DeadLetter) => `${deadLettersUrl}/${dead_let
 const findLink = (text: string) =>
   html`<a href="/admin/ui/find?${new URLSearchParams({ q: text }).toString()}"><code class="long">${text}</code></a>`;
 const sizeText = (bytes: number) => `${bytes} ${Number(bytes) === 1 ? 'byte' : 'bytes'}`;
-/** Its name, as far as it could be read, and the topic that it was sent to. */
+/** Its name, if it could be read, and its topic. */
 const messageOf = ({ message, source_topic }: DeadLetter) =>
   html`<strong>${message ?? 'not readable'}</strong><br><span class="quiet">${source_topic}</span>`;
 
-/** Those that are open can be marked, and decided together. */
+/** Open dead letters can be marked and decided together. */
 export function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
   const columns = lettersColumns(names, sort);
   if (!rows.some(({ state }) => state === 'open')) return table('Dead letters', columns, rows, 'No dead letter fits.');
@@ -93,7 +93,7 @@ const outcomes: Record<DeadLetter['state'], string> = {
   dropped: 'It will not be sent again. Its bytes stay in the topic until retention deletes them.',
 };
 
-/** All of one: facts, headers, value, and what can be done with it. */
+/** The page of a dead letter: properties, headers, value, and actions. */
 export function contentOf(letter: DeadLetterContent, names: KeyNames, isJustDecided: boolean): Html {
   const headers = Object.entries(letter.headers);
   return html`<p><a href="${deadLettersUrl}">To the dead letters</a></p>
@@ -118,7 +118,7 @@ ${letter.truncated && html`<p class="notice wrong" role="status">What is shown i
 }`;
 }
 
-/** What the decision means, to be confirmed. */
+/** The form that confirms a decision. */
 export function decisionForm(
   person: Person,
   letters: readonly DeadLetter[],
@@ -157,7 +157,7 @@ ${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong
 </form>`;
 }
 
-/** What became of one of many; undefined: it is done. */
+/** The result for one of several dead letters; `said` is undefined if it was decided. */
 export interface Outcome {
   id: string;
   said: string | undefined;

@@ -89,13 +89,13 @@ export function addDeadLetters(app: FastifyInstance, options: Pick<FrameOptions,
 
 const mostAtOnce = 500;
 
-/** Those of the marked ones that are still open. */
+/** Returns the marked dead letters that are still open. */
 async function markedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLetter[]> {
   const { data } = await api.get<DeadLetter[]>(`${path}?state=open&limit=${mostAtOnce}`);
   return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
 }
 
-/** One or many: shown, confirmed once, and each of them done once however often the form is sent. */
+/** Decides one or several dead letters after one confirmation. Sending the form again has no further effect. */
 function addDecision(app: FastifyInstance, decision: Decision, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: decisions[decision].title, scope } as const;
   const url = `${deadLettersUrl}/decision/${decision}`;

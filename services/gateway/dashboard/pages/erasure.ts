@@ -67,12 +67,12 @@ export function addErasure(app: FastifyInstance, options: TaskOptions): void {
   );
 }
 
-/** On the client's page, at its top. */
+/** The notice at the top of the client's page. */
 export function erasureNotice({ erased_at }: Client): Html {
   return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${fullTimeOf(erased_at)}). Nothing of them can be changed any more.</p>`}`;
 }
 
-/** The way to it, from the client's page. */
+/** The link on the client's page. */
 export function erasureAction({ client_id, erased_at }: Client, { scopes }: Person): Html {
   return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${urlOf(client_id)}">Erase this client</a></p>`}`;
 }
@@ -85,7 +85,7 @@ async function accountsOf({ api, person }: Visit, client_id: string): Promise<Ac
   return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '100' })}`)).data;
 }
 
-/** What a clerk can see against it beforehand. When something was booked last, the bank looks up itself. */
+/** The obstacles that are known in advance. The bank itself checks when the last posting was. */
 function hindrance({ status, balance, account_type }: Account): string {
   const isEmpty = !/[1-9]/.test(balance);
   return [
@@ -142,7 +142,7 @@ interface Kept {
   kept_until?: string;
 }
 
-/** Each account that must be kept, and what to do about it. */
+/** The accounts that prevent the erasure, and what to do about each. */
 async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promise<Html | undefined> {
   if (code !== 'erasure_refused') return undefined;
   const kept = (details?.['accounts'] ?? []) as Kept[];

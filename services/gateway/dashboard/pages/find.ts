@@ -18,7 +18,7 @@ const kinds: Record<SearchKind, string> = {
   transfer: 'Transfers',
   audit_record: 'Audit records',
 };
-/** What a hit was found by, the surest first. */
+/** The properties by which results are found, most specific first. */
 const matches: Record<SearchHit['matched'], string> = {
   id: 'id',
   account_number: 'account number',
@@ -65,7 +65,7 @@ export function addFind(app: FastifyInstance): void {
 
 const help = html`<p>Enter what you have in hand: words of a name, an e-mail address, a registration number, a phone number with or without its country’s code, an account number or its digits alone, a reference, an amount with its currency (1500 KES), the bank’s own account (VLT-KES), or the id of anything. The key / leads to the box.</p>`;
 
-/** PURE: where an amount with its currency, and an account of the bank itself, lead without a search. */
+/** Returns the page for an amount with its currency or a system account, without a search. Pure. */
 function withoutSearch(q: string, { scopes }: Person): string | undefined {
   const own = /^(vlt|tlr)-([a-z]{3})(\/\d+)?$/i.exec(q);
   if (own && scopes.has('books:read')) return `/admin/ui/books#${own[1]?.toUpperCase()}-${own[2]?.toUpperCase()}`;
@@ -78,12 +78,12 @@ function withoutSearch(q: string, { scopes }: Person): string | undefined {
   return `${transactionsUrl}?${new URLSearchParams({ currency, min_amount: amount, max_amount: amount }).toString()}`;
 }
 
-/** Audit records have no page of their own: those of the request are shown. */
+/** Audit records have no page of their own; the records of the request are shown. */
 function addressOf({ id }: SearchHit, q: string): string {
   return pageOf(id) ?? `/admin/ui/audit?${new URLSearchParams({ request_id: q })}`;
 }
 
-/** The arrows lead from hit to hit (admin.js), beginning at the best one. */
+/** The arrow keys move from result to result (admin.js), starting at the best one. */
 function groups(hits: readonly SearchHit[], q: string): Html {
   const best = hits[0];
   return html`<div data-hits>${[...Map.groupBy(hits, ({ kind }) => kind)].map(

@@ -34,7 +34,7 @@ import {
 import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
-/** Holds: the list of an account, one hold, and to place, capture and release one. */
+/** Holds: the list of an account, the page of a hold, placing, capturing, and releasing. */
 export function addHolds(app: FastifyInstance, options: HoldOptions): void {
   addList(app);
   addPlacing(app, options);
@@ -160,7 +160,7 @@ function addPlacing(app: FastifyInstance, options: HoldOptions): void {
   );
 }
 
-/** What a capture has posted has a receipt, as everything at the counter. */
+/** A capture ends at a receipt, as at the counter. */
 function receiptOf(data: unknown): string {
   const { transaction, transfer } = data as CapturedHold;
   const posting = transfer ?? transaction;
@@ -254,7 +254,7 @@ interface Destination {
 const toText = ({ account: { account_number, account_type }, name }: Destination): string =>
   `${account_number}, ${account_type}${name === undefined ? '' : `, ${name}`}`;
 
-/** The account that the money goes to, or what is wrong with it. */
+/** Returns the destination account, or what is wrong with it. */
 async function destinationOf(visit: Visit, typed: string, from: Account): Promise<Destination | { wrong: string }> {
   const number = typed.toUpperCase();
   if (number === from.account_number) return { wrong: refusalText('same_account', {}) };
@@ -265,7 +265,7 @@ async function destinationOf(visit: Visit, typed: string, from: Account): Promis
   return { account, name: owner && nameOf(owner) };
 }
 
-/** Nothing is entered: the way to it leads to the summary at once. */
+/** There is nothing to enter, so the link leads to the summary at once. */
 function addRelease(app: FastifyInstance, options: HoldOptions): void {
   const page = { title: 'Release a hold', scope: 'holds:write' } as const;
   const task = addTask(

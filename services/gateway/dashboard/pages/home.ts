@@ -4,7 +4,7 @@ import { addPage } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
 import { todayPlace } from './today.ts';
 
-/** The first page: how the day goes, and what this person can do here. */
+/** The first page: today's figures, and the sections that this person may open. */
 export function addHome(app: FastifyInstance): void {
   addPage(app, '/admin/ui', { title: 'Today', scope: null }, ({ person }) => {
     const sections = sectionsOf(person.scopes).filter(({ url }) => url !== '/admin/ui');

@@ -1,4 +1,4 @@
-/** So many questions to the API at once: a page with a thousand of them must not take the bank from others. */
+/** The number of concurrent API requests of one page, so that a large page does not slow down others. */
 const atOnce = 8;
 
 export async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {

@@ -13,7 +13,7 @@ import { csrfField } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
 import { timeOf } from '../html/show.ts';
 
-/** What staff write down about clients and accounts, for each other. */
+/** Notes of staff about clients and accounts. */
 
 export type NotesOn = 'clients' | 'accounts';
 
@@ -60,14 +60,14 @@ export async function notesFor(visit: Visit, { client_id, account_id }: Account)
   return html`${client && html`<h2>Notes on the customer</h2>${client}`}${account && html`<h2>Notes on the account</h2>${account}`}`;
 }
 
-/** On the page of what they are about: the latest ones, and a place to write. */
+/** The section of a client's or account's page with the latest notes and the form for a new one. */
 export async function notesOf(visit: Visit, on: NotesOn, id: string): Promise<Html> {
   return html`<section id="notes" aria-label="Notes"><h2>Notes</h2>${visit.query.get('saved') === 'noted' && html`<p class="notice" role="status">The note is added.</p>`}
 ${(await latestNotes(visit, on, id)) ?? (await noteList(visit, []))}
 ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
 }
 
-/** All of them, and where a new one is sent to. */
+/** Adds the pages with all notes, and the targets of their forms. */
 export function addNotes(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   for (const [on, parameter, what] of [
     ['clients', 'client_id', 'client'],

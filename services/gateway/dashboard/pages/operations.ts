@@ -11,7 +11,7 @@ const url = '/admin/ui/operations';
 type Service = Operations['services'][number];
 type Lag = NonNullable<Operations['consumer_lag']>[number];
 
-/** How the bank runs, as far as each part answers. Refreshes itself. */
+/** The state of the services, as far as each one answers. The page refreshes itself. */
 export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person }) => {
     const { data } = await api.get<Operations>('/admin/operations');
@@ -64,7 +64,7 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 <dt>Server errors</dt><dd>${server_errors}</dd><dt>Mean, slowest</dt><dd>${ms(mean_ms)}, ${ms(slowest_ms)}</dd></dl>`;
 }
 
-/** Whoever only reads how the bank is sees how many there are, and not what they are. */
+/** People without ops:manage see only the number of dead letters. */
 function deadLetters(open: number | null, mayDecide: boolean): Html {
   const all = html`${mayDecide && html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`}`;
   const count = mayDecide ? html`<a href="${deadLettersUrl}?state=open">${open} open</a>` : html`${open} open`;
@@ -74,7 +74,7 @@ function deadLetters(open: number | null, mayDecide: boolean): Html {
   return html`<p class="notice wrong" role="status">${count}: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
 }
 
-/** Per group and topic; the partitions that are behind are named. */
+/** Shows the lag per group and topic, with the partitions that are behind. */
 function lag(rows: readonly Lag[] | null): Html {
   if (rows === null) return html`<p class="notice wrong" role="status">The broker does not tell it.</p>`;
   const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];

@@ -14,10 +14,10 @@ const url = '/admin/ui/books/postings';
 type Unit = PostingStatistics['unit'];
 type Bucket = PostingStatistics['buckets'][number];
 
-/** What a page with the chart needs. */
+/** The files that a page with the chart needs. */
 export const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'chart.js'];
 
-/** Postings and amounts over time: a chart, and the same as a table. */
+/** Postings and amounts over time, as a chart and as a table. */
 export function addPostings(app: FastifyInstance): void {
   addPage(app, url, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
     const { data: accounts } = await api.get<SystemAccount[]>('/admin/system-accounts');
@@ -40,7 +40,7 @@ async function busiestIn(api: Api): Promise<string | undefined> {
   return data.totals[0]?.currency;
 }
 
-/** Its place on another page: with scripts it comes by itself, without there is the way to it. */
+/** Its place on another page: scripts load it; without scripts it is a link. */
 export const postingsPlace = html`<div id="postings" hx-get="${url}" hx-trigger="load" hx-select="#postings" hx-swap="outerHTML"><p><a href="${url}">Postings over time</a></p></div>`;
 
 const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day: 'last 30 days' };
@@ -70,7 +70,7 @@ ${!complete && html`<p class="notice wrong" role="status">There were more than a
 
 const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** For the picture only: seconds, operations, amounts; those without any are 0, where the API leaves them out. */
+/** Points of the chart: seconds, operations, amounts. Periods that the API omits are 0. */
 export function pointsOf({ from, to, unit, buckets }: PostingStatistics): [number[], number[], number[]] {
   const step = unitMs[unit];
   const known = new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));

@@ -247,7 +247,7 @@ describe('clients', () => {
     expect(warned.body).toContain('name, or a similar one');
     const wanted = { ...fields, others };
     expect((await post('/admin/ui/clients/new', wanted)).headers.location).toBe(`${client}?saved=opened`);
-    // It was made by this very form, sent a second time.
+    // The form itself created this client when it was sent the first time.
     const earlier = { ...fields, made_at: '2000-01-01T00:00:00.000Z' };
     expect((await post('/admin/ui/clients/new', earlier)).headers.location).toBe(`${client}?saved=opened`);
   });
@@ -314,7 +314,7 @@ describe('accounts', () => {
     expect((await get(`${account}/unfreezing`)).body).toContain(why);
     answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status: 'Active' }]);
     expect((await get(account)).body).not.toContain(why);
-    // What a caller who acts for a customer gets.
+    // The response to a caller who is bound to a client.
     answers['get_ledger_accounts'] = ok([samples.ledger]);
     answers['list_status_transitions'] = ok({ items: [bare] });
     expect((await get(account)).body).not.toContain('<dt>Reason</dt>');

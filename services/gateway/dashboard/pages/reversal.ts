@@ -17,7 +17,7 @@ import { ownedOf } from './counter-start.ts';
 import type { Change, Entered, TaskOptions } from './tasks.ts';
 import { addTask, consequences } from './tasks.ts';
 
-/** The reversal of a transaction: what it will do, why, the summary, and the transaction that turns it around. */
+/** The reversal of a transaction: the form, the summary, and the new transaction. */
 
 const urlOf = (transactionId: string) => `/admin/ui/transactions/${transactionId}/reversal`;
 
@@ -65,20 +65,20 @@ export function addReversal(app: FastifyInstance, options: TaskOptions): void {
   );
 }
 
-/** What can be reversed, as far as the posting itself says it. */
+/** Whether the posting itself can be reversed. */
 const isReversible = (posting: Transaction | Transfer): boolean =>
   posting.status === 'Completed' &&
   !('reverses_transaction_id' in posting || 'reversed_by_transaction_id' in posting) &&
   !('reverses_transfer_id' in posting || 'reversed_by_transfer_id' in posting);
 
-/** The way to it, from the page of the posting. `transactionId`: of a transfer, one of its two. */
+/** The link on the page of a posting. `transactionId`: for a transfer, one of its two transactions. */
 export function reversalAction(posting: Transaction | Transfer, transactionId: string, { scopes }: Person): Html {
   return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<p class="actions"><a role="button" class="secondary" href="${urlOf(transactionId)}">Reverse</a></p>`}`;
 }
 
 interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
   original: Transaction;
-  /** Why there is nothing to reverse. */
+  /** Why it cannot be reversed. */
   impossible?: string;
 }
 
@@ -109,7 +109,7 @@ async function plannedOf(visit: Visit): Promise<Planned> {
     ...(other ? [changeOf(other, original, otherGains)] : []),
   ];
   const isCash = ['Deposit', 'Withdrawal'].includes(original.transaction_type);
-  // Of a Loan that was paid out the cash comes back with the debt.
+  // Reversing the payout of a Loan returns the cash and cancels the debt.
   const cash =
     own && isCash
       ? [
@@ -140,7 +140,7 @@ function changeOf(account: Party, { amount }: Transaction, gains: boolean): { ch
   return { account, change: { what, before: text(before), after: text(after) } };
 }
 
-/** What the bank would refuse it for, as the accounts are now. */
+/** Returns why the bank would refuse it at present. */
 function warningOf(rows: readonly { change: Change; account: Party }[]): string | undefined {
   const [from, to] = rows.map(({ account }) => account);
   if (rows.some(({ account }) => account.status !== 'Active')) return refusalText('inactive_account', { from, to });

@@ -29,50 +29,50 @@ const changeSchema = z.object({ what: z.string(), before: z.string(), after: z.s
 export type Change = z.infer<typeof changeSchema>;
 
 const instructionSchema = z.object({
-  /** Whose it is: nobody else can confirm it. */
+  /** The actor who made it; nobody else can confirm it. */
   actor: z.string(),
-  /** Of the API. Amounts are decimal strings. */
+  /** The request to the API. Amounts are decimal strings. */
   path: z.string(),
   body: z.record(z.string(), z.union([z.string(), z.boolean()])),
   idempotency_key: z.string(),
-  /** What the summary says. */
+  /** The lines of the summary. */
   facts: z.array(z.tuple([z.string(), z.string()])),
   changes: z.array(changeSchema),
   warning: z.string().optional(),
-  /** On the button that does it. */
+  /** The text of the button that confirms it. */
   button: z.string(),
-  /** The page of the form, and what was entered in it. */
+  /** The page of the form and the values entered in it. */
   form: z.string(),
   entered: z.record(z.string(), z.string()),
 });
 type Instruction = z.infer<typeof instructionSchema>;
 
-/** An instruction as the form's page makes it. */
+/** An instruction, as the page of the form creates it. */
 export type Entered = Omit<Instruction, 'actor' | 'idempotency_key'>;
 
 type Said = Html | string | false | undefined;
 
 export interface Task {
-  /** Its part of addresses. */
+  /** Its name in addresses. */
   name: string;
   title: string;
   scope: Scope;
   isDangerous?: boolean;
-  /** Where the answer of the API leads. */
+  /** Returns the page to show after success. */
   done(data: unknown): Shown;
-  /** Why it was refused, for a clerk; undefined where it is a reason that other tasks have too. */
+  /** The reason of a refusal, in words for a clerk; undefined for reasons that all tasks share. */
   refusal?(problem: ApiProblem, visit: Visit): Said | Promise<Said>;
 }
 
 export interface AddedTask {
-  /** To the summary of what was entered, under the key of the form. */
+  /** Redirects to the summary of the entered values, with the form's idempotency key. */
   summarise(visit: Visit, entered: Entered): Shown;
-  /** What was entered before, where the form is opened again to change it. */
+  /** The values entered before, if the form is opened again to change them. */
   enteredBefore(visit: Visit): URLSearchParams;
 }
 
 export interface TaskOptions extends Pick<FrameOptions, 'origin'> {
-  /** Of the sessions: what one gateway has sealed every other one opens. */
+  /** The secrets of the sessions, so that every gateway can open what another one has sealed. */
   secrets: readonly string[];
 }
 
@@ -117,7 +117,7 @@ export function addTask(app: FastifyInstance, task: Task, { secrets, origin }: T
   };
 }
 
-/** Nobody's, or of somebody else. */
+/** Shown for an instruction that is invalid or belongs to somebody else. */
 const unreadable: Shown = {
   status: 404,
   title: 'Not found',
@@ -162,7 +162,7 @@ function changeTable(changes: readonly Change[]): Html {
   );
 }
 
-/** What will be done, and what it changes; on the form's page too, where that is known before anything is entered. */
+/** Shows what will be done and what it changes. A form shows it too if it is known before anything is entered. */
 export function consequences({ facts: known, changes, warning }: Pick<Entered, 'facts' | 'changes' | 'warning'>): Html {
   return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${changeTable(changes)}`}
 ${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
@@ -176,7 +176,7 @@ function summary(person: Person, task: Task, address: string, sealed: string, in
 </form>`;
 }
 
-/** Neither done nor refused as far as is known. */
+/** Shown while the outcome is unknown. */
 function unknownOutcome(person: Person, address: string, sealed: string, instruction: Instruction): Html {
   return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
 <strong>Do not enter it a second time</strong>: ask again here. However often you ask, it is done once at most.</p>
@@ -186,7 +186,7 @@ ${facts([['What', instruction.button], ...instruction.facts])}
 </form>`;
 }
 
-/** What a refusal means, whatever was to be done. */
+/** The meaning of refusals that all tasks share. */
 const reasons: Record<string, string> = {
   insufficient_funds: 'There is not enough money in the account.',
   inactive_account: 'An account is frozen or inactive: no money can be moved until it is made active again.',

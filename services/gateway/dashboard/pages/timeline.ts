@@ -8,7 +8,7 @@ import { facts, idLink, moneyText, statusOf, table } from '../html/show.ts';
 type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
 
-/** What became of a transaction, step by step: request, command, entries with both sides, events. */
+/** The history of a transaction: request, command, entries on both sides, events. */
 export function timelineOf(
   { transaction, request, command, booked_at, entries, events }: Timeline,
   names: KeyNames,
@@ -33,7 +33,7 @@ export function timelineOf(
 </ol><p class="quiet">Times are UTC, and to the thousandth; behind them how long after the request was accepted.</p>`;
 }
 
-/** A moment to the millisecond, and how long after the first one it was. */
+/** Shows a time to the millisecond, and the time since the first step. */
 function moment(iso: string, since: string): Html {
   const after = Date.parse(iso) - Date.parse(since);
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 23)}</time>${iso !== since && html` <span class="quiet after">(${after < 0 ? '−' : '+'}${Math.abs(after)} ms)</span>`}`;

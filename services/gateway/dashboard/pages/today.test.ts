@@ -3,7 +3,7 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { ok, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
-/** The first page without a browser: what is told of the day, and that no part holds up the others. */
+/** The first page without a browser: today's figures, and that a missing part does not affect the others. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
 let answers: Record<string, ReplyBody | 'no_reply'> = {};
 

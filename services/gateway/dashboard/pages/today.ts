@@ -21,7 +21,7 @@ const url = '/admin/ui/today';
 
 type Total = PostingTotals['totals'][number];
 
-/** Its place on the first page: with scripts it comes by itself, without there is the way to it. */
+/** Its place on the first page: scripts load it; without scripts it is a link. */
 export const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
 
 export function addToday(app: FastifyInstance, { now }: { now: () => number }): void {
@@ -42,7 +42,7 @@ export function addToday(app: FastifyInstance, { now }: { now: () => number }): 
   });
 }
 
-/** What the API gives; a part that it does not give is left out, and the others stay. */
+/** Returns undefined for a part that cannot be read; the other parts are shown. */
 async function known<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -55,7 +55,7 @@ async function known<T>(answer: Promise<T>): Promise<T | undefined> {
 interface Tile {
   title: string;
   value: Html | string;
-  /** In a few words, what it means. */
+  /** Its meaning, in a few words. */
   about: string;
   href: string | false;
   isBad: boolean;
@@ -94,7 +94,7 @@ function tiles({ person }: Visit, operations: Operations | undefined, waiting: s
   );
 }
 
-/** Commands that the services have not taken yet. */
+/** The commands that are waiting for the ledger. */
 function pendingOf({ consumer_lag }: Operations): Omit<Tile, 'title' | 'href'> {
   if (consumer_lag === null) return { value: 'not known', about: 'the broker does not tell it', isBad: true };
   const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));

@@ -17,7 +17,7 @@ import { reversalAction } from './reversal.ts';
 import { timelineOf } from './timeline.ts';
 import { addTransactionList } from './transaction-list.ts';
 
-/** Those of the whole bank; a transaction with what became of it, and a transfer with that of its operation. */
+/** The list of transactions of the whole bank, and the pages of a transaction and of a transfer. */
 export function addTransactions(app: FastifyInstance): void {
   addTransactionList(app);
   addPage(
@@ -98,7 +98,7 @@ function transferFacts(row: Transfer, leg: string, numbers: Numbers): Html {
   ]);
 }
 
-/** The timeline, for those who may see it; of what is not decided yet there is none. */
+/** The timeline, for people who may read it. A pending transaction has none. */
 async function story({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
   if (!person.scopes.has('audit:read'))
     return html`<p class="quiet">Its timeline is for those who may read the audit.</p>`;

@@ -7,12 +7,15 @@ import type { FastifyReply } from 'fastify';
  */
 export interface Cookies {
   read(headers: IncomingHttpHeaders): string | undefined;
-  /** `maxAgeS` absent: until the browser is closed. */
+  /** Without `maxAgeS`: until the browser is closed. */
   write(reply: FastifyReply, value: string, maxAgeS?: number): void;
   clear(reply: FastifyReply): void;
 }
 
-/** Behind https the name has the prefix by which a browser refuses it from any other host, path or plain http. */
+/**
+ * With https the name has the prefix `__Host-`, so that browsers accept the cookie only from this host, for path /,
+ * over https.
+ */
 export function createCookie(name: string, isSecure: boolean): Cookies {
   const full = isSecure ? `__Host-${name}` : name;
   const attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;

@@ -8,7 +8,7 @@ import { longestMs } from './session.ts';
 
 /** The sessions that were ended by signing out or in again, as the topic `sessions` tells every gateway. */
 export interface EndedSessions {
-  /** Takes one message of the topic. */
+  /** Processes one message of the topic. */
   take(key: string | null, value: Buffer | null): void;
   isEnded(session: Pick<Session, 'id' | 'actor' | 'begun_ms'>): boolean;
   /**
@@ -16,7 +16,7 @@ export interface EndedSessions {
    * PublishError when the broker did not take it; it is ended here all the same.
    */
   end(session: Pick<Session, 'id' | 'expires_ms'>): Promise<void>;
-  /** Likewise, those of the same person that began before this one. */
+  /** Does the same for this person's sessions that began before this one. */
   endEarlier(session: Pick<Session, 'actor' | 'begun_ms'>): Promise<void>;
 }
 
@@ -33,11 +33,11 @@ export function createEndedSessions({
   logger: Logger;
   now?: () => number;
 }): EndedSessions {
-  /** By session or actor: what began before `beforeMs` has ended. */
+  /** By session or actor: sessions that began before `beforeMs` have ended. */
   const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
   const add = (key: string, beforeMs: number, expiresMs: number): void => {
     const nowMs = now();
-    // What has expired by itself is refused without being known here.
+    // Expired sessions are rejected anyway.
     for (const [known, { expiresMs: until }] of ended) if (until <= nowMs) ended.delete(known);
     const known = ended.get(key);
     if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createIssuer, SignInFailed } from './issuer.ts';
 
-/** An issuer in trouble. How sign-in goes with a real one is in tests/dashboard/dashboard.e2e.test.ts. */
+/** An issuer that fails. tests/dashboard/dashboard.e2e.test.ts tests sign-in with a working one. */
 let server: Server | undefined;
 const sockets = new Set<Socket>();
 afterEach(() => {
@@ -12,7 +12,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** A server that answers every request with `response`, or never where there is none. */
+/** A server that answers every request with `response`, or never if there is none. */
 async function issuerThatSays(response?: string) {
   server = createServer((socket) => {
     sockets.add(socket);

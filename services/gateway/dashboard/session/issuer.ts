@@ -4,15 +4,15 @@ import { scopes } from '#libs/contracts/scopes.ts';
 /** Sign-in at the issuer: OpenID Connect, code flow with PKCE. */
 
 export type SignInFault =
-  /** It cannot be reached, or answers nothing that makes sense. */
+  /** The issuer cannot be reached or sends an invalid response. */
   | 'issuer_away'
-  /** It said no: the person may not, or did not want to. */
+  /** The issuer refused, or the person cancelled. */
   | 'refused'
-  /** The answer is not one to this browser's request, or not to be trusted. */
+  /** The response does not belong to this browser's request, or cannot be trusted. */
   | 'mismatch'
-  /** The person may come in, but nobody could record that. */
+  /** The sign-in was valid but could not be recorded. */
   | 'unrecorded'
-  /** One of too many failures of one address. */
+  /** The address has exceeded its limit of failures. */
   | 'too_many';
 
 export class SignInFailed extends Error {
@@ -30,11 +30,11 @@ export interface IssuerOptions {
   clientId: string;
   clientSecret: string;
   redirectUri: string;
-  /** Longest wait for any one of its answers. Default 5 s. */
+  /** The maximum time to wait for a response. Default 5 s. */
   timeoutMs?: number;
 }
 
-/** What the browser keeps between leaving for the issuer and coming back. */
+/** What the browser stores while the person is at the issuer. */
 interface Begun {
   verifier: string;
   state: string;
@@ -42,7 +42,7 @@ interface Begun {
 }
 
 export interface Issuer {
-  /** Where to send the person. Rejects with SignInFailed. */
+  /** Returns the URL to send the person to. Rejects with SignInFailed. */
   begin(): Promise<Begun & { url: string }>;
   /**
    * The person who came back with `callback`, their id token verified by the issuer's keys. Rejects
@@ -51,9 +51,9 @@ export interface Issuer {
   finish(callback: URL, begun: Begun): Promise<{ token: string; name: string; expiresInMs: number }>;
 }
 
-/** Metadata are asked for again after this time. */
+/** The issuer's metadata are read again after this time. */
 const keepMs = 3_600_000;
-/** Where the issuer does not say how long its token is valid; each page verifies the token anyway. */
+/** Used if the issuer does not say how long its token is valid. Each page verifies the token anyway. */
 const defaultExpiryS = 300;
 
 export function createIssuer({
@@ -102,7 +102,7 @@ export function createIssuer({
         code_challenge_method: 'S256',
         state,
         nonce,
-        // Who signed out here must not come back in without a password.
+        // After signing out, a person must enter the password again.
         prompt: 'login',
       });
       return { url: url.href, verifier, state, nonce };

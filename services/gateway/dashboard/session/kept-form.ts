@@ -22,7 +22,7 @@ const keptSchema = z.object({
 
 const url = '/admin/ui/kept-form';
 const keptSeconds = 600;
-/** Browsers keep no cookie of more than 4096 bytes. */
+/** Browsers reject cookies of more than 4096 bytes. */
 const maxSealedLength = 3_900;
 
 interface KeptFormOptions {
@@ -35,7 +35,7 @@ interface KeptFormOptions {
 export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions): void {
   const sealer = createSealer(secrets, 'kept form');
 
-  /** What cannot be kept is lost, and the way leads to the page that it was on. */
+  /** A form that is too large is lost; the person is led to the page that it was on. */
   const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): boolean => {
     const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     try {
@@ -76,7 +76,7 @@ ${facts(kept.fields.filter(isForPeople).map(([name, value]) => [wordsOf(name), v
   );
 }
 
-/** What a person has entered, not what a page has hidden in it. */
+/** Returns the fields that a person has filled in, without hidden ones. */
 const isForPeople = ([name, value]: [string, string]): boolean =>
   value !== '' && !/^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
 

@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
-/** Encrypts and authenticates what a browser keeps for us. */
+/** Encrypts and authenticates data that is stored in the browser. */
 export interface Sealer {
   /**
    * Text that only a sealer with that secret, and for that purpose, can open: base64url, about 4/3
    * of the bytes and 38 more.
    */
   seal(text: string): string;
-  /** Undefined for anything that `seal` did not make, or that was changed since. */
+  /** Returns undefined for anything that `seal` did not create or that was changed. */
   open(sealed: string): string | undefined;
 }
 

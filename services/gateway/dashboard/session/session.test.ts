@@ -140,7 +140,7 @@ describe('a new sign-in', () => {
         true,
         true,
       ]);
-    // What is told later of an earlier sign-in takes nothing back.
+    // A late message about an earlier sign-in changes nothing.
     elsewhere.take(
       person.actor,
       Buffer.from(

@@ -10,12 +10,12 @@ import { createSealer } from './seal.ts';
  */
 const sessionSchema = z.object({
   id: z.string(),
-  /** Whose it is. */
+  /** The actor to whom it belongs. */
   actor: z.string(),
-  /** The person's access token: what the dashboard calls the API with. */
+  /** The person's access token, with which the dashboard calls the API. */
   token: z.string(),
   name: z.string(),
-  /** Part of every form, so that no other site can send one. */
+  /** Included in every form, so that no other site can send one. */
   csrf: z.string(),
   begun_ms: z.number(),
   expires_ms: z.number(),
@@ -24,11 +24,11 @@ const sessionSchema = z.object({
 export type Session = z.infer<typeof sessionSchema>;
 
 export const idleMs = 30 * 60_000;
-/** However long the issuer's token is valid. Shorter than the retention of the topic `sessions`. */
+/** The maximum duration, even if the token is valid for longer. Shorter than the retention of the topic `sessions`. */
 export const longestMs = 12 * 3_600_000;
-/** The cookie is written again when it is this old. */
+/** The cookie is renewed when it is this old. */
 const touchMs = 60_000;
-/** Browsers keep no cookie of more than 4096 bytes, name and attributes included. */
+/** Browsers reject cookies of more than 4096 bytes, including name and attributes. */
 const maxSealedLength = 3_900;
 
 export interface SessionsOptions {
@@ -38,15 +38,15 @@ export interface SessionsOptions {
 }
 
 export interface Sessions {
-  /** A new session; it ends with the token, after `longestMs`, or when nobody uses it for `idleMs`. */
+  /** Creates a session. It ends with the token, after `longestMs`, or after `idleMs` without use. */
   begin(person: { actor: string; token: string; name: string; expiresInMs: number }): Session;
-  /** The cookie's value; undefined where it is larger than a browser keeps. */
+  /** Returns the cookie's value, or undefined if it is too large for a cookie. */
   seal(session: Session): string | undefined;
-  /** The session of a cookie; undefined where it was not sealed by us, has ended, or expired. */
+  /** Returns the session of a cookie, or undefined if it was not sealed by us, has ended, or has expired. */
   open(sealed: string): Session | undefined;
-  /** The same, whether it has ended or not: only to know whose a form is. */
+  /** The same for ended sessions, only to know who sent a form. */
   read(sealed: string): Session | undefined;
-  /** The session as used now; undefined when it was a moment ago. */
+  /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
   touch(session: Session): Session | undefined;
 }
 
@@ -54,7 +54,7 @@ export function createSessions({ secrets, ended, now }: SessionsOptions): Sessio
   const sealer = createSealer(secrets, 'session');
   const read = (sealed: string): Session | undefined => {
     const text = sealer.open(sealed);
-    // One of an earlier version of this program has other members: its person signs in again.
+    // A session of an earlier version has other fields; the person must sign in again.
     return text === undefined ? undefined : sessionSchema.safeParse(JSON.parse(text)).data;
   };
   return {

@@ -24,13 +24,13 @@ export interface SignInDependencies {
   sessions: Sessions;
   ended: Pick<EndedSessions, 'end' | 'endEarlier'>;
   cookie: Cookies;
-  /** What a browser keeps while its person is at the issuer. */
+  /** The cookie that is set while the person is at the issuer. */
   loginCookie: Cookies;
   secrets: readonly string[];
   publicUrl: string;
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
-  /** Of failed authentications, per address; undefined: none. */
+  /** The limit of failed authentications per address; undefined: no limit. */
   failureLimit: Limiter | undefined;
   now: () => number;
   logger: Logger;
@@ -104,7 +104,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
         .catch((error: unknown) => {
           throw new SignInFailed('unrecorded', error);
         });
-      // Whoever has a copy of an older cookie is out from here on.
+      // From now on, copies of older cookies are rejected.
       await deps.ended.endEarlier(session).catch((error: unknown) => {
         throw new SignInFailed('unrecorded', error);
       });
@@ -152,7 +152,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     }
   }
 
-  /** Counts a failed sign-in: for auditors, and against the limit of its address. */
+  /** Records a failed sign-in and counts it against the limit of its address. */
   function isOneTooMany(request: FastifyRequest): boolean {
     const taken = deps.failureLimit?.take(networkOf(request.ip));
     const isTooMany = taken !== undefined && taken.left < 0;
@@ -169,11 +169,11 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   }
 }
 
-/** The person, or their browser, was not let in; anything else is nobody's attempt. */
+/** The failures that are attempts of a person or browser to sign in. */
 const isRefusal = (error: unknown): error is SignInFailed =>
   error instanceof SignInFailed && (error.fault === 'refused' || error.fault === 'mismatch');
 
-/** Where to go after sign-in: a page of ours, or the first one. */
+/** Returns the page to show after sign-in: a page of the dashboard, otherwise the first one. */
 export function ownPath(to: unknown): string {
   return typeof to === 'string' && /^\/admin\/ui(?:[/?][\x21-\x5b\x5d-\x7e]*)?$/.test(to) ? to : '/admin/ui';
 }

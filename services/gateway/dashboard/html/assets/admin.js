@@ -1,4 +1,4 @@
-// What pages do beyond links and forms. Everything works without it, but copying by a button.
+// Scripts of all pages. Without scripts everything works except the copy buttons.
 document.addEventListener('click', async (event) => {
   const button = event.target.closest('[data-copy], [data-copy-text]');
   if (!button) return;
@@ -9,7 +9,7 @@ document.addEventListener('click', async (event) => {
     await navigator.clipboard.writeText(source.value);
     said.textContent = 'Copied.';
   } catch {
-    // Without https there is no clipboard: the text is marked, to be copied by hand.
+    // Without https there is no clipboard: select the text so that it can be copied by hand.
     source.focus();
     source.select();
     said.textContent = 'Press Ctrl+C to copy.';
@@ -35,24 +35,24 @@ const showScripted = () => {
 showScripted();
 document.addEventListener('htmx:afterSettle', showScripted);
 
-// Pages that refresh themselves wait while nobody sees them, and while something is open that would close.
+// A page does not refresh itself while its tab is hidden or while details in it are open.
 document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || event.target.querySelector('details[open]')) event.preventDefault();
 });
 
-// Seen again, they do not wait for their time.
+// When the tab is shown again, they refresh at once.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) for (const part of document.querySelectorAll('[hx-trigger$="refresh"]')) htmx.trigger(part, 'refresh');
 });
 
-// Enter sends a form from its choices too, as from every other field.
+// Enter in a select sends the form, as in every other field.
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || !event.target.matches('form select')) return;
   event.preventDefault();
   event.target.form.requestSubmit();
 });
 
-// The key / leads to the box that finds, arrows from hit to hit.
+// The key / moves to the search box, the arrow keys from result to result.
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const isTyping = event.target.closest('input, textarea, select');
@@ -75,12 +75,12 @@ document.addEventListener('click', (event) => {
   for (const box of boxes ?? []) box.checked = true;
 });
 
-// A page that is made to be printed.
+// The print button.
 document.addEventListener('click', (event) => {
   if (event.target.closest('[data-print]')) window.print();
 });
 
-// Sorts the rows of one page by any column; the whole list is turned around by the API, by the link in its column.
+// Sorts the rows of one page by any column. The whole list is reversed by the link in its column, which asks the API.
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 const mark = document.documentElement.dataset.decimal;
 const numberIn = (text) => Number.parseFloat([...text.replace('−', '-')].filter((sign) => /[\d-]/.test(sign) || sign === mark).join('').replace(mark, '.'));
@@ -94,14 +94,14 @@ function sortBy(head) {
   const descending = head.ariaSort === 'ascending';
   for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
   head.ariaSort = descending ? 'descending' : 'ascending';
-  // A moment by when it was, however it is written.
+  // Times are compared by value, not by their text.
   const textOf = (row) => {
     const cell = row.cells[head.cellIndex];
     return cell.querySelector('time')?.dateTime ?? cell.textContent.trim();
   };
   const body = table.tBodies[0];
   const isEmpty = (row) => Number(textOf(row) === '');
-  // What has no value comes last, whichever way.
+  // Empty cells come last in both directions.
   body.append(...[...body.rows].sort((a, b) => isEmpty(a) - isEmpty(b) || (descending ? -1 : 1) * compare(head.dataset.sort, textOf(a), textOf(b))));
   const said = table.closest('.scroll').nextElementSibling;
   if (said?.matches('.sorted')) said.textContent = `Sorted by ${head.textContent}, ${head.ariaSort}: the rows of this page only.`;

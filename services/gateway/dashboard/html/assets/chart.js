@@ -1,4 +1,4 @@
-// Draws the postings over time. The same numbers stand in a table, for those who see no chart.
+// Draws the postings over time. A table below contains the same numbers.
 function draw(place) {
   if (place.dataset.drawn || typeof uPlot === 'undefined') return;
   place.dataset.drawn = 'yes';
@@ -23,7 +23,7 @@ function draw(place) {
   }, JSON.parse(place.dataset.points), place);
   const resized = new ResizeObserver(() => chart.setSize(size()));
   resized.observe(place);
-  // The colours are those of the theme in which the chart was drawn.
+  // uPlot keeps the colours with which the chart was created.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     resized.disconnect();
     chart.destroy();
