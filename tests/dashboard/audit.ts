@@ -70,7 +70,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       await page.waitForURL('**/admin/ui/audit?actor=key**');
       await page.getByLabel('To (day)').fill('2020-01-01');
       await page.getByRole('button', { name: 'Filter' }).click();
-      await page.getByText('No record fits.').waitFor();
+      await page.getByText('No record matches.').waitFor();
       expect(complaints).toEqual([]);
     });
   });

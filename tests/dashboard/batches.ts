@@ -72,8 +72,8 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         );
         await send(page.getByRole('button', { name: 'Send 3 payments' }));
         await page.waitForURL('**/admin/ui/counter/batches/bat_*');
-        await page.getByText('All payments were booked.').waitFor();
-        expect(await mainText(page)).toMatch(/2 booked .*Transfer .*600.50 USD/);
+        await page.getByText('All payments were posted.').waitFor();
+        expect(await mainText(page)).toMatch(/2 posted .*Transfer .*600.50 USD/);
         await expectFine(page, 'batch');
         const url = page.url();
         await page.reload();
@@ -138,10 +138,10 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       await choose(page, csv('many.csv', `from,to,amount,description\n${line.repeat(1000)}`));
       await page.getByRole('button', { name: 'Look at the payments' }).click();
       await page.getByRole('button', { name: 'Send 1000 payments' }).click({ timeout: 60_000 });
-      await page.getByText('All payments were booked.').waitFor({ timeout: 60_000 });
+      await page.getByText('All payments were posted.').waitFor({ timeout: 60_000 });
       expect(await page.locator('tbody tr').count()).toBe(50);
       await page.getByRole('link', { name: 'Next page' }).click();
-      await page.getByRole('row', { name: /^52 booked/ }).waitFor();
+      await page.getByRole('row', { name: /^52 posted/ }).waitFor();
       expect([await api.balance(payer.account_id), await api.balance(payee.account_id)]).toEqual([750, 1250]);
       const results = await context.request.get(`${page.url().split('?')[0]}/results.csv`);
       expect((await results.text()).trimEnd().split('\r\n')).toHaveLength(1002);

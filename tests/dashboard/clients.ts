@@ -120,7 +120,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
         ] as const)
           await enter(page.locator('main').getByLabel(label).first(), text);
         await send(save);
-        await page.getByText('Perhaps this client is here already.').waitFor();
+        await page.getByText('This client may already exist.').waitFor();
         const row = page.getByRole('row', { name: 'Here Already' });
         expect(await row.innerText()).toMatch(/Here Already\s+phone/);
         expect(await row.getByRole('link').getAttribute('href')).toBe(`/admin/ui/clients/${known.client_id}`);

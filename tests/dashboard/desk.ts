@@ -20,7 +20,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await choose(page.locator('main').getByLabel('Status'), 'Frozen');
       await send(page.getByRole('button', { name: 'Filter', exact: true }));
       await page.waitForURL('**status=Frozen**');
-      await page.getByText('No account fits.').waitFor();
+      await page.getByText('No account matches.').waitFor();
       expect(new URL(page.url()).searchParams.get('client_id')).toBe(client.client_id);
       await press(page.getByRole('link', { name: 'Show all' }));
       await page.waitForURL('**/accounts?status=Frozen**');

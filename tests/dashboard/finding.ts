@@ -66,7 +66,7 @@ export function testTransaction({ ui, as }: Dashboard, records: () => Records): 
       expect(complaints).toEqual([]);
       const officer = await as('officer');
       await officer.page.goto(ui(`/transactions/${deposit.transaction_id}`));
-      await officer.page.getByText('for those who may read the audit').waitFor();
+      await officer.page.getByText('Only people who may read the audit').waitFor();
     });
   });
 }

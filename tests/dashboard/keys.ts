@@ -67,13 +67,13 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('admin');
       await createKey(page, 'Sent twice');
       await page.reload();
-      await page.getByText('This key was made before').waitFor();
+      await page.getByText('This form has already created the key').waitFor();
       expect(await keysNamed('Sent twice')).toHaveLength(1);
       await page.goto(ui('/api-keys/new'));
       await page.getByLabel('Name').fill('No scopes');
       await page.getByLabel('Expires').fill('2020-01-01');
       await page.getByRole('button', { name: 'Create', exact: true }).click();
-      await page.getByText('Some entries were not taken').waitFor();
+      await page.getByText('Some entries are not valid').waitFor();
       expect(await page.getByLabel('Name').inputValue()).toBe('No scopes');
       await expectFine(page, 'key-form-wrong');
       // The browser itself notes the 400 that was asked for.

@@ -96,7 +96,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'Drop', exact: true }).click();
       await page.waitForURL(/decided|decision/);
       await page.goto(ui('/operations/dead-letters?state=open'));
-      await page.getByText('No dead letter fits.').waitFor();
+      await page.getByText('No dead letter matches.').waitFor();
       const states = (await world.api.all<DeadLetter>('/admin/dead-letters')).filter(({ request_id }) =>
         request_id?.startsWith('many-'),
       );

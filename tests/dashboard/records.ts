@@ -8,7 +8,7 @@ import {
 } from '../support/client.ts';
 import type { World } from '../support/world.ts';
 
-/** A client with an account, and what was booked on it. There from `beforeAll` on. */
+/** A client with an account, and what was posted on it. There from `beforeAll` on. */
 export interface Records {
   client: RestClient;
   account: RestAccount;

@@ -37,7 +37,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
         await page.reload();
         expect(await api.balance(account.account_id)).toBe(125);
         await send(page.getByRole('button', { name: 'Reverse this Deposit' }));
-        await page.getByText('The reversal was booked.').waitFor();
+        await page.getByText('The reversal was posted.').waitFor();
         expect(plain(await heading(page))).toBe('Reversal of a Deposit 25.00 USD');
         await expectFine(page, 'reversal-done');
         const made = page.url().split('/').at(-1)?.split('?')[0] ?? '';
@@ -60,11 +60,11 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.getByLabel('Reason').fill('wrong payee');
       await page.getByRole('button', { name: 'Continue' }).click();
       await page.getByRole('button', { name: 'Reverse this Transfer' }).dblclick();
-      await page.getByText('The reversal was booked.').waitFor();
+      await page.getByText('The reversal was posted.').waitFor();
       const done = page.url();
       await page.goBack();
       await page.getByRole('button', { name: 'Reverse this Transfer' }).click();
-      await page.getByText('The reversal was booked.').waitFor();
+      await page.getByText('The reversal was posted.').waitFor();
       expect(page.url()).toBe(done);
       expect([await api.balance(account.account_id), await api.balance(other.account_id)]).toEqual([100, 1]);
       await page.goto(ui(`/transfers/${transfer_id}`));
@@ -184,7 +184,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
     await page.goto(ui(`/transactions/${transaction_id}/reversal`));
     await type(page, 'entered twice', 'Enter');
     await page.getByRole('button', { name: 'Reverse this Deposit' }).click();
-    await page.getByText('The reversal was booked.').waitFor();
+    await page.getByText('The reversal was posted.').waitFor();
     await page.goto(ui(`/accounts/${account.account_id}/holds/new`));
     await type(page, '5', 'Enter');
     await page.getByRole('button', { name: 'Hold 5.00 USD' }).click();

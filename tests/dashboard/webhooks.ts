@@ -25,7 +25,7 @@ export function testWebhooks({ world: { api }, ui, as }: Dashboard): void {
         await page.getByText('Mail <i>list</i>').waitFor();
         await expectFine(page, 'webhooks');
         await page.goto(ui(`/webhooks/${webhook_id}`));
-        await page.getByText('No delivery fits.').waitFor();
+        await page.getByText('No delivery matches.').waitFor();
         await page.getByRole('button', { name: 'Send a test event' }).click();
         await page.getByText('It is being sent').waitFor();
         // The receiver is gone, by its own word: nothing can be sent from here on.
@@ -42,7 +42,7 @@ export function testWebhooks({ world: { api }, ui, as }: Dashboard): void {
         await expectFine(page, 'webhook');
         await page.getByLabel('Status').selectOption('Failed');
         await page.getByRole('button', { name: 'Filter' }).click();
-        await page.getByText('No delivery fits.').waitFor();
+        await page.getByText('No delivery matches.').waitFor();
         expect(receiver.received).toHaveLength(2);
         expect(complaints).toEqual([]);
       } finally {

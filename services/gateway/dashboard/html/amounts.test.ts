@@ -53,7 +53,7 @@ describe('an entered amount', () => {
     ['abc', 'USD', 'not an amount'],
     ['.5', 'USD', 'not an amount'],
     ['5.', 'USD', 'not an amount'],
-    ['99999999999999.99', 'USD', 'more than the bank takes'],
+    ['99999999999999.99', 'USD', 'more than the bank accepts'],
     ['9'.repeat(41), 'USD', 'not an amount'],
     ['٣٤', 'USD', 'not an amount'],
   ])('%s in %s is refused with an explanation', (typed, currency, words) => {

@@ -40,7 +40,7 @@ function exact(decimal: string, currency: string): TypedAmount {
           ? `${currency} has no decimals: enter a whole amount.`
           : `${currency} has ${places} decimals at most.`,
     };
-  if (minor === 'amount_too_large') return { wrong: 'This is more than the bank takes at once.' };
+  if (minor === 'amount_too_large') return { wrong: 'This is more than the bank accepts in one operation.' };
   return minor === 0n ? { wrong: 'Enter an amount above 0.' } : { amount: fromMinor(minor, currency) };
 }
 

@@ -48,13 +48,13 @@ export async function csvOf<Row>(
       written += rows.length;
       if (next === undefined) return;
       if (written >= maxRows) {
-        yield csvLine([`Cut after ${written} rows: there are more. Narrow the filters.`]);
+        yield csvLine([`Stopped after ${written} rows: there are more. Narrow the filters.`]);
         return;
       }
       try {
         ({ rows, next } = await page(next));
       } catch {
-        yield csvLine([`Cut after ${written} rows: the bank did not give the rest. Take the file again.`]);
+        yield csvLine([`Stopped after ${written} rows: the bank did not answer. Download the file again.`]);
         return;
       }
     }

@@ -14,7 +14,7 @@ export interface Wrong {
 
 export function problem(wrong: Wrong): Html {
   const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
-  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries were not taken. Each one says why.'}</p>`}`;
+  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries are not valid. See the message at each of them.'}</p>`}`;
 }
 
 export function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {

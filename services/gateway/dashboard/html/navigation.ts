@@ -26,7 +26,7 @@ const approvalScopes: readonly Scope[] = [
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
-  { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
+  { url: '/admin/ui', title: 'Home', about: 'Today’s figures.', scope: null },
   {
     url: '/admin/ui/counter',
     title: 'Counter',
@@ -54,7 +54,7 @@ const navigation: readonly Section[] = [
   {
     url: '/admin/ui/approvals',
     title: 'Approvals',
-    about: 'What waits for a second person, and what became of it.',
+    about: 'Requests that need a second person, and their outcome.',
     scope: approvalScopes,
     count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals', scope: 'approvals:write' },
   },
@@ -73,7 +73,7 @@ const navigation: readonly Section[] = [
   {
     url: '/admin/ui/api-keys',
     title: 'API keys',
-    about: 'Create, rotate and revoke the keys by which programs reach the bank.',
+    about: 'Create, rotate and revoke the keys that programs use.',
     scope: 'keys:manage',
   },
   {
@@ -82,7 +82,12 @@ const navigation: readonly Section[] = [
     about: 'Receivers of events, what was delivered to them, and what they answered.',
     scope: 'webhooks:manage',
   },
-  { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
+  {
+    url: '/admin/ui/audit',
+    title: 'Audit',
+    about: 'Who did what and when, and what was refused.',
+    scope: 'audit:read',
+  },
 ];
 
 /** Returns the sections for a person with these scopes. */

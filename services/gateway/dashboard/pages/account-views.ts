@@ -55,7 +55,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
     ],
     rows,
     sort
-      ? 'No account fits. Take a filter off, or look for a name or number in the box above.'
+      ? 'No account matches. Remove a filter, or look for a name or number in the box above.'
       : 'There is no account yet.',
   )}${rows.length > 1 && html`<p class="totals">On this page${held !== '' && html`: balances <strong>${held}</strong>`}${owed !== '' && html`; owed on loans <strong>${owed}</strong>`}</p>`}`;
 }
@@ -67,7 +67,7 @@ export function movementTable(rows: readonly EntryLine[], caption = 'Latest move
   return table<EntryLine>(
     caption,
     [
-      { title: 'Booked', show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
+      { title: 'Posted', show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
       {
         title: 'What',
         show: ({ transaction_type, counterparty_account_id, counterparty_account_number, description, reference }) =>
@@ -82,7 +82,7 @@ export function movementTable(rows: readonly EntryLine[], caption = 'Latest move
       },
     ],
     rows,
-    'Nothing has been booked.',
+    'Nothing has been posted.',
   );
 }
 
@@ -115,7 +115,7 @@ export function transactionTable(rows: readonly Transaction[], sort?: Sorting): 
       { title: 'Description', show: (row) => html`<span class="text">${row.description}</span>` },
     ],
     rows,
-    'No transaction fits.',
+    'No transaction matches.',
   );
 }
 
@@ -124,7 +124,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
     'Entries',
     [
       { title: 'No.', isNumber: true, show: (row) => String(row.sequence) },
-      { title: 'Booked', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
+      { title: 'Posted', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
       { title: 'Debit', isNumber: true, show: (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '') },
       {
         title: 'Credit',
@@ -226,7 +226,7 @@ ${problem(wrong)}
 ${client}
 ${inputOf({ name: 'account_type', label: 'Type', options: accountType.options.map((type) => [type, type] as const) }, values, wrong)}
 ${inputOf({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
-${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'As you write it: 1500, 1,500 or 1 500,50. Of a loan: what is lent. Nothing: leave it empty.' }, values, wrong)}
+${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}
 <div class="actions"><button>Open the account</button> <a href="${values.get('client_id') ? `/admin/ui/clients/${encodeURIComponent(values.get('client_id') ?? '')}` : url}">Cancel</a></div>
 </form>`;
 }
@@ -253,7 +253,7 @@ interface Change {
   done: string;
 }
 
-const taken = 'From then on postings to this account and from it are taken again.';
+const taken = 'After this, postings to this account and from it are accepted again.';
 /** The changes of status that a page offers, by the last part of its path. */
 export const changes: Record<StatusChange, Change> = {
   freezing: {

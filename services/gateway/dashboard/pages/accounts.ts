@@ -65,7 +65,7 @@ const list: List<Account> = {
     { name: 'account_type', label: 'Type', options: accountType.options },
     { name: 'status', label: 'Status', options: accountStatus.options },
     { name: 'currency', label: 'Currency', options: currencies },
-    { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} alone.` },
+    { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} only.` },
   ],
 };
 

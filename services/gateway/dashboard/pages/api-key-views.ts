@@ -72,7 +72,7 @@ export function keyList(list: Html, notice: string | undefined): Html {
   return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>
 ${list}
-<p class="quiet">Times are ${zoneText()}. Of a key only its hash is kept: nobody can show it again.</p>`;
+<p class="quiet">Times are ${zoneText()}. Only a hash of each key is stored, so nobody can show a key again.</p>`;
 }
 
 const fewScopes = 4;
@@ -104,10 +104,10 @@ ${problem(wrong)}
 /** Shows the key itself, once. */
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
-    return html`<p class="notice" role="status">This key was made before, by the same form, and has been shown then. Nobody can show it again: rotate it if it was lost.</p>
+    return html`<p class="notice" role="status">This form has already created the key, and the key was shown then. Nobody can show it again: rotate it if it was lost.</p>
 ${facts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
   }
-  return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over by a safe way. It is shown this once.</p>
+  return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
 <label for="api-key">API key</label>
 <textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
 <p class="actions"><button type="button" data-copy="api-key" aria-describedby="copied" hidden>Copy</button> <span id="copied" role="status"></span></p>
@@ -146,7 +146,7 @@ const overlaps = [
 export function rotationForm(person: Person, key: ApiKey, wrong: Wrong): Html {
   return html`<form class="narrow" method="post" action="${url}/${key.key_id}/rotation">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-<p>A new key takes the place of this one, with the same name, scopes and binding. Until the old one ends both work, so that the program that uses it can be changed in between.</p>
+<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
 ${facts(key)}
 <label>The old key <select name="overlap_seconds">${overlaps.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>
 <div class="actions"><button>Rotate</button> <a href="${url}">Cancel</a></div>
@@ -155,9 +155,9 @@ ${facts(key)}
 
 export function revocationForm(person: Person, key: ApiKey): Html {
   return html`<form class="narrow" method="post" action="${url}/${key.key_id}/revocation">${csrfField(person.csrf)}
-<p role="alert">Whatever uses this key, or one that it was rotated from or to, stops working within two seconds, and that cannot be undone.</p>
+<p role="alert">Every program that uses this key, or a key that it was rotated from or to, stops working within two seconds. This cannot be undone.</p>
 ${facts(key)}
-<label><input type="checkbox" name="descendants" value="yes"> Also every key that was made or rotated with it</label>
+<label><input type="checkbox" name="descendants" value="yes"> Also revoke every key that was created or rotated with it</label>
 <div class="actions"><button class="danger">Revoke the key</button> <a href="${url}">Cancel</a></div>
 </form>`;
 }

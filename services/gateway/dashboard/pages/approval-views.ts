@@ -81,15 +81,15 @@ export function approvalTable(rows: readonly Approval[], accounts: Known, names:
       },
     ],
     rows,
-    'There is no request here. One appears as soon as somebody asks for what needs a second person.',
+    'There is no request. One appears here as soon as somebody does something that needs a second person.',
   );
 }
 
 const meanings: Record<Approval['status'], string> = {
-  Waiting: 'It waits for a second person. Nothing has been done yet.',
+  Waiting: 'A second person must decide. Nothing has been done yet.',
   Approved: 'It was approved.',
   Rejected: 'It was rejected: it has not been done, and will not be.',
-  Expired: 'Nobody decided in time: it has not been done, and will not be. It can be asked for again.',
+  Expired: 'Nobody decided in time, so it has not been done and will not be. It can be requested again.',
 };
 
 const balanceField = /^balance of account (acc_[0-9a-f]{32})$/;

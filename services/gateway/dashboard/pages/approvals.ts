@@ -32,14 +32,14 @@ const lists: readonly Shows[] = [
     title: 'Approvals waiting for me',
     fixed: { status: 'Waiting', requested_by: 'others' },
     filters: [],
-    note: 'What others have asked for and you can decide. What nobody decides within 24 hours expires.',
+    note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires.',
   },
   {
     url: `${approvalsUrl}/mine`,
     title: 'Approvals asked by me',
     fixed: { requested_by: 'me' },
     filters: [{ name: 'status', label: 'Status', options: approvalStatus.options }],
-    note: 'Somebody else decides about these. What nobody decides within 24 hours expires, and can be asked for again.',
+    note: 'Somebody else decides about your requests. A request that nobody decides within 24 hours expires; it can be made again.',
   },
   {
     url: `${approvalsUrl}/all`,
@@ -49,7 +49,7 @@ const lists: readonly Shows[] = [
       { name: 'status', label: 'Status', options: approvalStatus.options },
       { name: 'action', label: 'Action', options: approvalActions },
     ],
-    note: 'Those that you can decide, or could have, and those that you have asked for.',
+    note: 'Requests that you can or could have decided, and your own.',
   },
 ];
 

@@ -18,8 +18,8 @@ const url = '/admin/ui/audit';
 const others: Record<string, string> = {
   sign_in: 'Sign in',
   sign_out: 'Sign out',
-  export: 'Take a file',
-  authenticate: 'Show who one is',
+  export: 'Download a file',
+  authenticate: 'Authenticate',
   disable_webhook: 'Disable a webhook',
 };
 
@@ -34,8 +34,8 @@ const actions = [...Object.keys(others), ...Object.keys(endpoints)]
 const outcomes = [
   ['success', 'Done'],
   ['insufficient_scope', 'Refused: not allowed'],
-  ['invalid_credentials', 'Refused: who it was is not known'],
-  ['missing_credentials', 'Refused: nobody said who it was'],
+  ['invalid_credentials', 'Refused: invalid credentials'],
+  ['missing_credentials', 'Refused: no credentials'],
   ['own_approval', 'Refused: own request'],
 ] as const;
 const outcomeText = (outcome: string): string =>
@@ -60,7 +60,7 @@ function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
       options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]],
     },
     { name: 'resource_id', label: 'To what', fromLink: (id) => html`What was done to ${idText(id)}.` },
-    { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> alone.` },
+    { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];
 }
 
@@ -152,7 +152,7 @@ function records(
       },
     ],
     requests,
-    'No record fits. Choose more days, or records of reads too.',
+    'No record matches. Choose more days, or records of reads too.',
   );
 }
 

@@ -27,7 +27,7 @@ CHK-0000000001,SAV-0000000003,"1,250.50",,Wages of November
 export function startPage(person: Person, values: URLSearchParams, wrong: Wrong): Html {
   const { attributes, text } = reason(wrong, 'file');
   const isAtomic = values.get('mode') === 'atomic';
-  return html`<p>Many payments at once, from a file. First you see every payment and what is wrong with any of them; nothing is booked by looking.</p>
+  return html`<p>Many payments at once, from a file. You first see every payment and every error. Nothing is posted before you confirm.</p>
 <form class="narrow" method="post" action="${previewUrl}" enctype="multipart/form-data">${csrfField(person.csrf)}${once()}${problem(wrong)}
 <label>File of payments (CSV) <input type="file" name="file" accept=".csv,text/csv" required autofocus${attributes}>${text}</label>
 <label><input type="checkbox" name="mode" value="atomic"${isAtomic && html` checked`}> Post nothing at all if one payment is refused (${String(maxPayments / 2)} payments at most)</label>
@@ -35,7 +35,7 @@ export function startPage(person: Person, values: URLSearchParams, wrong: Wrong)
 </form>
 <details${wrong.fields?.['file'] !== undefined && html` open`}><summary>What the file looks like</summary>
 <p>A table of your spreadsheet, saved as CSV. The first line names the columns: ${columns.join(', ')}; the amount is needed, and from, to or both.
-With both it is a transfer, or the repayment of a loan; with to alone cash is paid in, with from alone cash is paid out. A reference is for cash only.
+With both it is a transfer or a loan repayment. With only to, cash is paid in; with only from, cash is paid out. A reference is for cash only.
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
 <h2>Follow a batch</h2>
@@ -75,13 +75,13 @@ export interface PreviewParts {
 export function preview(person: Person, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
   const { payments, refused } = checked;
   const said = isAtomic
-    ? 'Nothing of this file can be sent, because nothing is to be booked if a payment is refused. Correct the file and upload it again.'
+    ? 'Nothing of this file can be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
     : 'These lines are left out. Correct them, and upload them afterwards in a file of their own.';
   return html`${facts([
     ['File', file],
     ['Can be sent', `${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`],
     ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
-    ['If a payment is refused', isAtomic ? 'nothing is booked' : 'the others are booked'],
+    ['If a payment is refused', isAtomic ? 'nothing is posted' : 'the others are posted'],
   ])}
 ${refused.length > 0 && html`<h2>What cannot be sent</h2><p class="notice wrong" role="alert">${said}</p>${refusedTable(refused)}`}
 ${
@@ -134,7 +134,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
 /** Shown while the outcome is unknown. */
 export function unknownBatch(person: Person, file: string, sealed: string): Html {
   return html`<p class="notice" role="alert">The bank has not said yet what became of the payments of ${file}.
-<strong>Do not upload the file a second time</strong>: ask again here. However often you ask, each payment is booked once at most.</p>
+<strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
 <form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
 <div class="actions"><button autofocus>Ask again</button></div></form>`;
 }
@@ -199,7 +199,7 @@ export interface BatchPage {
   behind: string | undefined;
 }
 
-const words = { Completed: 'booked', Failed: 'refused', Pending: 'not known yet' } as const;
+const words = { Completed: 'posted', Failed: 'refused', Pending: 'not known yet' } as const;
 
 /** The results of a batch. The page refreshes itself while some are pending. */
 export function batchPage({ batch, rows, numbers, isRefusedOnly, here, before, behind }: BatchPage): Html {
@@ -212,13 +212,13 @@ ${
   isPending
     ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page goes on by itself; do not upload the file again.</p>
 <progress value="${String(done)}" max="${String(results.length)}" aria-label="Payments that are decided"></progress>`
-    : html`<p class="notice${Number(counts.failed) > 0 && ' wrong'}" role="status">${Number(counts.failed) === 0 ? 'All payments were booked.' : html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> Why stands beside each of them, and in the file of results.`}</p>`
+    : html`<p class="notice${Number(counts.failed) > 0 && ' wrong'}" role="status">${Number(counts.failed) === 0 ? 'All payments were posted.' : html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results.`}</p>`
 }
 ${facts([
-  ['Booked', String(counts.completed)],
+  ['Posted', String(counts.completed)],
   ['Refused', String(counts.failed)],
   ['Not known yet', isPending && String(counts.pending)],
-  ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is booked' : 'the others are booked'],
+  ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is posted' : 'the others are posted'],
   ['Number of the batch', html`<code>${batch_id}</code>`],
 ])}
 <p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>

@@ -175,7 +175,7 @@ describe('its outcome', () => {
       answers['create_batch'] = answer;
       const { send, of } = await upload({}, file);
       const unknown = (await send()).body;
-      for (const text of ['Not known yet', 'Do not upload the file a second time']) expect(unknown).toContain(text);
+      for (const text of ['Not known yet', 'Do not upload the file again']) expect(unknown).toContain(text);
       expect(hidden(unknown, 'of')).toBe(of);
       answers['create_batch'] = create;
       const before = new Set(commands().map(({ headers }) => headers['ce_id']));
@@ -205,14 +205,14 @@ describe('its outcome', () => {
     const { get } = made.signedIn(clerk);
     const page = textOf((await get(`${url}/${batch_id}`)).body);
     expect(page).toContain('1 of 2 payments were refused.');
-    expect(page).toMatch(/2 booked Transfer SAV-1 SAV-2 5.00 USD/);
-    expect(page).toContain('4 refused The account would hold more than an account can.');
+    expect(page).toMatch(/2 posted Transfer SAV-1 SAV-2 5.00 USD/);
+    expect(page).toContain('4 refused The balance would be larger than the bank allows.');
     expect(page).not.toContain('words of the API');
     const only = textOf((await get(`${url}/${batch_id}?only=refused`)).body);
-    expect([only.includes('4 refused'), only.includes('2 booked')]).toEqual([true, false]);
+    expect([only.includes('4 refused'), only.includes('2 posted')]).toEqual([true, false]);
     const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
     expect(csv).toContain(
-      '"4","Failed","The account would hold more than an account can.","Deposit","","SAV-1","25.00"',
+      '"4","Failed","The balance would be larger than the bank allows.","Deposit","","SAV-1","25.00"',
     );
   });
 

@@ -94,7 +94,7 @@ async function look(visit: Visit, instructions: SealedInstructions<Instruction>)
   const read = linesIn(fields.get('file') ?? '');
   const isTooLong = 'lines' in read && mode === 'atomic' && read.lines.length > maxPayments / 2;
   if ('wrong' in read || isTooLong) {
-    const file = 'wrong' in read ? read.wrong : `So many payments cannot be booked as one: ${maxPayments / 2} at most.`;
+    const file = 'wrong' in read ? read.wrong : `At most ${maxPayments / 2} payments can be posted all or none.`;
     visit.logRefused();
     return { status: 400, content: startPage(person, fields, { fields: { file } }) };
   }
@@ -272,7 +272,7 @@ async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Show
     });
     return {
       title: 'The batch was refused',
-      content: html`${refusedBatch([], items.length > 0 ? 'One refused payment is enough for that.' : reasonOf(error.problem.code))}<ul>${items}</ul>`,
+      content: html`${refusedBatch([], items.length > 0 ? 'A single refused payment is enough.' : reasonOf(error.problem.code))}<ul>${items}</ul>`,
     };
   }
 }

@@ -35,7 +35,7 @@ export function addBooks(
       assets: chartAssets,
       content: html`${balancePlace}<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML"><h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; looked at again every 30 seconds.</p></div>${postingsPlace}`,
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 30 seconds.</p></div>${postingsPlace}`,
     };
   });
   addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api }) => {
@@ -60,19 +60,19 @@ export function addBooks(
 }
 
 const results: Record<Verification['state'], string> = {
-  running: 'It is under way.',
+  running: 'A check is running.',
   passed: 'Every rule that was checked holds.',
   broken: 'Some rules do not hold. Tell operations at once.',
-  interrupted: 'It came to no end, and says nothing about the books.',
+  interrupted: 'The last check did not finish, so it says nothing about the books.',
 };
 
 function verification(last: Verification | null, names: KeyNames, { csrf }: Person): Html {
   const isBad = last?.state === 'broken' || last?.state === 'interrupted';
   return html`${
     last === null
-      ? html`<p role="status">No check of every entry is known yet.</p>`
+      ? html`<p role="status">The entries have not been checked yet.</p>`
       : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
-<p class="quiet">Begun ${fullTimeOf(last.started_at)} by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${fullTimeOf(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
+<p class="quiet">Started ${fullTimeOf(last.started_at)} by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${fullTimeOf(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
 ${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`
   }
 <form method="post" action="${url}/verification">${csrfField(csrf)}<div class="actions"><button class="secondary"${last?.state === 'running' && html` disabled`}>Check every entry now</button></div></form>`;
@@ -132,6 +132,6 @@ function systemAccounts(accounts: readonly SystemAccount[]): Html {
       },
     ],
     accounts,
-    'They are made with the first posting in a currency.',
+    'They are created with the first posting in a currency.',
   );
 }

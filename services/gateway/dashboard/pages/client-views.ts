@@ -28,7 +28,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
       { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
     ],
     rows,
-    'No client fits.',
+    'No client matches.',
   );
 }
 
@@ -119,7 +119,7 @@ ${openingFields[type].map((field) => inputOf(field, values, wrong))}
 
 function warning(duplicates: readonly Duplicate[]): Html {
   const ids = duplicates.map(({ client_id }) => client_id).join(',');
-  return html`<p class="notice wrong" role="alert">Perhaps this client is here already. Nothing has been opened yet.</p>
+  return html`<p class="notice wrong" role="alert">This client may already exist. Nothing has been opened yet.</p>
 ${table<Duplicate>(
   'Clients that may be the same',
   [
@@ -181,7 +181,7 @@ ${fields.map((field) => inputOf(field, values, wrong))}
 }
 
 function bothVersions(meanwhile: readonly Meanwhile[]): Html {
-  return html`<p class="notice wrong" role="alert"><strong>Somebody else has changed this client since you opened the form.</strong> Nothing of yours is saved yet. The form has their changes, and yours where you made any: look at it, then save.</p>
+  return html`<p class="notice wrong" role="alert"><strong>Somebody else has changed this client since you opened the form.</strong> Your changes are not saved yet. The form contains their changes and yours: check it, then save.</p>
 ${table<Meanwhile>(
   'Changed meanwhile',
   [

@@ -116,7 +116,7 @@ export function refusalText(
       : 'There is not enough money in the account.',
     inactive_account: `${blocked}: no money can be moved until it is made active again.`,
     invalid_account_type:
-      'This cannot be done with an account of this type. A loan takes repayments from another account, and no cash.',
+      'This cannot be done with an account of this type. A loan accepts repayments from another account but no cash.',
     currency_mismatch:
       from && to
         ? `The accounts have different currencies: ${from.currency} and ${to.currency}.`
@@ -125,14 +125,16 @@ export function refusalText(
     amount_exceeds_outstanding: to
       ? `This is more than is still owed: ${moneyText(to.balance, to.currency)} ${to.currency}.`
       : 'This is more than is still owed.',
-    balance_limit_exceeded: 'The account would hold more than an account can.',
-    amount_too_large: 'This is more than the bank takes at once.',
+    balance_limit_exceeded: 'The balance would be larger than the bank allows.',
+    amount_too_large: 'This is more than the bank accepts in one operation.',
     account_not_found: 'The account is no longer there.',
-    destination_refused: 'The account that it was to go to cannot take this payment.',
+    destination_refused: 'The account that the money was to go to cannot take this payment.',
     insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
-    deadline_exceeded: 'The bank did not come to it in time, and will not do it later. Enter it again.',
+    deadline_exceeded: 'The bank could not do this in time and will not do it later. Enter it again.',
     idempotency_key_reused:
       'This form has been used for something else already. Look at the latest transactions, then enter it again.',
   };
-  return texts[code] ?? 'The bank did not take this. Check what you entered; if it stays, tell operations.';
+  return (
+    texts[code] ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.'
+  );
 }

@@ -71,7 +71,7 @@ function notDone(
   if (status === 'Pending')
     return {
       title: 'Not known yet',
-      content: html`<p class="notice" role="status">The bank has not decided about it yet. Do not enter it a second time;
+      content: html`<p class="notice" role="status">The bank has not decided about it yet. Do not enter it again;
 open this page again in a moment.</p>${next('Next customer')}`,
     };
   return {
@@ -81,11 +81,11 @@ ${refusalText(failure_code, parties)}</p>${next('Next customer')}`,
   };
 }
 
-/** A posting is booked soon after it was accepted, unless it waited for an approval; clocks differ by little. */
+/** A transaction is posted soon after it was accepted, unless it waited for an approval. Clocks differ little. */
 const beforeMs = 5_000;
 const afterMs = 60_000;
 
-/** The balance behind this transaction, whatever came later; undefined where it was booked long after acceptance. */
+/** Returns the balance after this transaction, or undefined if it was posted long after acceptance. */
 async function balanceAfter(
   api: Api,
   accountId: string,

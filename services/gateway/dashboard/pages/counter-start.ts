@@ -31,7 +31,7 @@ export async function startCounter(visit: Visit): Promise<Shown> {
     return {
       status: 400,
       content: html`${startForm(q)}
-<p class="notice wrong" role="alert">This cannot be looked for. Enter an account number, a phone number or a name.</p>`,
+<p class="notice wrong" role="alert">This cannot be searched for. Enter an account number, a phone number or a name.</p>`,
     };
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
   const shown = clients.slice(0, maxClients);
@@ -46,14 +46,14 @@ export async function startCounter(visit: Visit): Promise<Shown> {
   if (only && kind) return { goTo: `${counterUrl}/${only.account.account_id}/${kind}` };
   if (rows.length === 0)
     return { content: html`${startForm(q)}<p role="status">${nothing(q, clients.length > 0)}</p>` };
-  const more = clients.length > maxClients && html`<p class="quiet">More customers fit: enter more of the name.</p>`;
+  const more = clients.length > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
   return { content: html`${startForm(q)}${choiceTable(rows, person)}${more}` };
 }
 
 const nothing = (q: string, isKnown: boolean): string =>
   isKnown
     ? 'This customer has no account yet.'
-    : `Nobody and no account was found for “${q}”. Check the number, or enter the beginning of the name.`;
+    : `No customer or account was found for “${q}”. Check the number, or enter the beginning of the name.`;
 
 /** Returns undefined if the text cannot be searched for. */
 async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undefined> {

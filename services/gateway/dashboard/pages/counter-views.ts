@@ -130,7 +130,7 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts
     maxLength: 40,
     label: isLoan ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account',
     suggestions: 'siblings',
-    hint: 'Its number. Other accounts of this customer are offered.',
+    hint: 'The account number. Other accounts of this customer are suggested.',
   };
   const amount = {
     name: 'amount',
@@ -138,7 +138,7 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts
     isRequired: true,
     inputMode: 'decimal',
     maxLength: 40,
-    hint: 'As you write it: 1500, 1,500 or 1 500,50.',
+    hint: 'For example 1500, 1,500 or 1 500,50.',
   } as const;
   const reference = {
     name: 'reference',
@@ -174,7 +174,7 @@ export function summary(person: Person, sealed: string, instruction: Instruction
     ['From', place(from)],
     ['To', place(to)],
     ['Available now', moneyOf(availableOf(counted), currency)],
-    ['Available then', !isShort && moneyOf(after, currency)],
+    ['Available after', !isShort && moneyOf(after, currency)],
     ['Still owed now', to?.account_type === 'Loan' && moneyOf(to.balance, to.currency)],
     ['Reference', reference],
     ['Description', description],
@@ -198,8 +198,8 @@ export function unknownOutcome(
   { kind, amount, currency, account_number, other_number }: Instruction,
 ): Html {
   return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
-<strong>Do not enter it a second time</strong>, and hand out no money: ask again here.
-However often you ask, it is done once at most.</p>
+<strong>Do not enter it again and do not hand out money.</strong> Ask again here:
+however often you ask, it is done at most once.</p>
 ${facts([
   ['What', kinds[kind].title],
   ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],

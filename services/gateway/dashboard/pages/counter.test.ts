@@ -144,7 +144,7 @@ describe('a deposit', () => {
     });
     const page = (await get(`${url}/summary?of=${of}`)).body;
     expect(textOf(page)).toContain(
-      'Amount 1500.50 USD From Cash To SAV-1, Savings, x Available now 900.50 USD Available then 2401.00 USD Reference slip 7 Description &lt;b&gt;',
+      'Amount 1500.50 USD From Cash To SAV-1, Savings, x Available now 900.50 USD Available after 2401.00 USD Reference slip 7 Description &lt;b&gt;',
     );
     expect(commands()).toEqual([]);
     const [first, second] = await Promise.all([confirm(), confirm()]);
@@ -193,7 +193,7 @@ describe('an unknown outcome', () => {
     // Readable while nothing of the bank answers.
     answers['get_account'] = 'not_sent';
     const page = (await get(`${url}/outcome?of=${of}`)).body;
-    for (const text of ['Not known yet', 'Do not enter it a second time', '5.00 USD', 'SAV-1', 'Ask again'])
+    for (const text of ['Not known yet', 'Do not enter it again', '5.00 USD', 'SAV-1', 'Ask again'])
       expect(textOf(page)).toContain(text);
     expect(hidden(page, 'of')).toBe(of);
     answers['create_transaction'] = ok(samples.transaction);
@@ -206,7 +206,7 @@ describe('a refusal', () => {
   it.each([
     ['insufficient_funds', 'There is not enough money in account SAV-1: 900.50 USD can be taken from it.'],
     ['inactive_account', 'Account SAV-1 is Frozen: no money can be moved'],
-    ['balance_limit_exceeded', 'would hold more than an account can'],
+    ['balance_limit_exceeded', 'would be larger than the bank allows'],
     ['deadline_exceeded', 'will not do it later. Enter it again.'],
     ['idempotency_key_reused', 'has been used for something else already'],
   ] as const)('%s is explained, on a form with a new key', async (code, words) => {
@@ -236,7 +236,7 @@ describe('a loan repayment', () => {
     answers['create_transfer'] = ok(samples.transfer);
     const { get, of, confirm } = await entered('repayment', { amount: '100', other_number: 'loa-2' });
     expect(textOf((await get(`${url}/summary?of=${of}`)).body)).toContain(
-      'From SAV-1, Savings, x To LOA-2, Loan, x Available now 900.50 USD Available then 800.50 USD Still owed now 300.00 USD',
+      'From SAV-1, Savings, x To LOA-2, Loan, x Available now 900.50 USD Available after 800.50 USD Still owed now 300.00 USD',
     );
     expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transfer}`);
     const { session, post } = made.signedIn(teller);
@@ -278,6 +278,6 @@ describe('the first page', () => {
     expect(body).toContain(`href="${url}/${ids.other}/repayment"`);
     answers['search_records'] = ({ q }) => ok(q === 'SAV-1' ? [hit('account', ids.account)] : []);
     expect((await get(`${url}?q=sav-1`)).headers.location).toBe(`${url}/${ids.account}/deposit`);
-    expect((await get(`${url}?q=nobody`)).body).toContain('Nobody and no account was found');
+    expect((await get(`${url}?q=nobody`)).body).toContain('No customer or account was found');
   });
 });

@@ -135,7 +135,7 @@ async function otherOf(
 const unreadable: Shown = {
   status: 404,
   title: 'Not found',
-  content: html`<p role="alert">This page is not yours, or can no longer be read. Nothing was done by opening it.</p>
+  content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
 ${next('To the counter')}`,
 };
 

@@ -35,7 +35,8 @@ const messageOf = ({ message, source_topic }: DeadLetter) =>
 /** Open dead letters can be marked and decided together. */
 export function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
   const columns = lettersColumns(names, sort);
-  if (!rows.some(({ state }) => state === 'open')) return table('Dead letters', columns, rows, 'No dead letter fits.');
+  if (!rows.some(({ state }) => state === 'open'))
+    return table('Dead letters', columns, rows, 'No dead letter matches.');
   const mark: Column<DeadLetter> = {
     title: 'Mark',
     isPlain: true,
@@ -78,7 +79,7 @@ function letterFacts(letter: DeadLetter, names: KeyNames): Html {
     ['Key', key !== null && findLink(key)],
     ['Request id', request_id !== null && findLink(request_id)],
     ['Dead-lettered', fullTimeOf(letter.dead_at)],
-    ['Lies in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
+    ['Stored in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
     ['Size', sizeText(letter.size_bytes)],
     ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
     ['Dropped because', letter.drop_reason],
@@ -104,7 +105,7 @@ ${
   letter.available
     ? html`<h2>Value${letter.encoding === 'base64' && html` <span class="quiet">not UTF-8: in base64</span>`}</h2>
 ${letter.value === null ? html`<p>It has no value (null).</p>` : html`<pre class="payload" tabindex="0" aria-label="Value">${letter.value}</pre>`}
-${letter.truncated && html`<p class="notice wrong" role="status">What is shown is cut: the message is larger.</p>`}
+${letter.truncated && html`<p class="notice wrong" role="status">Only the first part is shown: the message is larger.</p>`}
 <h2>Headers</h2>${table<[string, string]>(
         'Headers',
         [
@@ -135,7 +136,7 @@ export function decisionForm(
   const key = values.get('idempotency_key');
   return html`<form class="${letters.length === 1 && 'narrow'}" method="post" action="${decisionUrl(decision)}">${csrfField(person.csrf)}${key === null ? once() : html`<input type="hidden" name="idempotency_key" value="${key}">`}${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
 ${problem(wrong)}
-<p role="alert">${isRedrive ? 'The very bytes are sent to the topic again. A command that was done before is recognised by its id, and not done twice; one past its deadline is recorded as Failed, unless the deadline is renewed.' : `Nothing sends ${them} again from here. What was asked for stays undone.`}</p>
+<p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `Nothing sends ${them} again from here. What was asked for stays undone.`}</p>
 ${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
 <div class="narrow">${
     isRedrive

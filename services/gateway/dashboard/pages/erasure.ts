@@ -108,7 +108,7 @@ ${facts([
   ['Phone', client.contact_number],
   ['E-mail', client.email],
 ])}
-${accounts.length > 0 && html`<h2>Accounts</h2>${accountTable(accounts)}<p class="quiet">Besides, the last booking on each of them must be longer ago than the bank keeps data by law; that is checked when you confirm.</p>`}
+${accounts.length > 0 && html`<h2>Accounts</h2>${accountTable(accounts)}<p class="quiet">In addition, the last posting on each of them must be older than the period for which the bank must keep data. This is checked when you confirm.</p>`}
 <form class="narrow" method="post" action="${urlOf(client.client_id)}">${csrfField(visit.person.csrf)}${once()}${problem(wrong)}
 ${confirmation(`${nameOf(client)} has asked to be erased`, wrong)}
 <div class="actions"><button>Continue</button> <a href="${clientUrl(client.client_id)}">Cancel</a></div>

@@ -63,7 +63,7 @@ export function addFind(app: FastifyInstance): void {
   });
 }
 
-const help = html`<p>Enter what you have in hand: words of a name, an e-mail address, a registration number, a phone number with or without its country’s code, an account number or its digits alone, a reference, an amount with its currency (1500 KES), the bank’s own account (VLT-KES), or the id of anything. The key / leads to the box.</p>`;
+const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
 
 /** Returns the page for an amount with its currency or a system account, without a search. Pure. */
 function withoutSearch(q: string, { scopes }: Person): string | undefined {

@@ -42,7 +42,7 @@ export function holdTable(rows: readonly Hold[], sort?: Sorting): Html {
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     rows,
-    'No hold fits.',
+    'No hold matches.',
   );
 }
 
@@ -103,7 +103,7 @@ const texts: readonly Field[] = [
   { name: 'reference', label: 'Reference', maxLength: 100, hint: 'Your slip or voucher number, if there is one.' },
   { name: 'description', label: 'Description', maxLength: 255, hint: 'Why it is held.' },
 ];
-const amountField = (currency: string, hint = 'As you write it: 1500, 1,500 or 1 500,50.'): Field => ({
+const amountField = (currency: string, hint = 'For example 1500, 1,500 or 1 500,50.'): Field => ({
   name: 'amount',
   label: `Amount in ${currency}`,
   isRequired: true,
@@ -148,7 +148,7 @@ export function captureForm(person: Person, hold: Hold, owned: Owned, values: UR
     isRequired: !scopes.has('transactions:write'),
     hint: scopes.has('transactions:write') ? 'Its number. Empty: paid out in cash.' : 'Its number.',
   };
-  const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> If something is left, it stays held</label>`;
+  const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
   const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
   return html`${customer(owned)}
 <form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}

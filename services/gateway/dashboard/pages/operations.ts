@@ -21,7 +21,7 @@ export function addOperations(app: FastifyInstance, { now }: { now: () => number
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>`,
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>`,
     };
   });
 }

@@ -50,7 +50,7 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
 <form method="get" action="${url}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
 <label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
-${!complete && html`<p class="notice wrong" role="status">There were more than are counted: these are those since ${fullTimeOf(counted_from)}.</p>`}
+${!complete && html`<p class="notice wrong" role="status">There were more than can be counted. These are the postings since ${fullTimeOf(counted_from)}.</p>`}
 <div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',

@@ -241,7 +241,7 @@ describe('clients', () => {
     };
     const warned = await post('/admin/ui/clients/new', fields);
     expect(warned.statusCode).toBe(409);
-    expect(warned.body).toMatch(/Perhaps this client is here already[\s\S]*Grace &lt;b&gt;[\s\S]*phone, e-mail/);
+    expect(warned.body).toMatch(/This client may already exist[\s\S]*Grace &lt;b&gt;[\s\S]*phone, e-mail/);
     const others = `${ids.client},${namesake.client_id}`;
     expect(warned.body).toContain(`name="others" value="${others}"`);
     expect(warned.body).toContain('name, or a similar one');
@@ -432,7 +432,7 @@ describe('accounts', () => {
     expect(file.body.trimEnd().split('\r\n')).toHaveLength(4);
     expect(file.body).toContain(`"25.00","USD","Completed","","","'=1+1"`);
     const wrong = await get(`${account}/transactions?min_amount=x`);
-    expect([wrong.statusCode, wrong.body.includes('These filters were not taken: Amount from must be')]).toEqual([
+    expect([wrong.statusCode, wrong.body.includes('These filters are not valid: Amount from must be')]).toEqual([
       400,
       true,
     ]);
@@ -504,7 +504,7 @@ describe('a transaction', () => {
       expect(body).toContain(text);
     const few = await made.signedIn('transactions:read').get(path);
     expect(few.statusCode).toBe(200);
-    expect(few.body).toContain('for those who may read the audit');
+    expect(few.body).toContain('Only people who may read the audit');
   });
 
   it('a transfer redirects to it', async () => {

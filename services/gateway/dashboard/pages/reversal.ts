@@ -178,7 +178,7 @@ function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wr
   };
   return {
     title,
-    content: html`<p>A reversal books the same money the other way. Both stay in the books and on the statement, linked to each other.</p>
+    content: html`<p>A reversal posts the same amount in the opposite direction. Both stay in the books and on the statement, linked to each other.</p>
 ${consequences(planned)}
 <form class="narrow" method="post" action="${urlOf(original.transaction_id)}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}

@@ -174,7 +174,7 @@ describe.each(cases)('$task', (one) => {
       const before = answers;
       answers = {};
       const page = textOf((await get(unknown)).body);
-      for (const text of ['Not known yet', 'Do not enter it a second time', 'Ask again']) expect(page).toContain(text);
+      for (const text of ['Not known yet', 'Do not enter it again', 'Ask again']) expect(page).toContain(text);
       answers = { ...before, [one.command]: one.answer };
       expect((await confirm()).headers.location ?? '').toBe(one.done);
       expect(new Set(commands(one.command).map(({ headers }) => headers['ce_id'])).size).toBe(1);
@@ -186,7 +186,7 @@ describe.each(cases)('$task', (one) => {
     const { key, confirm, get } = await entered(one);
     const { statusCode, body } = await confirm();
     expect(statusCode).toBe(409);
-    expect(textOf(body)).toContain('It was refused, and nothing was done. The bank did not come to it in time');
+    expect(textOf(body)).toContain('It was refused, and nothing was done. The bank could not do this in time');
     expect(body).not.toContain('words of the API');
     const again = /<a href="([^"]*)" role="button" autofocus>Go back/.exec(body)?.[1] ?? '';
     const form = (await get(again)).body;

@@ -121,7 +121,7 @@ export function addTask(app: FastifyInstance, task: Task, { secrets, origin }: T
 const unreadable: Shown = {
   status: 404,
   title: 'Not found',
-  content: html`<p role="alert">This page is not yours, or can no longer be read. Nothing was done by opening it.</p>
+  content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
 <p><a href="/admin/ui" role="button">To the start page</a></p>`,
 };
 
@@ -179,7 +179,7 @@ function summary(person: Person, task: Task, address: string, sealed: string, in
 /** Shown while the outcome is unknown. */
 function unknownOutcome(person: Person, address: string, sealed: string, instruction: Instruction): Html {
   return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
-<strong>Do not enter it a second time</strong>: ask again here. However often you ask, it is done once at most.</p>
+<strong>Do not enter it again.</strong> Ask again here: however often you ask, it is done at most once.</p>
 ${facts([['What', instruction.button], ...instruction.facts])}
 <form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
 <div class="actions"><button autofocus>Ask again</button> <a href="/admin/ui">To the start page</a></div>
@@ -194,7 +194,7 @@ const reasons: Record<string, string> = {
   currency_mismatch: 'The accounts have different currencies.',
   same_account: 'The money would go to the account that it comes from. Choose another account.',
   amount_exceeds_outstanding: 'This is more than is still owed on the loan.',
-  balance_limit_exceeded: 'The account would hold more than an account can.',
+  balance_limit_exceeded: 'The balance would be larger than the bank allows.',
   account_not_found: 'The account is no longer there.',
   amount_exceeds_hold: 'This is more than is left of the hold.',
   hold_not_active: 'The hold has ended meanwhile: nothing of it is held any more.',
@@ -202,12 +202,12 @@ const reasons: Record<string, string> = {
   already_reversed: 'It was reversed already.',
   client_erased: 'The client was erased and can no longer be changed.',
   insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
-  deadline_exceeded: 'The bank did not come to it in time, and will not do it later. Enter it again.',
+  deadline_exceeded: 'The bank could not do this in time and will not do it later. Enter it again.',
   idempotency_key_reused: 'This form has been used for something else already. Enter it again.',
 };
 
 function refused(said: Html | string | undefined, again: string): Html {
-  const text = said ?? 'The bank did not take this. Check what you entered; if it stays, tell operations.';
+  const text = said ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.';
   return html`<div class="notice wrong" role="alert"><strong>It was refused, and nothing was done.</strong> ${text}</div>
 <p class="actions"><a href="${again}" role="button" autofocus>Go back</a></p>`;
 }

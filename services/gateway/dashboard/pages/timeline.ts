@@ -28,7 +28,7 @@ export function timelineOf(
     ['ce_id', html`<code>${command.id}</code>`],
     ['Topic', `${command.topic}, partition ${command.partition}`],
   ])}</li>
-<li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was posted${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Booked', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
+<li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was posted${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Posted', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
 <li><h3>Events</h3>${eventRows(events, request.accepted_at)}</li>
 </ol><p class="quiet">Times are UTC, and to the thousandth; behind them how long after the request was accepted.</p>`;
 }

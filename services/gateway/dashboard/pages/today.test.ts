@@ -38,17 +38,19 @@ describe('the day', () => {
     const day = new Date().toISOString().slice(0, 10);
     expect(body).toContain(`href="/admin/ui/transactions?currency=KES&amp;from_day=${day}&amp;status=Failed"`);
     expect((await made.signedIn('books:read').get('/admin/ui/today')).body).not.toContain('transactions?currency');
-    expect(body).not.toContain('more postings than are counted');
+    expect(body).not.toContain('more postings than can be counted');
     answers = { get_posting_totals: totals(false) };
-    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain('more postings than are counted');
+    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain(
+      'more postings than can be counted',
+    );
   });
 
   it('shows for each part without a response that it is unknown', async () => {
     answers = {};
     const { statusCode, body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
     expect(statusCode).toBe(200);
-    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks away/);
-    expect(body).toContain('What was posted is not known now');
+    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts, webhooks not answering/);
+    expect(body).toContain('What was posted cannot be shown now');
   });
 
   it('is on the first page only of people with books:read', async () => {

@@ -37,7 +37,7 @@ export function addToday(app: FastifyInstance, { now }: { now: () => number }): 
       content: html`<div id="today" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#today" hx-swap="outerHTML">
 <div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
 <h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
-<p class="quiet">As of ${timeOf(nowIso)}; looked at again every 30 seconds.</p></div>`,
+<p class="quiet">As of ${timeOf(nowIso)}; updated every 30 seconds.</p></div>`,
     };
   });
 }
@@ -63,7 +63,7 @@ interface Tile {
 
 function tiles({ person }: Visit, operations: Operations | undefined, waiting: string | undefined): Html[] {
   const operationsUrl = '/admin/ui/operations';
-  const unknown = { value: 'not known', about: 'it does not answer', isBad: true };
+  const unknown = { value: 'not known', about: 'no answer', isBad: true };
   const list: Tile[] = [
     { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingOf(operations) : unknown) },
     {
@@ -86,7 +86,7 @@ function tiles({ person }: Visit, operations: Operations | undefined, waiting: s
       href: `${approvalsUrl}?status=Waiting`,
       ...(waiting === undefined
         ? unknown
-        : { value: waiting, about: 'wait for your decision', isBad: waiting !== '0' }),
+        : { value: waiting, about: 'waiting for your decision', isBad: waiting !== '0' }),
     });
   return list.map(
     ({ title, value, about, href, isBad }) =>
@@ -96,21 +96,21 @@ function tiles({ person }: Visit, operations: Operations | undefined, waiting: s
 
 /** The commands that are waiting for the ledger. */
 function pendingOf({ consumer_lag }: Operations): Omit<Tile, 'title' | 'href'> {
-  if (consumer_lag === null) return { value: 'not known', about: 'the broker does not tell it', isBad: true };
+  if (consumer_lag === null) return { value: 'not known', about: 'the broker does not answer', isBad: true };
   const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));
   const waiting = commands.reduce((sum, { lag }) => sum + Number(lag), 0);
-  return { value: String(waiting), about: 'accepted, and not decided yet', isBad: waiting > 1000 };
+  return { value: String(waiting), about: 'accepted but not posted yet', isBad: waiting > 1000 };
 }
 
 const checks: Record<Verification['state'], string> = {
   running: 'are being checked',
-  passed: 'hold',
-  broken: 'do not hold',
+  passed: 'in order',
+  broken: 'not in order',
   interrupted: 'not checked',
 };
 
 function checkOf(last: Verification | null): Omit<Tile, 'title' | 'href'> {
-  if (last === null) return { value: 'not checked', about: 'no check of every entry is known', isBad: true };
+  if (last === null) return { value: 'not checked', about: 'the entries have not been checked', isBad: true };
   const at = timeText(last.ended_at ?? last.started_at);
   return {
     value: checks[last.state],
@@ -123,12 +123,12 @@ function servicesOf({ services }: Operations): Omit<Tile, 'title' | 'href'> {
   const away = services.filter(({ answers }) => !answers).map(({ service }) => service);
   return away.length === 0
     ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), isBad: false }
-    : { value: `${away.join(', ')} away`, about: 'what needs them waits', isBad: true };
+    : { value: `${away.join(', ')} not answering`, about: 'requests to them have to wait', isBad: true };
 }
 
 function posted(totals: PostingTotals | undefined, day: string, scopes: ReadonlySet<string>): Html {
   if (!totals)
-    return html`<p class="notice wrong" role="status">What was posted is not known now: the ledger does not answer.</p>`;
+    return html`<p class="notice wrong" role="status">What was posted cannot be shown now: the ledger does not answer.</p>`;
   const list = (currency: string, more: Record<string, string> = {}) =>
     `${transactionsUrl}?${new URLSearchParams({ currency, from_day: day, ...more }).toString()}`;
   const link = (href: string, text: string) =>
@@ -138,7 +138,7 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     isNumber: true,
     show: (row: Total) => moneyText(row[field], row.currency),
   });
-  return html`${!totals.complete && html`<p class="notice" role="status">There were more postings than are counted here: these are those since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
+  return html`${!totals.complete && html`<p class="notice" role="status">There were more postings than can be counted here. These are the postings since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },

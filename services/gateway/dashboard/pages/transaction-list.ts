@@ -98,6 +98,6 @@ async function listed(rows: readonly Transaction[], sort: Sorting, visit: Visit)
       },
     ],
     rows,
-    'No transaction fits. Take a filter off, or choose more days.',
+    'No transaction matches. Remove a filter, or choose more days.',
   )}${rows.length > 1 && html`<p class="totals">Completed on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
 }

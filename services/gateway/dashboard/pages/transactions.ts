@@ -49,7 +49,7 @@ export function addTransactions(app: FastifyInstance): void {
 }
 
 const reversed = ({ transaction_id }: Transaction): Html =>
-  html`<p class="notice" role="status">The reversal was booked. <a href="${counterUrl}/receipts/${transaction_id}">Receipt</a></p>`;
+  html`<p class="notice" role="status">The reversal was posted. <a href="${counterUrl}/receipts/${transaction_id}">Receipt</a></p>`;
 
 const moneyOf = ({ amount, currency }: Pick<Transaction, 'amount' | 'currency'>) =>
   `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
@@ -101,13 +101,13 @@ function transferFacts(row: Transfer, leg: string, numbers: Numbers): Html {
 /** The timeline, for people who may read it. A pending transaction has none. */
 async function story({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
   if (!person.scopes.has('audit:read'))
-    return html`<p class="quiet">Its timeline is for those who may read the audit.</p>`;
+    return html`<p class="quiet">Only people who may read the audit see its timeline.</p>`;
   if (status === 'Pending') return html`<p role="status">It is not decided yet. Open the page again in a moment.</p>`;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
     return timelineOf(data, await keyNamesOf({ api, person }, [data.request.actor]));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
-    return html`<p role="status">No timeline is known of it.</p>`;
+    return html`<p role="status">It has no timeline.</p>`;
   }
 }

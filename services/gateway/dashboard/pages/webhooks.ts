@@ -129,7 +129,7 @@ function deliveryTable(webhook: Webhook, deliveries: readonly Delivery[], sort: 
       },
     ],
     deliveries,
-    'No delivery fits.',
+    'No delivery matches.',
   );
 }
 
