@@ -55,7 +55,7 @@ export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ st
   try {
     const { data, next, complete } = await visit.api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
     return {
-      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.csv !== undefined && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">Download all as CSV</a></p>`}`,
+      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.csv !== undefined && data.length > 0 && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">Download all as CSV</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;

@@ -93,7 +93,7 @@ export function keyForm(person: Person, fields: KeyFields, wrong: Wrong): Html {
 ${problem(wrong)}
 <label>Name <input name="name" value="${fields.name}" required maxlength="100" autocomplete="off" placeholder="What the key is for"${of('name').attributes}>${of('name').text}</label>
 <fieldset><legend>Environment</legend>${environment('live', 'live')}${environment('test', 'test')}${of('environment').text}</fieldset>
-<fieldset><legend>Scopes: what it may do, never more than you may yourself</legend>
+<fieldset><legend>Scopes, at most those that you have yourself</legend>
 <div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${fields.scopes.includes(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${of('scopes').text}</fieldset>
 <label>Expires at the end of (UTC) <input type="date" name="expires_on" value="${fields.expires_on}"${of('expires_at').attributes}><small>Empty: in one year.</small>${of('expires_at').text}</label>
 <label>Only for the client with the id <input name="client_id" value="${fields.client_id}" autocomplete="off" placeholder="cli_…"${of('client_id').attributes}><small>Empty: for the whole bank, as far as its scopes reach.</small>${of('client_id').text}</label>

@@ -85,13 +85,17 @@ async function accountsOf({ api, person }: Visit, client_id: string): Promise<Ac
   return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '100' })}`)).data;
 }
 
-/** The obstacles that are known in advance. The bank itself checks when the last posting was. */
+/** The steps before the erasure, in order, as far as they are known. The bank itself checks when the last posting was. */
 function hindrance({ status, balance, account_type }: Account): string {
   const isEmpty = !/[1-9]/.test(balance);
   return [
-    ...(status === 'Inactive' ? [] : [status === 'Frozen' ? 'unfreeze and deactivate it' : 'deactivate it']),
-    ...(isEmpty ? [] : [account_type === 'Loan' ? 'have the loan paid back' : 'pay the money out']),
-  ].join(', ');
+    status === 'Frozen' && 'unfreeze it',
+    status === 'Inactive' && !isEmpty && 'activate it',
+    !isEmpty && (account_type === 'Loan' ? 'have the loan paid back' : 'pay the money out'),
+    (status !== 'Inactive' || !isEmpty) && 'deactivate it',
+  ]
+    .filter((step) => step !== false)
+    .join(', ');
 }
 
 async function formOf(visit: Visit, client: Client, wrong: Wrong): Promise<Shown & { content: Html }> {

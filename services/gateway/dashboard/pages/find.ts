@@ -102,6 +102,6 @@ function groups(hits: readonly SearchHit[], q: string): Html {
         ],
         rows,
         '',
-      )}${rows.length >= maxHits && html`<p class="quiet">At most ${maxHits} are shown: there may be more. Enter more of it.</p>`}`,
+      )}${rows.length >= maxHits && html`<p class="quiet">Only the first ${maxHits} are shown. Enter more of the text.</p>`}`,
   )}</div>`;
 }

@@ -310,7 +310,7 @@ describe('an erasure', () => {
     expect((await made.signedIn(everything).get(url)).body).toContain(`href="${url}/erasure"`);
     expect((await made.signedIn('clients:read').get(url)).body).not.toContain('/erasure');
     expect(textOf((await made.signedIn(everything).get(`${url}/erasure`)).body)).toContain(
-      'Active 100.00 USD deactivate it, pay the money out',
+      'Active 100.00 USD pay the money out, deactivate it',
     );
   });
 

@@ -30,7 +30,7 @@ export function timelineOf(
   ])}</li>
 <li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was posted${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Posted', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
 <li><h3>Events</h3>${eventRows(events, request.accepted_at)}</li>
-</ol><p class="quiet">Times are UTC, and to the thousandth; behind them how long after the request was accepted.</p>`;
+</ol><p class="quiet">Times are UTC, to the millisecond, with the time since the request was accepted.</p>`;
 }
 
 /** Shows a time to the millisecond, and the time since the first step. */
