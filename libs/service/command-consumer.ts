@@ -15,6 +15,8 @@ export interface Item<T> {
 
 export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }> {
   decode(message: ReceivedMessage): T | Unreadable;
+  /** Answers repeats without executing them, regardless of their order, and returns the other items. */
+  answerRepeats?(items: Item<T>[]): Promise<{ answers: Answer[]; fresh: Item<T>[] }>;
   /**
    * Removes groups that may be executed concurrently from the lanes (each lane contains one partition's items
    * in order). It is called until the lanes are empty. By default all items form one group, in order.
@@ -54,6 +56,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   options: CommandConsumerOptions<T>,
 ): CommandConsumer {
   const { decode, nextGroups = (lanes) => allAtOnce(lanes), concurrency = 1, execute, replies, logger } = options;
+  const { answerRepeats = async (items: Item<T>[]) => ({ answers: [], fresh: items }) } = options;
   const done = new WeakSet<ReceivedMessage>();
   let hasExecuted = false;
   let fault: { at: number; reason: string } | undefined;
@@ -95,8 +98,14 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
       if (isUnreadable(content)) await replies.deadLetter(message, content);
       else items.push({ message, content });
     }
+    // Poison is found when it is executed.
+    const { answers, fresh } = await answerRepeats(items).catch((error: unknown) => {
+      if (!isPoison(error)) throw error;
+      return { answers: [], fresh: items };
+    });
+    replies.send(answers);
     const blamed: { item: Item<T>; error: unknown }[] = [];
-    const lanes = [...Map.groupBy(items, ({ message }) => message.partition).values()];
+    const lanes = [...Map.groupBy(fresh, ({ message }) => message.partition).values()];
     for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
       await inParallel(groups, concurrency, (group) => executeOrHalve(group, blamed));
     }

@@ -126,6 +126,40 @@ test('a fault of the database is thrown; the batch that is delivered again gets 
   expect(process.deadLetters).toEqual([]);
 });
 
+test('a backlog of repeats is answered by two statements; new commands and open steps among them are executed', async () => {
+  const process = bank.process();
+  const connect = process.deps.pool.connect.bind(process.deps.pool);
+  let connections = 0;
+  const counted = new Proxy(process.deps.pool, {
+    get: (target, name) =>
+      name === 'connect' ? (...given: []) => (connections++, connect(...given)) : Reflect.get(target, name),
+  });
+  const { handle } = accountsCommands({ ...process.deps, pool: counted });
+  const ids = Array.from({ length: 30 }, () => newId('client'));
+  const created = ids.map((id) => newClientMessage(id));
+  const edited = ids.map((client_id) => messageFor('update_client', { client_id, changes: { address: 'house 1' } }));
+  const opening = openingOf(ids[0] ?? '');
+  const opened = messageFor('open_account', opening, { message_id: opening.account_id });
+  await handle([...created, ...edited, opened]);
+  const first = [...created, ...edited].map((message) => process.repliesTo(correlationOf(message)));
+  expect(first.flat().every((reply) => reply.ok)).toBe(true);
+
+  connections = 0;
+  const mixed = () => created.flatMap((message, i) => [{ ...message }, { ...(edited[i] ?? message) }]);
+  const ended = ledgerReply(newId('account'), newId('account'), { ok: true, data: {} });
+  await handle([ended, ...mixed()]);
+  expect(connections).toBe(2);
+  for (const [i, message] of [...created, ...edited].entries())
+    expect(process.repliesTo(correlationOf(message))).toEqual([...(first[i] ?? []), ...(first[i] ?? [])]);
+
+  const another = newClientMessage();
+  const { account_id, initial_deposit: balance, status } = opening;
+  const booked = { account_id, status, status_version: 1, balance };
+  await handle([...mixed(), another, ledgerReply(account_id, account_id, { ok: true, data: booked })]);
+  for (const message of [another, opened])
+    expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+});
+
 test('a killed connection is a fault, not a dead letter', async () => {
   const blocked = newId('client');
   await newClient(bank);

@@ -9,13 +9,15 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
-import type { Replies } from '#libs/service/replies.ts';
+import { replyToRepeat } from '#libs/service/repeats.ts';
+import type { Answer, Replies } from '#libs/service/replies.ts';
 import { consumerGroups } from '#libs/service/service.ts';
 import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
 import type { AuditVerifier } from './audit/audit-checks.ts';
 import { type Decoded, decode } from './commands/decode.ts';
 import { applyLedgerReplies, type Executed, executeCommands } from './commands/execute.ts';
+import { readDecided, readOpenSteps } from './commands/inbox.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
 import type { AccountsConfig } from './config.ts';
 import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
@@ -63,9 +65,46 @@ export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Decoded>({
     ...deps,
     decode: (message) => decode(message, deps),
+    answerRepeats: (items) => answerRepeats(deps, items),
     nextGroups,
     execute: (group) => executeGroup(deps, group),
   });
+}
+
+/** Fewer messages are not worth two more statements. */
+const backlog = 50;
+
+/**
+ * Answers repeats of decided commands, and drops replies to steps that have ended. After a loss of offsets a backlog
+ * consists of them, and they would be executed in many small groups, because messages of a partition keep their order.
+ */
+async function answerRepeats(deps: ConsumerDeps, items: Item[]): Promise<{ answers: Answer[]; fresh: Item[] }> {
+  if (items.length < backlog) return { answers: [], fresh: items };
+  const startedAt = performance.now();
+  const contents = items.map(({ content }) => content);
+  const [decided, openSteps] = await Promise.all([
+    readDecided(
+      deps.pool,
+      contents.flatMap((content) => (content.kind === 'request' ? content.context.message_id : [])),
+    ),
+    readOpenSteps(
+      deps.pool,
+      contents.flatMap((content) => (content.kind === 'ledger_reply' ? content.step_id : [])),
+    ),
+  ]);
+  const answers: Answer[] = [];
+  const fresh: Item[] = [];
+  for (const item of items) {
+    const { content, message } = item;
+    const known = content.kind === 'request' ? decided.get(content.context.message_id) : undefined;
+    if (content.kind === 'request' && known) {
+      const { name, context, address } = content;
+      const body = replyToRepeat(context, known, known.reply);
+      if (address && body) answers.push({ address, body, context });
+      deps.observe({ name, messages: [message], startedAt, outcomes: [{ name, outcome: 'replayed' }] });
+    } else if (content.kind !== 'ledger_reply' || openSteps.has(content.step_id)) fresh.push(item);
+  }
+  return { answers, fresh };
 }
 
 /** All items are of the same kind: see nextGroups. */

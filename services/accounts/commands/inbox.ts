@@ -61,14 +61,36 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
  * before addWaiter.
  */
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
-  const found = await client.query<Known & { command_id: string; reply: unknown }>(
-    'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
+  const found = await client.query<KnownRow>(
+    `select ${knownColumns} from commands where command_id = any($1::text[]) order by command_id for update`,
     [textArray(ids)],
   );
-  return found.rows.map(({ command_id, reply, ...row }) => [
-    command_id,
-    { ...row, reply: reply === null ? undefined : replySchema.parse(reply) },
-  ]);
+  return found.rows.map(knownOf);
+}
+
+const knownColumns = 'command_id, fingerprint, correlation_id, reply';
+type KnownRow = Known & { command_id: string; reply: unknown };
+
+function knownOf({ command_id, reply, ...row }: KnownRow): [string, KnownCommand] {
+  return [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }];
+}
+
+/** Reads those of these commands whose reply is stored. It never changes, so nothing is locked. */
+export async function readDecided(pool: Queries, ids: string[]): Promise<Map<string, KnownCommand>> {
+  const { rows } = await pool.query<KnownRow>(
+    `select ${knownColumns} from commands where command_id = any($1::text[]) and reply is not null`,
+    [textArray(ids)],
+  );
+  return new Map(rows.map(knownOf));
+}
+
+/** Returns which of these steps have not ended. */
+export async function readOpenSteps(pool: Queries, stepIds: string[]): Promise<Set<string>> {
+  const { rows } = await pool.query<{ step_id: string }>(
+    'select step_id from saga_steps where step_id = any($1::text[])',
+    [textArray(stepIds)],
+  );
+  return new Set(rows.map(({ step_id }) => step_id));
 }
 
 /** The effects of new commands, to be written together. */
