@@ -3,6 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { completed, eventMessage, type Harness, newId, opened, retentionDays, startHarness } from '../test/harness.ts';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
+import { feedAll } from './feed.ts';
+import { finishAttempts } from './finish.ts';
+import { claimDue } from './store.ts';
 import { sweep } from './sweeper.ts';
 
 /** Deliveries to real receivers, over a real Postgres. */
@@ -396,8 +399,6 @@ it('processes side by side deliver each event once, and one that is gone leaves 
   const { webhook_id } = await harness.webhook(at.url);
   const account = newId('account');
   await harness.take(completed(account, 1), completed(account, 2));
-  const { claimDue } = await import('./store.ts');
-  const { feedAll } = await import('./feed.ts');
   await feedAll(harness.pool);
   const gone = (await claimDue(harness.pool, new Map(), 1, 1_000)).filter((one) => one.webhook_id === webhook_id);
   expect(gone).toHaveLength(1);
@@ -412,6 +413,35 @@ it('processes side by side deliver each event once, and one that is gone leaves 
   await harness.take(...more);
   await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0 && at.received.length >= 202);
   expect(at.ids().length).toBe(202);
+});
+
+it('an attempt whose claim another process has taken over is not recorded', async () => {
+  const { webhook_id } = await harness.webhook('https://receiver.example/');
+  await harness.done('test_webhook', { webhook_id });
+  const claimed = async () => {
+    await harness.hurry();
+    const due = await claimDue(harness.pool, new Map(), 1, 1_000);
+    return due
+      .filter((one) => one.webhook_id === webhook_id)
+      .map(({ ordinal, claim, tries }) => ({ ordinal, claim, tries }));
+  };
+  const [first] = await claimed();
+  const [second] = await claimed();
+  if (!first || !second) throw new Error('not claimed');
+  const attempted_at = new Date().toISOString();
+  const finish = (claim: typeof first, response_status: number) =>
+    finishAttempts(
+      harness.pool,
+      webhook_id,
+      [{ ...claim, attempted_at, duration_ms: 1, response_status, error: null }],
+      attempted_at,
+    );
+  await finish(first, 500);
+  expect(await harness.deliveries(webhook_id)).toMatchObject([{ status: 'Pending', attempts: [] }]);
+  await finish(second, 204);
+  expect(await harness.deliveries(webhook_id)).toMatchObject([
+    { status: 'Delivered', attempts: [{ response_status: 204 }] },
+  ]);
 });
 
 it('what is no longer kept is swept: events by retention, Delivered after 7 days, Failed after 30, all of a deleted webhook', async () => {
