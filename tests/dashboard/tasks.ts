@@ -117,7 +117,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
         expect(await mainText(page)).toContain('30.50 USD, stays held');
         await expectFine(page, 'capture-summary');
         await page.reload();
-        await send(page.getByRole('button', { name: /^Capture/ }));
+        await send(page.getByRole('button', { name: /^Pay out 10/ }));
         await page.waitForURL('**/counter/receipts/txn_*');
         expect(await mainText(page)).toContain('Balance after 90.00 USD');
 
