@@ -46,6 +46,8 @@ export async function runPgbench(
   const { code, stdout, stderr } = await runToEnd('pgbench', args, { timeoutMs: seconds * 1000 + 30_000 });
   const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
   if (code !== 0 || !(perSecond > 0))
-    throw new Error(`pgbench failed: ${stderr.trim().split('\n').slice(-3).join(' | ')}`);
+    throw new Error(
+      `pgbench failed (${code ?? 'timeout'}): ${(stderr || stdout).trim().split('\n').slice(-3).join(' | ')}`,
+    );
   return perSecond;
 }

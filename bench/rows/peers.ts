@@ -91,7 +91,13 @@ async function search(entrant: Entrant, row: Row, effort: Effort): Promise<Omit<
   return found;
 }
 
-async function measureRow(row: Row, { world, effort }: Bench, { running }: Entrants): Promise<Record<string, Result>> {
+/** Measures all contenders in turn. A peer that fails is left out of the row, and the reason is put into `missing`. */
+async function measureRow(
+  row: Row,
+  { world, effort }: Bench,
+  running: Entrant[],
+  missing: Record<string, string>,
+): Promise<Record<string, Result>> {
   const results: Record<string, Result> = {};
   // A bulk request may take longer than a second.
   const longer = row === 'bulk' ? 3 : 1;
@@ -101,16 +107,27 @@ async function measureRow(row: Row, { world, effort }: Bench, { running }: Entra
     warmUpSeconds: effort.warmUpSeconds,
     rate: row === 'paced' ? pacedRate : undefined,
   };
+  const unlessFailed = (entrant: Entrant, work: () => Promise<void>) => async () => {
+    if (missing[entrant.name] !== undefined) return;
+    await work().catch((error: Error) => {
+      if (entrant.name === bankName || world.stopping) throw error;
+      delete results[entrant.name];
+      missing[entrant.name] = `it failed: ${error.message}`;
+    });
+  };
   const offering = running.filter(({ now }) => now.offers[row] !== undefined);
-  for (const entrant of offering) results[entrant.name] = { figures: [], ...(await search(entrant, row, searching)) };
+  for (const entrant of offering)
+    await unlessFailed(entrant, async () => {
+      results[entrant.name] = { figures: [], ...(await search(entrant, row, searching)) };
+    })();
   const parts = offering.map((entrant) => {
-    const result = results[entrant.name] ?? { connections: 1, figures: [] };
     const once = async () => {
+      const result = results[entrant.name] ?? { connections: 1, figures: [] };
       const figure = await measured(entrant, row, result.connections, timing);
       result.figures.push(figure);
       if (figure.unanswered > 0) result.stalledAt = result.connections;
     };
-    return [entrant.name, once] as const;
+    return [entrant.name, unlessFailed(entrant, once)] as const;
   });
   await inTurn(effort.rounds, Object.fromEntries(parts));
   for (const [name, { connections, figures }] of Object.entries(results))
@@ -131,8 +148,9 @@ function peerGroup(name: string, rows: Row[], goalsOfRow: GoalId[], prepare?: Pr
       const all = await starting;
       await prepare?.(bench, all);
       const results: Results = {};
-      for (const row of rows) results[row] = await measureRow(row, bench, all);
-      return outcome(goalsOfRow, results, all.missing);
+      const missing = { ...all.missing };
+      for (const row of rows) results[row] = await measureRow(row, bench, all.running, missing);
+      return outcome(goalsOfRow, results, missing);
     },
   };
 }
