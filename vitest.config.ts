@@ -48,7 +48,7 @@ export default defineConfig({
           // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24
           // warns about.
           execArgv: ['--disable-warning=TimeoutNegativeWarning'],
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },

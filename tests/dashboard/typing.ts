@@ -11,14 +11,16 @@ export async function type(page: Page, ...keys: string[]): Promise<void> {
 export const mainText = async (page: Page): Promise<string> =>
   plain(await page.locator('main').innerText()).replace(/\s+/g, ' ');
 
-/** The ways in which every task is done. */
-export const ways = [
+const everyWay = [
   { hand: 'keyboard', size: 'desk' },
+  { hand: 'mouse', size: 'phone' },
   { hand: 'keyboard', size: 'phone' },
   { hand: 'mouse', size: 'desk' },
-  { hand: 'mouse', size: 'phone' },
 ] as const;
-type Hand = (typeof ways)[number]['hand'];
+type Hand = (typeof everyWay)[number]['hand'];
+
+/** The ways in which every task is done: each hand and each size once, or with EVERY_WAY=1 all four combinations. */
+export const ways = everyWay.slice(0, process.env['EVERY_WAY'] === '1' ? 4 : 2);
 
 /** What a person does on a page, with the keyboard alone or with the mouse. */
 export interface Person {
