@@ -13,8 +13,9 @@ import { testSignIn, testSignOut } from './sign-in.ts';
  * administrators use is in administration.e2e.test.ts.
  */
 describeInBrowser('the dashboard of a branch', () => {
-  const dashboard = useDashboard(useBank({ gateways: 2, webhooks: 1, dashboard: true }));
-  const records = useRecords(dashboard.world);
+  const world = useBank({ gateways: 2, webhooks: 1, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
+  const dashboard = useDashboard(world);
+  const records = useRecords(world);
   testSignIn(dashboard);
   testFinding(dashboard, records);
   testTransaction(dashboard, records);
