@@ -56,7 +56,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   options: CommandConsumerOptions<T>,
 ): CommandConsumer {
   const { decode, nextGroups = (lanes) => allAtOnce(lanes), concurrency = 1, execute, replies, logger } = options;
-  const { answerRepeats = async (items: Item<T>[]) => ({ answers: [], fresh: items }) } = options;
+  const { answerRepeats } = options;
   const done = new WeakSet<ReceivedMessage>();
   let hasExecuted = false;
   let fault: { at: number; reason: string } | undefined;
@@ -99,13 +99,12 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
       else items.push({ message, content });
     }
     // Poison is found when it is executed.
-    const { answers, fresh } = await answerRepeats(items).catch((error: unknown) => {
+    const repeats = await answerRepeats?.(items).catch((error: unknown) => {
       if (!isPoison(error)) throw error;
-      return { answers: [], fresh: items };
     });
-    replies.send(answers);
+    if (repeats) replies.send(repeats.answers);
     const blamed: { item: Item<T>; error: unknown }[] = [];
-    const lanes = [...Map.groupBy(fresh, ({ message }) => message.partition).values()];
+    const lanes = [...Map.groupBy(repeats?.fresh ?? items, ({ message }) => message.partition).values()];
     for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
       await inParallel(groups, concurrency, (group) => executeOrHalve(group, blamed));
     }

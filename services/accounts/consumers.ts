@@ -16,7 +16,7 @@ import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
 import type { AuditVerifier } from './audit/audit-checks.ts';
 import { type Decoded, decode } from './commands/decode.ts';
-import { applyLedgerReplies, type Executed, executeCommands } from './commands/execute.ts';
+import { applyLedgerReplies, type Executed, executeCommands, recordRepeat } from './commands/execute.ts';
 import { readDecided, readOpenSteps } from './commands/inbox.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
 import type { AccountsConfig } from './config.ts';
@@ -98,10 +98,10 @@ async function answerRepeats(deps: ConsumerDeps, items: Item[]): Promise<{ answe
     const { content, message } = item;
     const known = content.kind === 'request' ? decided.get(content.context.message_id) : undefined;
     if (content.kind === 'request' && known) {
-      const { name, context, address } = content;
-      const body = replyToRepeat(context, known, known.reply);
-      if (address && body) answers.push({ address, body, context });
-      deps.observe({ name, messages: [message], startedAt, outcomes: [{ name, outcome: 'replayed' }] });
+      const { name, context } = content;
+      const outcomes: Executed['outcomes'] = [];
+      recordRepeat({ answers, outcomes }, name, content, replyToRepeat(context, known, known.reply));
+      deps.observe({ name, messages: [message], startedAt, outcomes });
     } else if (content.kind !== 'ledger_reply' || openSteps.has(content.step_id)) fresh.push(item);
   }
   return { answers, fresh };

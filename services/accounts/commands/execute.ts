@@ -65,15 +65,7 @@ export function executeCommands(
     for (const command of commands) {
       const before = known.get(command.context.message_id);
       if (!before) fresh.push(command);
-      else {
-        const answer = await repeat(client, command, before);
-        repeated.push({
-          name,
-          outcome:
-            answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed',
-        });
-        reply(answers, command, answer);
-      }
+      else recordRepeat({ answers, outcomes: repeated }, name, command, await repeat(client, command, before));
     }
     const outcomes = await decide(client, name, fresh, options);
     const effects = effectsOf(fresh, outcomes, options, answers);
@@ -142,6 +134,18 @@ async function repeat(
       'too many requests are waiting for this one: repeat it later with the same Idempotency-Key',
     ),
   };
+}
+
+/** Adds the reply to a repeat, undefined if there is none yet, and its outcome. */
+export function recordRepeat(
+  { answers, outcomes }: Pick<Executed, 'answers' | 'outcomes'>,
+  name: MessageName,
+  command: Command,
+  body: ReplyBody | undefined,
+): void {
+  const isReused = body?.ok === false && body.refusal.code === 'idempotency_key_reused';
+  outcomes.push({ name, outcome: isReused ? 'idempotency_key_reused' : 'replayed' });
+  reply(answers, command, body);
 }
 
 function reply(answers: Answer[], { address, context }: Command, body: ReplyBody | undefined): void {
