@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromMinor } from '#libs/contracts/money.ts';
+import type { Node } from './cluster.ts';
 import type { Entrance } from './entrance.ts';
 import {
   type Attempt,
@@ -66,6 +67,7 @@ export class Load {
   #running = false;
   #round = 0;
   #loops: Promise<void>[] = [];
+  readonly #inFlight = new Set<Promise<Attempt>>();
 
   constructor(entrance: Entrance, journal: Journal, accounts: Accounts, random: Random, run: string) {
     this.#entrance = entrance;
@@ -81,10 +83,14 @@ export class Load {
     this.#loops = Array.from({ length: clients }, (_, i) => this.#loop(i, random.fork(`client ${i}`)));
   }
 
-  /** Lets every client complete its current operation. */
+  /**
+   * Lets every client complete its current operation, and waits for all responses, also to probes:
+   * a 202 that arrives later would not be followed.
+   */
   async stop(): Promise<void> {
     this.#running = false;
     await Promise.all(this.#loops);
+    await Promise.all(this.#inFlight);
   }
 
   /** Sends an operation once, through this gateway or any. */
@@ -93,6 +99,12 @@ export class Load {
     gateway = this.#entrance.pick(),
     otherBody?: Record<string, unknown>,
   ): Promise<Attempt> {
+    const sending = this.#send(operation, gateway, otherBody);
+    this.#inFlight.add(sending);
+    return sending.finally(() => this.#inFlight.delete(sending));
+  }
+
+  async #send(operation: Operation, gateway: Node, otherBody?: Record<string, unknown>): Promise<Attempt> {
     const { key, path } = operation;
     const body = otherBody ?? operation.body;
     this.#journal.sending({ key, path, body, gateway: gateway.name });
