@@ -17,12 +17,13 @@ afterAll(() =>
   }),
 );
 
-const config = (days?: string) =>
+const config = (days?: string, compression?: string) =>
   topicsConfig.parse({
     KAFKA_BROKERS: brokers,
     TOPIC_PREFIX: prefix,
     REPLICATION_FACTOR: '1',
     EVENTS_RETENTION_DAYS: days,
+    EVENTS_COMPRESSION: compression,
   });
 
 async function setting(name: string): Promise<Record<string, string | null>> {
@@ -42,7 +43,7 @@ async function setting(name: string): Promise<Record<string, string | null>> {
   );
 }
 
-it('EVENTS_RETENTION_DAYS applies to new and existing topics, and no other setting changes', async () => {
+it('EVENTS_RETENTION_DAYS and EVENTS_COMPRESSION apply to new and existing topics, and no other setting changes', async () => {
   const kept = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'delete');
   const others = Object.keys(topics).filter((name) => !kept.some((topic) => topic === name));
   const retentionOf = (names: readonly string[], all: Record<string, unknown>) => names.map((name) => all[name]);
@@ -61,5 +62,13 @@ it('EVENTS_RETENTION_DAYS applies to new and existing topics, and no other setti
   await createTopics(kafka, config('-1'));
   expect(new Set(retentionOf(kept, await setting('retention.ms')))).toEqual(new Set(['-1']));
   expect(await createTopics(kafka, config('-1'))).toEqual({ created: [], changed: [] });
+  expect(await setting('compression.type')).toMatchObject({ transactions: 'producer', balances: 'producer' });
+  await createTopics(kafka, config('-1', 'zstd'));
+  expect(await setting('compression.type')).toMatchObject({
+    transactions: 'zstd',
+    balances: 'zstd',
+    'ledger.commands': 'producer',
+  });
+  expect((await setting('cleanup.policy'))['balances']).toBe('compact');
   expect(() => config('0')).toThrow('must not be 0');
 });

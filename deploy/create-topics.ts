@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   eventsRetention,
+  isEventTopic,
   type TopicDefinition,
   type TopicName,
   topicName,
@@ -14,16 +15,30 @@ import { eventsRetentionConfig, kafkaConfig, kafkaOptions, loadConfig, wholeNumb
 import { run } from '#libs/service/run.ts';
 
 /**
- * Creates missing topics. In existing ones it changes only the retention of events; it refuses topics
- * whose data could be lost with one broker.
+ * Creates missing topics. In existing ones it changes only the retention and the compression of events;
+ * it refuses topics whose data could be lost with one broker.
  */
 export const topicsConfig = z.object({
   ...kafkaConfig,
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
   ...eventsRetentionConfig,
+  EVENTS_COMPRESSION: z
+    .enum(['none', 'gzip', 'lz4', 'zstd'])
+    .prefault('none')
+    .describe(
+      'How the broker compresses event topics, including existing ones. Every consumer must be able to decompress it: kafkajs only reads gzip without a codec',
+    ),
 });
 
 type Config = z.output<typeof topicsConfig>;
+
+/** The settings of an event topic that this bank's operator chooses; undefined for other topics. */
+function eventsSettings(name: TopicName, config: Config): Record<string, string> | undefined {
+  if (!isEventTopic(name)) return undefined;
+  // The services send events uncompressed, which 'producer' keeps.
+  const compression = config.EVENTS_COMPRESSION === 'none' ? 'producer' : config.EVENTS_COMPRESSION;
+  return { ...eventsRetention(name, config.EVENTS_RETENTION_DAYS), 'compression.type': compression };
+}
 
 /** A topic of the contract with this bank's settings. */
 export function specOf(name: TopicName, config: Config): TopicSpec {
@@ -33,11 +48,11 @@ export function specOf(name: TopicName, config: Config): TopicSpec {
     name: topicName(config.TOPIC_PREFIX, name),
     partitions,
     replication_factor: config.REPLICATION_FACTOR,
-    config: { ...settings, ...replicated, ...eventsRetention(name, config.EVENTS_RETENTION_DAYS) },
+    config: { ...settings, ...replicated, ...eventsSettings(name, config) },
   };
 }
 
-/** Returns the names of the topics that were missing, and of those whose retention was different. */
+/** Returns the names of the topics that were missing, and of those whose settings of events were different. */
 export async function createTopics(
   kafka: KafkaClient,
   config: Config,
@@ -47,11 +62,11 @@ export async function createTopics(
     kafka,
     names.map((name) => specOf(name, config)),
   );
-  const retentions = names.flatMap((name) => {
-    const settings = eventsRetention(name, config.EVENTS_RETENTION_DAYS);
+  const ofEvents = names.flatMap((name) => {
+    const settings = eventsSettings(name, config);
     return settings === undefined ? [] : [[topicName(config.TOPIC_PREFIX, name), settings] as const];
   });
-  return { created, changed: await changeSettings(kafka, new Map(retentions)) };
+  return { created, changed: await changeSettings(kafka, new Map(ofEvents)) };
 }
 
 if (import.meta.main) {

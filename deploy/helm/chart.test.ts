@@ -175,6 +175,7 @@ test('every required variable is set, and every variable that is set is known', 
     ...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)),
     'REPLICATION_FACTOR',
     'EVENTS_RETENTION_DAYS',
+    'EVENTS_COMPRESSION',
   ]);
   const templates = ['_helpers.tpl', 'deployments.yaml', 'jobs.yaml', 'autoscaling.yaml']
     .map((file) => read(`templates/${file}`))

@@ -86,7 +86,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $_ := set $shared "ROUTES" "api" }}{{ end -}}
 {{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
 {{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $config = omit $config "DASHBOARD_CLIENT_ID" "PUBLIC_URL" }}{{ end -}}
-{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ end -}}
+{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_COMPRESSION" .root.Values.topics.eventsCompression }}{{ end -}}
 {{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
 {{- range $name, $value := $config }}
 {{- if not (kindIs "invalid" $value) }}
