@@ -24,6 +24,8 @@ export interface BankOptions {
   /** Accounts to be opened through its API. */
   accounts: number;
   ledgers?: number;
+  gateways?: number;
+  env?: Record<string, string>;
 }
 
 /**
@@ -31,15 +33,13 @@ export interface BankOptions {
  * machine.
  */
 export interface Bank extends Side {
-  /** Account numbers, for reads. */
-  numbers: string[];
   brokers: string;
   topicPrefix: string;
   /** The superuser's, schema ledger. */
   databaseUrl: string;
 }
 
-function settingsOf(world: World, name: string, ownerUrl: string): BankSettings {
+function settingsOf(world: World, name: string, ownerUrl: string, env: Record<string, string> = {}): BankSettings {
   const { local, infra } = world;
   return {
     brokers: infra.brokers,
@@ -56,7 +56,7 @@ function settingsOf(world: World, name: string, ownerUrl: string): BankSettings 
     idempotencySecret: local.secret('idempotency_secret'),
     webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
-    env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info' },
+    env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info', ...env },
   };
 }
 
@@ -71,20 +71,28 @@ export async function migrateLedger(world: World, database: string): Promise<str
  * Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of a
  * process that does not become ready.
  */
-export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
+export async function startBank(
+  world: World,
+  { name, accounts, ledgers = 1, gateways = 1, env }: BankOptions,
+): Promise<Bank> {
   const { local, infra } = world;
-  const settings = settingsOf(world, name, name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`));
+  const settings = settingsOf(
+    world,
+    name,
+    name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
+    env,
+  );
   await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
-  const port = await local.port(`${name}_gateway`);
-  const kinds: ServiceKind[] = [...Array.from({ length: ledgers }, () => 'ledger' as const), 'accounts', 'gateway'];
+  const several = (kind: ServiceKind, count: number) =>
+    Array.from({ length: count }, (_, i) => [kind, `${name}-${kind}${i > 0 ? `-${i + 1}` : ''}`] as const);
+  const processes = [...several('ledger', ledgers), ...several('accounts', 1), ...several('gateway', gateways)];
   const started = await Promise.all(
-    kinds.map(async (kind, i) => {
-      const service = `${name}-${kind}${i > 0 && kind === 'ledger' ? `-${i + 1}` : ''}`;
+    processes.map(async ([kind, service]) => {
       const spec = {
         kind,
         name: service,
         healthPort: await local.port(`${service}_health`),
-        port: kind === 'gateway' ? port : undefined,
+        port: kind === 'gateway' ? await local.port(service) : undefined,
         log: local.log(service),
         onStart: local.recordProcess,
       };
@@ -94,11 +102,16 @@ export async function startBank(world: World, { name, accounts, ledgers = 1 }: B
   await Promise.all(started.map(({ spec, child }) => ready(child, spec.healthPort, spec.log)));
   const apiKey = await makeApiKey(settings);
   const credential = `x-api-key: ${apiKey}`;
-  await awaitReady({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': apiKey } }, readyMs);
+  const ports = started.flatMap(({ spec: { port } }) => port ?? []);
+  await Promise.all(
+    ports.map((one) => awaitReady({ url: `http://127.0.0.1:${one}/`, headers: { 'x-api-key': apiKey } }, readyMs)),
+  );
+  const [port = 0] = ports;
   const opened = await openAccounts(port, apiKey, accounts);
   return {
     name,
     port,
+    ports,
     credential,
     usesBroker: true,
     accounts: opened.map(({ account_id }) => account_id),

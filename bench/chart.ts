@@ -25,7 +25,7 @@ const plot = { left: 70, top: 44, right: 210, bottom: 56 };
  * Colors that most color-blind readers can distinguish, on white and on near-black (after Okabe and
  * Ito).
  */
-const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00'];
+const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9'];
 const style = `text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}.back{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1}path{fill:none;stroke-width:2}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117}.grid{stroke:#30363d}}`;
 
@@ -58,9 +58,7 @@ export function svg({ title, x, y, series }: Chart): string {
     return `<path d="${path}" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>`;
   });
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" width="${size.width}" height="${size.height}" role="img" aria-label="${escape(title)}">`,
-    `<style>${style}</style><rect class="back" width="100%" height="100%"/>`,
-    text(plot.left, 24, title, 'start', 'title'),
+    ...opening(title, size.height),
     ...across.ticks.map(
       (tick) =>
         `${grid(across.at(tick), plot.top, across.at(tick), size.height - plot.bottom)}${text(across.at(tick), size.height - plot.bottom + 18, short(tick), 'middle')}`,
@@ -75,6 +73,49 @@ export function svg({ title, x, y, series }: Chart): string {
     ...shown.map(legend),
     '</svg>\n',
   ].join('\n');
+}
+
+/** One horizontal bar for each row, divided into named parts; parts of one name have the same color. */
+export function stackedBars(
+  title: string,
+  unit: string,
+  rows: { name: string; parts: [name: string, value: number][] }[],
+): string {
+  const names = [...new Set(rows.flatMap(({ parts }) => parts.map(([name]) => name)))];
+  const total = ({ parts }: (typeof rows)[number]) => parts.reduce((sum, [, value]) => sum + value, 0);
+  const most = Math.max(1, ...rows.map(total));
+  const width = (value: number) => (value / most) * (size.width - plot.left - plot.right - 60);
+  const step = 44;
+  const height = plot.top + rows.length * step + 20;
+  const bars = rows.flatMap((row, i) => {
+    const y = plot.top + i * step;
+    let x = plot.left;
+    const rects = row.parts.map(([name, value]) => {
+      const rect = `<rect x="${round(x)}" y="${y}" width="${round(width(value))}" height="28" fill="${colourOf(names.indexOf(name))}"/>`;
+      x += width(value);
+      return rect;
+    });
+    return [
+      text(plot.left - 8, y + 18, row.name, 'end'),
+      ...rects,
+      text(x + 6, y + 18, `${short(Math.round(total(row)))} ${unit}`, 'start'),
+    ];
+  });
+  const legends = names.map((name, i) => {
+    const [left, y] = [size.width - plot.right + 16, plot.top + 10 + i * 20];
+    return `<rect x="${left}" y="${y - 6}" width="26" height="12" fill="${colourOf(i)}"/>${text(left + 34, y + 4, name, 'start')}`;
+  });
+  return [...opening(title, Math.max(height, plot.top + names.length * 20)), ...bars, ...legends, '</svg>\n'].join(
+    '\n',
+  );
+}
+
+function opening(title: string, height: number): string[] {
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${height}" width="${size.width}" height="${height}" role="img" aria-label="${escape(title)}">`,
+    `<style>${style}</style><rect class="back" width="100%" height="100%"/>`,
+    text(plot.left, 24, title, 'start', 'title'),
+  ];
 }
 
 function legend({ name, colour, dashed }: Series, i: number): string {

@@ -33,7 +33,8 @@ export function cpuSecondsWithChildren(pid: number): number {
   return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), secondsOf(pid, [...own, ...ofEndedChildren]));
 }
 
-function childrenOf(pid: number): number[] {
+/** The process ids of its living children. */
+export function childrenOf(pid: number): number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       .trim()

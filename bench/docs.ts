@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROJECT } from '../tools/local/local-dir.ts';
-import { type Chart, type Series, svg } from './chart.ts';
+import { type Chart, type Series, stackedBars, svg } from './chart.ts';
 import type { Machine } from './machine.ts';
 import { markdown, table } from './report.ts';
-import type { Outcome } from './rows.ts';
+import type { Minute, Outcome } from './rows.ts';
 
 /**
  * The content of docs/performance/results.json: the last result of each group, with the time and
@@ -31,6 +31,8 @@ export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): 
   const all = Object.values(kept).map(({ outcome }) => outcome);
   writeFileSync(join(pictures, 'latency.svg'), svg(latencyChart(all)));
   writeFileSync(join(pictures, 'accounts.svg'), svg(accountsChart(all)));
+  writeFileSync(join(pictures, 'cost.svg'), costChart(all));
+  writeFileSync(join(pictures, 'endurance.svg'), svg(enduranceChart(all)));
   writeFileSync(
     page,
     between(existsSync(page) ? readFileSync(page, 'utf8') : `# Performance\n\n${begin}\n${end}\n`, generated(kept)),
@@ -59,6 +61,8 @@ function generated(kept: Kept): string {
     ).trimEnd(),
     table(['rows', 'measured at commit', 'on'], measured),
     '![Latency against load](performance/latency.svg)',
+    '![CPU per transfer by process](performance/cost.svg)',
+    '![Latency of each minute](performance/endurance.svg)',
     '![Throughput against accounts](performance/accounts.svg)\n',
   ].join('\n\n');
 }
@@ -84,6 +88,38 @@ export function latencyChart(outcomes: Outcome[]): Chart {
     x: { label: 'transfers per second', scale: 'log' },
     y: { label: 'ms', scale: 'log' },
     series,
+  };
+}
+
+function costChart(outcomes: Outcome[]): string {
+  const rows = outcomes
+    .flatMap(({ costs = [] }) => costs)
+    .map(({ contender, micros }) => ({ name: contender, parts: Object.entries(micros) }));
+  return stackedBars('CPU per transfer at saturation, by process', 'µs', rows);
+}
+
+export function enduranceChart(outcomes: Outcome[]): Chart {
+  const minutes = outcomes.flatMap(({ minutes = [] }) => minutes);
+  const series = (name: string, colour: number, of: (minute: Minute) => number, dashed = false): Series => ({
+    name,
+    colour,
+    dashed,
+    points: minutes.map((one) => ({ x: one.minute, y: of(one) })),
+  });
+  return {
+    title: 'Latency of each minute at half load',
+    x: { label: 'minute', scale: 'linear' },
+    y: { label: 'ms; MB', scale: 'log' },
+    series: [
+      series('p50, ms', 0, ({ latency }) => latency.p50),
+      series('p99, ms', 1, ({ latency }) => latency.p99),
+      series('p99.9, ms', 2, ({ latency }) => latency.p999),
+      ...Object.keys(minutes[0]?.memory ?? {}).map((name, i) =>
+        series(`${name}, MB`, 3 + i, ({ memory }) => memory[name] ?? 0, true),
+      ),
+      series('checkpoint, 1,000 pages', 4, ({ checkpointBuffers }) => checkpointBuffers / 1000),
+      series('vacuum runs', 5, ({ vacuums }) => vacuums),
+    ],
   };
 }
 

@@ -34,6 +34,7 @@ class Load {
   readonly #histogram = new Histogram();
   readonly #late = new Histogram();
   readonly #statuses: Record<string, number> = {};
+  #opened = 0;
   #connections: Connection[] = [];
   /** Open loop: idle connections, and due times waiting for one. */
   #idle: Connection[] = [];
@@ -86,11 +87,12 @@ class Load {
   }
 
   #open(): Promise<Connection> {
+    const port = this.#plan.ports[this.#opened++ % this.#plan.ports.length] ?? 0;
     return new Promise((resolve, reject) => {
       const responses = new HttpResponses((status) => this.#answered(connection, status));
       const socket: Socket = connect({
         host: '127.0.0.1',
-        port: this.#plan.port,
+        port,
         noDelay: true,
         timeout: connectTimeoutMs,
         onread: {
@@ -106,7 +108,7 @@ class Load {
         socket.setTimeout(0);
         resolve(connection);
       });
-      socket.once('timeout', () => socket.destroy(new Error(`port ${this.#plan.port} does not take a connection`)));
+      socket.once('timeout', () => socket.destroy(new Error(`port ${port} does not take a connection`)));
       socket.on('error', reject);
       socket.once('close', () => this.#lost(connection));
     });

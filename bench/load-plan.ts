@@ -19,7 +19,8 @@ export type Target =
 
 /** One load, from a generator. */
 export interface LoadPlan {
-  port: number;
+  /** Connections are distributed among them. */
+  ports: number[];
   /** `x-api-key: …` or `authorization: …`. */
   credential: string;
   target: Target;

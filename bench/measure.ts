@@ -66,7 +66,7 @@ export async function load(
 ): Promise<Reading> {
   const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
   let [before, after] = [snapshot(), snapshot()];
-  const plan: LoadPlan = { port: side.port, credential: side.credential, ...options };
+  const plan: LoadPlan = { ports: side.ports ?? [side.port], credential: side.credential, ...options };
   const result = await generator.run(plan, (options.seconds + options.warmUpSeconds) * 1000 + patienceMs, {
     measuring: () => {
       before = snapshot();

@@ -6,7 +6,6 @@ import { requestsOf } from './requests.ts';
 
 describe('requests', () => {
   const plan = {
-    port: 3000,
     credential: 'x-api-key: k',
     target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] },
   };
@@ -67,18 +66,18 @@ describe('report', () => {
       {
         some: {
           lines: [
-            { goal: 'p99-at-1000', value: 21.04, note: 'x' },
+            { goal: 'batch-1000', value: 2100.4, note: 'x' },
             { goal: 'over-pgbench', missing: 'no pgbench' },
-            { goal: 'of-gateway', value: 0.65, note: 'a | b' },
+            { goal: 'peers-transfers', value: 8, note: 'a | b' },
           ],
         },
       },
       { node: 'v24' },
     );
     const rows = text.split('\n').filter((line) => line.startsWith('|'));
-    expect(rows[2]).toContain('| ≥ 0.65 | 0.65 | yes | a \\| b |');
+    expect(rows[2]).toContain('| ≥ 8 | 8.00 | yes | a \\| b |');
     expect(rows[3]).toContain('| not measured | – | no pgbench |');
-    expect(rows[4]).toContain('| ≤ 20 ms | 21.0 ms | no | x |');
+    expect(rows[4]).toContain('| ≤ 2000 ms | 2100 ms | no | x |');
   });
 
   it('shows how reliable the loads of a group are', () => {
@@ -92,7 +91,7 @@ describe('report', () => {
   });
 
   it('supports goals without a target', () => {
-    expect([goalText({ title: '', trial: '' }), isMet({ title: '', trial: '' }, 1)]).toEqual(['report', undefined]);
+    expect([goalText({ title: '' }), isMet({ title: '' }, 1)]).toEqual(['report', undefined]);
     expect([shown(1234.5), shown(12.34, 'ms'), shown(0.654), shown(NaN)]).toEqual(['1235', '12.3 ms', '0.65', '–']);
   });
 });

@@ -8,7 +8,7 @@ export function markdown(groups: Record<string, Outcome>, machine: Machine): str
   const lines = outcomes.flatMap(({ lines }) => lines);
   const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
   const parts = [
-    table(['what', 'trial', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
+    table(['what', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
     ...outcomes
       .flatMap(({ figures = [] }) => figures)
       .map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
@@ -23,12 +23,11 @@ export function markdown(groups: Record<string, Outcome>, machine: Machine): str
 
 function goalRow(line: Line): string[] {
   const goal = goals[line.goal];
-  const { title, trial } = goal;
-  if ('missing' in line) return [title, trial, goalText(goal), 'not measured', '–', line.missing];
+  const { title } = goal;
+  if ('missing' in line) return [title, goalText(goal), 'not measured', '–', line.missing];
   const met = isMet(goal, line.value);
   return [
     title,
-    trial,
     goalText(goal),
     shown(line.value, 'unit' in goal ? goal.unit : undefined),
     met === undefined ? '–' : met ? 'yes' : 'no',

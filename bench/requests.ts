@@ -5,11 +5,8 @@ import type { LoadPlan } from './load-plan.ts';
  * The requests of a load as text: each call returns the next one, with its own Idempotency-Key if
  * it moves money. `run` makes the keys of two loads different; accounts are chosen uniformly.
  */
-export function requestsOf(
-  { port, credential, target }: Pick<LoadPlan, 'port' | 'credential' | 'target'>,
-  run: string,
-): () => string {
-  const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${credential}\r\n`;
+export function requestsOf({ credential, target }: Pick<LoadPlan, 'credential' | 'target'>, run: string): () => string {
+  const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${credential}\r\n`;
   let count = 0;
   if (target.kind === 'balance' || target.kind === 'get') {
     const paths =

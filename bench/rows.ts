@@ -2,16 +2,19 @@ import type { GoalId } from './goals.ts';
 import type { Latency } from './histogram.ts';
 import type { Effort, Trust } from './measure.ts';
 import { batches } from './rows/batches.ts';
+import { bytes } from './rows/bytes.ts';
+import { cost } from './rows/cost.ts';
 import { curves } from './rows/curves.ts';
 import { deposits } from './rows/deposits.ts';
+import { endurance } from './rows/endurance.ts';
 import { growth } from './rows/growth.ts';
+import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
 import { ledger } from './rows/ledger.ts';
 import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
-import { idle, ledgers, memory } from './rows/resources.ts';
-import { throughput } from './rows/throughput.ts';
+import { scaling } from './rows/scaling.ts';
 import type { World } from './world.ts';
 
 /** The objects that a group of rows uses. */
@@ -21,6 +24,16 @@ export interface Bench {
   quick: boolean;
   minutes: number;
   growth: { accounts: number; transactions: number };
+}
+
+/** One minute of a long load. */
+export interface Minute {
+  minute: number;
+  latency: Latency;
+  /** MB by process, at its end. */
+  memory: Record<string, number>;
+  checkpointBuffers: number;
+  vacuums: number;
 }
 
 /** One measured goal, or the reason why it was not measured. */
@@ -39,6 +52,9 @@ export interface Outcome {
   /** Absolute figures that are shown as a table. */
   figures?: { title: string; columns: string[]; rows: string[][] }[];
   latencies?: Point[];
+  minutes?: Minute[];
+  /** CPU by process for each transfer at saturation. */
+  costs?: { contender: string; micros: Record<string, number> }[];
   growth?: { contender: string; accounts: number; perSecond: number }[];
   /** Set by the run. */
   trust?: Trust;
@@ -58,16 +74,17 @@ export interface Group {
 
 export const groups: Group[] = [
   idle,
-  throughput,
+  cost,
   latency,
   deposits,
   batches,
   reads,
   relay,
   ledger,
-  memory,
-  ledgers,
+  bytes,
+  scaling,
   curves,
+  endurance,
   growth,
   ...peers,
 ];

@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     list: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
-    minutes: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '60' },
     'growth-accounts': { type: 'string', default: '1000000' },
     'growth-transactions': { type: 'string', default: '10000000' },
     json: { type: 'string' },
@@ -102,7 +102,7 @@ async function main(): Promise<void> {
       world,
       effort: { ...effort, rounds: number('rounds', effort.rounds), seconds: number('seconds', effort.seconds) },
       quick: options.quick,
-      minutes: number('minutes', 1),
+      minutes: number('minutes', 60),
       growth: { accounts: number('growth-accounts', 0), transactions: number('growth-transactions', 0) },
     };
     const machine = await describeMachine(world);

@@ -1,9 +1,7 @@
-import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { makeApiKey } from '#libs/contracts/api-key.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { type Child, startChild, stopAllChildren } from '../tools/local/child.ts';
 import { type Infrastructure, startInfrastructure } from '../tools/local/infra.ts';
@@ -28,8 +26,12 @@ const openingMinor = 100_000_000_00;
 export interface Side {
   name: string;
   port: number;
+  /** If it has several. */
+  ports?: number[];
   credential: string;
   accounts: string[];
+  /** Account numbers, for reads. */
+  numbers: string[];
   /** Its processes; Postgres is added for every side, the broker for those that use it. */
   processes: { name: string; pid: number }[];
   usesBroker: boolean;
@@ -54,7 +56,8 @@ export class World {
   readonly pools = new Map<string, number>();
   /** Set as soon as everything is being stopped. */
   stopping = false;
-  readonly #servers: Record<'kafka' | 'postgres', number>;
+  /** Process ids. */
+  readonly servers: Record<'kafka' | 'postgres', number>;
   readonly #sides = new Map<string, Promise<Side>>();
   #bank: Promise<Bank> | undefined;
 
@@ -66,7 +69,7 @@ export class World {
   ) {
     this.local = local;
     this.infra = infra;
-    this.#servers = servers;
+    this.servers = servers;
     this.say = say;
     this.generator = startGenerator();
   }
@@ -124,22 +127,20 @@ export class World {
   }
 
   /**
-   * One of the contenders of bench/contenders, started at its first use; those with Postgres once
-   * per pool size.
+   * One of the contenders of bench/contenders, started at its first use, once per pool size.
    */
-  contender(name: 'self' | 'direct' | 'function', pool = 8): Promise<Side> {
+  contender(name: 'direct' | 'function', pool = 8): Promise<Side> {
     const id = `${name}-${pool}`;
     let side = this.#sides.get(id);
     if (side === undefined) this.#sides.set(id, (side = this.#startContender(name, pool)));
     return side;
   }
 
-  async #startContender(name: 'self' | 'direct' | 'function', poolMax: number): Promise<Side> {
+  async #startContender(name: 'direct' | 'function', poolMax: number): Promise<Side> {
     const apiKey = makeApiKey('test', `key_${'0'.repeat(31)}1`);
-    const accounts = contenderAccounts();
-    const databaseUrl = name === 'self' ? '' : await this.contenderDatabase(name);
+    const databaseUrl = await this.contenderDatabase(name);
     const port = await this.local.port(`bench_${name}_${poolMax}`);
-    const script = join(PROJECT, 'bench', 'contenders', name === 'self' ? 'self.ts' : 'direct.ts');
+    const script = join(PROJECT, 'bench', 'contenders', 'direct.ts');
     const env = {
       PORT: String(port),
       MODE: name === 'function' ? 'function' : 'statements',
@@ -147,30 +148,17 @@ export class World {
       POOL_MAX: String(poolMax),
       API_KEY: apiKey,
       API_KEY_PEPPER: this.local.secret('bench_pepper'),
-      JWT_SECRET: this.#jwtSecret,
     };
     const child = await this.startProcess(`${name}-${poolMax}`, script, env, port);
     return {
       name,
       port,
       credential: `x-api-key: ${apiKey}`,
-      accounts,
+      ...contenderAccounts(),
       processes: [{ name, pid: child.pid }],
       usesBroker: false,
       stop: () => child.stop(stopMs),
     };
-  }
-
-  /** The Authorization header with a token for the gateway that answers itself. */
-  get token(): string {
-    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const now = Math.floor(Date.now() / 1000);
-    const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: 'bench', aud: 'core-banking', sub: 'bench', scope: scopes.join(' '), iat: now, exp: now + 86_400 })}`;
-    return `authorization: Bearer ${signed}.${createHmac('sha256', this.#jwtSecret).update(signed).digest('base64url')}`;
-  }
-
-  get #jwtSecret(): string {
-    return this.local.secret('bench_jwt');
   }
 
   /** Starts a script and waits until it listens; without a port, until it runs. */
@@ -269,14 +257,18 @@ export class World {
    */
   cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
     const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));
-    return { ...own, ...(usesBroker ? { kafka: cpuSeconds(this.#servers.kafka) } : {}), postgres: this.postgresCpu() };
+    return { ...own, ...(usesBroker ? { kafka: cpuSeconds(this.servers.kafka) } : {}), postgres: this.postgresCpu() };
   }
 
   postgresCpu(): number {
-    return cpuSecondsWithChildren(this.#servers.postgres);
+    return cpuSecondsWithChildren(this.servers.postgres);
   }
 }
 
-function contenderAccounts(): string[] {
-  return Array.from({ length: accountCount }, (_, i) => `acc_${String(i + 1).padStart(32, '0')}`);
+function contenderAccounts(): Pick<Side, 'accounts' | 'numbers'> {
+  const counts = Array.from({ length: accountCount }, (_, i) => i + 1);
+  return {
+    accounts: counts.map((n) => `acc_${String(n).padStart(32, '0')}`),
+    numbers: counts.map((n) => `SAV-${n}`),
+  };
 }

@@ -103,6 +103,16 @@ app.post<{ Body: TransactionBody }>(
   },
 );
 
+const balance = { name: 'balance', text: 'select balance_minor, currency from accounts where account_number = $1' };
+
+app.get<{ Params: { number: string } }>('/accounts/number/:number/balance', async (request, reply) => {
+  const { number } = request.params;
+  const { rows } = await pool.query<{ balance_minor: bigint; currency: string }>({ ...balance, values: [number] });
+  const [account] = rows;
+  if (account === undefined) return reply.code(404).send({ status: 'error', code: 'account_not_found' });
+  return { account_number: number, balance: Number(account.balance_minor) / 100, currency: account.currency };
+});
+
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -102,6 +102,7 @@ async function processes(world: World): Promise<Side> {
     port,
     credential: 'x-peer: none',
     accounts: [],
+    numbers: [],
     processes: Object.entries(children).map(([name, { pid }]) => ({ name, pid })),
     usesBroker: false,
     async stop() {

@@ -28,6 +28,7 @@ export const formance: Peer = {
       port,
       credential: 'x-peer: none',
       accounts: Array.from({ length: accountCount }, (_, i) => `users:${i + 1}`),
+      numbers: [],
       processes: [
         { name: 'server', pid: server.pid },
         { name: 'worker', pid: worker.pid },

@@ -2,12 +2,12 @@ import { best, bestPool, load, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome, Point } from '../rows.ts';
 import type { Side } from '../world.ts';
 
-const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
+export const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
 /**
  * A contender whose latency is higher, or whose throughput is below the offered load, is beyond its
  * capacity.
  */
-const tooLateMs = 1_000;
+export const tooLateMs = 1_000;
 const openConnections = 512;
 const counts = [2, 10, 100, 1_000];
 
@@ -19,7 +19,6 @@ export const curves: Group = {
     const { world, effort } = bench;
     const sides = [
       await world.bank(),
-      await world.contender('self'),
       await bestPool(world, 'direct', effort),
       await bestPool(world, 'function', effort),
     ];
@@ -28,8 +27,6 @@ export const curves: Group = {
     for (const side of sides) {
       const { connections } = await best(world, side, effort);
       latencies.push(...(await latencyOf(bench, side)));
-      // The gateway that answers itself has no accounts.
-      if (side.name === 'self') continue;
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };
         const { perSecond } = await load(world, side, {

@@ -5,11 +5,14 @@ import { blnk } from '../peers/blnk.ts';
 import { formance } from '../peers/formance.ts';
 import type { Contender, Figure, Row } from '../peers/peer.ts';
 import { pgledger } from '../peers/pgledger.ts';
-import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Bench, Group, Line, Outcome, Point } from '../rows.ts';
 import type { World } from '../world.ts';
+import { rates, tooLateMs } from './curves.ts';
 
 const pacedRate = 200;
 const pageSize = 50;
+/** At which peers still respond to the rates of the picture. */
+const curveConnections = 64;
 const bankName = 'bank';
 
 /** A contender, which is started again after it has stalled. */
@@ -55,6 +58,12 @@ async function startAll(world: World): Promise<Entrants> {
     if (missing[peer.name] !== undefined) world.say(`  ${peer.name} is left out: ${missing[peer.name]}`);
   }
   return { running, missing };
+}
+
+function allEntrants(world: World): Promise<Entrants> {
+  const known = entrants.get(world) ?? startAll(world);
+  entrants.set(world, known);
+  return known;
 }
 
 /** Measures once. A contender with unanswered requests is started again. */
@@ -143,9 +152,7 @@ function peerGroup(name: string, rows: Row[], goalsOfRow: GoalId[], prepare?: Pr
     quick: false,
     onRequest: true,
     async measure(bench) {
-      let starting = entrants.get(bench.world);
-      if (starting === undefined) entrants.set(bench.world, (starting = startAll(bench.world)));
-      const all = await starting;
+      const all = await allEntrants(bench.world);
       await prepare?.(bench, all);
       const results: Results = {};
       const missing = { ...all.missing };
@@ -168,6 +175,27 @@ async function fillAll({ quick, world }: Bench, { running }: Entrants): Promise<
   }
 }
 
+/** Latency against load, for the picture; the bank's is in the group of curves. */
+const peerCurves: Group = {
+  name: 'peers-curves',
+  quick: false,
+  onRequest: true,
+  async measure(bench) {
+    const { running } = await allEntrants(bench.world);
+    const latencies: Point[] = [];
+    for (const entrant of running) {
+      if (entrant.name === bankName || entrant.now.offers.paced === undefined) continue;
+      for (const rate of rates) {
+        const timing = { seconds: bench.effort.searchSeconds, warmUpSeconds: 1, rate };
+        const { latency, wrong } = await measured(entrant, 'paced', curveConnections, timing);
+        if (latency === undefined || wrong > 0 || latency.p99 > tooLateMs) break;
+        latencies.push({ contender: entrant.name, perSecond: rate, latency });
+      }
+    }
+    return { lines: [], latencies };
+  },
+};
+
 export const peers: Group[] = [
   peerGroup('transfers', ['transfers'], ['peers-transfers', 'peers-sql-transfers']),
   peerGroup('deposits', ['deposits'], ['peers-deposits', 'peers-sql-deposits']),
@@ -175,6 +203,7 @@ export const peers: Group[] = [
   peerGroup('reads', ['reads'], ['peers-reads']),
   peerGroup('latency', ['paced'], ['peers-p50', 'peers-p99']),
   peerGroup('lists', ['first', 'deep'], ['peers-first', 'peers-deep'], fillAll),
+  peerCurves,
 ];
 
 /** The figure and row that a goal compares; `sql` is pgledger only, otherwise the peers with HTTP. */
