@@ -98,7 +98,7 @@ function costChart(outcomes: Outcome[]): string {
   return stackedBars('CPU per transfer at saturation, by process', 'µs', rows);
 }
 
-export function enduranceChart(outcomes: Outcome[]): Chart {
+function enduranceChart(outcomes: Outcome[]): Chart {
   const minutes = outcomes.flatMap(({ minutes = [] }) => minutes);
   const series = (name: string, colour: number, of: (minute: Minute) => number, dashed = false): Series => ({
     name,

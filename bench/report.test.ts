@@ -3,6 +3,7 @@ import { goalText, isMet } from './goals.ts';
 import { inTurn, median, ratio, trustOf } from './measure.ts';
 import { markdown, shown } from './report.ts';
 import { requestsOf } from './requests.ts';
+import { slopePerHour } from './rows/endurance.ts';
 
 describe('requests', () => {
   const plan = {
@@ -50,6 +51,11 @@ describe('medians', () => {
     expect(median([5, 1, 3])).toBe(3);
     expect(median([4, 1, 3, 2])).toBe(2.5);
     expect(ratio([10, 30, 100], [1, 2, 4])).toBe(15);
+  });
+
+  it('have a slope over time', () => {
+    const points = Array.from({ length: 60 }, (_, i): [number, number] => [i / 60, 100 + i / 30 ]);
+    expect(slopePerHour(points)).toBeCloseTo(2);
   });
 
   it('come from sides in alternating order', async () => {
