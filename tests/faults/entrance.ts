@@ -83,8 +83,8 @@ export class Entrance {
   }
 }
 
-/** Whether it runs and is not stopping. */
-async function isThere(gateway: Node): Promise<boolean> {
+/** Whether it runs, accepts connections, and is not stopping. */
+export async function isThere(gateway: Node): Promise<boolean> {
   try {
     const response = await fetch(gateway.healthUrl, { signal: AbortSignal.timeout(1000) });
     const { checks } = (await response.json()) as { checks: Record<string, { ok: boolean }> };
