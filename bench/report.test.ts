@@ -54,7 +54,7 @@ describe('medians', () => {
   });
 
   it('have a slope over time', () => {
-    const points = Array.from({ length: 60 }, (_, i): [number, number] => [i / 60, 100 + i / 30 ]);
+    const points = Array.from({ length: 60 }, (_, i): [number, number] => [i / 60, 100 + i / 30]);
     expect(slopePerHour(points)).toBeCloseTo(2);
   });
 
