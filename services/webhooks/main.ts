@@ -68,7 +68,7 @@ run('webhooks', async (context) => {
     logger,
     observe: count.attempt,
     onDisabled() {
-      count.disabled();
+      count.disabled.inc();
       relay.wake();
     },
   });
@@ -92,10 +92,10 @@ run('webhooks', async (context) => {
       deliverer.wake();
     },
     onStored(stored) {
-      count.stored(stored);
+      count.stored.inc(stored);
       deliverer.wake();
     },
-    onUnreadable: count.unreadable,
+    onUnreadable: () => count.unreadable.inc(),
   });
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool });

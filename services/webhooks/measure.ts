@@ -20,16 +20,15 @@ export function countWork(metrics: Metrics) {
     'webhooks_disabled_total',
     'Webhooks disabled because all deliveries failed or the receiver returned 410',
   );
-  const commands = commandCounter(metrics);
   return {
     attempt(attempt: Attempt, { status }: Verdict): void {
       attempts.observe({ outcome: isDelivered(attempt) ? 'delivered' : 'failed' }, attempt.duration_ms / 1000);
       if (status !== 'Pending') ended.inc({ status });
     },
-    stored: (count: number) => stored.inc(count),
-    unreadable: () => unreadable.inc(),
-    disabled: () => disabled.inc(),
-    command: commands,
+    command: commandCounter(metrics),
+    stored,
+    unreadable,
+    disabled,
   };
 }
 

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { accountsIn, forClient } from '../events/for-client.ts';
-import { ownersOf } from '../events/store-events.ts';
+import { memo } from '#libs/service/metrics.ts';
+import { showTo } from '../events/for-client.ts';
 import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
-import { type Sender, type Sent, signedHeaders } from './send.ts';
-import { type Claimed, claimDue } from './store.ts';
+import { type Sender, type Sent, signedHeaders, signingKey } from './send.ts';
+import { type Claimed, claimDue, type Load, maxPerWebhook } from './store.ts';
 import { type Attempt, isDelivered, retryDelaysMs, type Verdict } from './verdict.ts';
 
 export interface DelivererOptions {
@@ -25,14 +25,15 @@ export interface DelivererOptions {
   onDisabled(): void;
 }
 
-/** The maximum number of concurrent requests to one receiver. If its last attempts all failed, it is one. */
-const maxPerWebhook = 64;
+/** After this many failed attempts in a row, a receiver gets one request at a time. */
 const failuresInARow = 3;
 const pollMs = 500;
 /** The minimum time between the starts of rounds, in ms. Each round takes what has arrived meanwhile. */
 const paceMs = 5;
 const stopMs = 8_000;
-const noAnswer = { response_status: null, duration_ms: 0 };
+
+/** Reports that an attempt ended without a request. */
+const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
 
 type Ended = Attempt & { webhook_id: string };
 
@@ -41,110 +42,91 @@ type Ended = Attempt & { webhook_id: string };
  * run it concurrently. Each webhook may always have one running request; additional ones share `concurrency`. A
  * receiver that hangs therefore takes nothing that others need.
  */
-export function createDeliverer(options: DelivererOptions) {
-  const { pool, logger, concurrency, now } = options;
-  const underWay = new Map<string, number>();
-  const failures = new Map<string, number>();
+export function createDeliverer({ pool, logger, concurrency, now, ...options }: DelivererOptions) {
+  /** The number of running requests and of failures in a row, by webhook. */
+  const receivers = new Map<string, { running: number; failures: number }>();
   const ended: Ended[] = [];
-  let [stopping, finishing] = [false, false];
+  let [stopping, recording] = [false, false];
   let loop: Promise<void> = Promise.resolve();
   let wakeUp = Promise.withResolvers<void>();
 
+  /** The signing key of a webhook and sealed secret. Opening a secret takes longer than signing with it. */
+  const keyOf = memo((webhookId) => memo((sealed) => signingKey(options.secretKeys.open(webhookId, sealed))));
   const wake = (): void => wakeUp.resolve();
-  const running = (): number => [...underWay.values()].reduce((sum, count) => sum + count, 0);
+  const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
+  const receiverOf = (webhookId: string) => {
+    const receiver = receivers.get(webhookId) ?? { running: 0, failures: 0 };
+    receivers.set(webhookId, receiver);
+    return receiver;
+  };
 
   async function claimRound(): Promise<void> {
-    const busy = new Map([...underWay.keys()].map((id) => [id, 0]));
-    start(await claimDue(pool, busy, 1, 100_000));
-    const shared = concurrency - (running() - underWay.size);
-    if (underWay.size === 0 || shared <= 0) return;
-    const limitOf = (id: string) => ((failures.get(id) ?? 0) >= failuresInARow ? 1 : maxPerWebhook);
-    const places = new Map([...underWay].map(([id, count]) => [id, Math.max(0, limitOf(id) - count)]));
-    start(await claimDue(pool, places, 0, shared));
+    let shared = concurrency;
+    const loads = [...receivers].map(([webhook_id, { running: count, failures }]): Load => {
+      shared -= Math.max(0, count - 1);
+      const places = (failures >= failuresInARow ? 1 : maxPerWebhook) - count;
+      return { webhook_id, running: count, places: Math.max(0, places) };
+    });
+    const claimed = await claimDue(pool, loads, shared);
+    // If this fails, the claims expire.
+    for (const one of await showTo(pool, claimed)) void attempt(one);
   }
 
-  function start(claimed: Claimed[]): void {
-    for (const { webhook_id } of claimed) underWay.set(webhook_id, (underWay.get(webhook_id) ?? 0) + 1);
-    if (claimed.length > 0)
-      void prepare(claimed).then(
-        (bodies) => claimed.forEach((one, i) => void attemptOne(one, bodies[i] ?? null)),
-        (error: unknown) => {
-          // Their claims expire.
-          logger.warn({ err: error }, 'deliveries could not be prepared');
-          for (const { webhook_id } of claimed) leave(webhook_id);
-        },
-      );
-  }
-
-  /** Returns the body for each claimed delivery. */
-  async function prepare(claimed: Claimed[]): Promise<(string | null)[]> {
-    const confined = claimed.flatMap(({ client_id, body }) => (client_id === null || body === null ? [] : [body]));
-    const owners = await ownersOf(pool, confined.flatMap(accountsIn));
-    return claimed.map(({ client_id, body }) =>
-      client_id === null || body === null ? body : forClient(body, client_id, owners),
-    );
-  }
-
-  async function attemptOne(one: Claimed, body: string | null): Promise<void> {
-    const { webhook_id, ordinal, claim } = one;
+  async function attempt(one: Claimed): Promise<void> {
+    const { webhook_id, ordinal, claim, event } = one;
+    const receiver = receiverOf(webhook_id);
+    receiver.running++;
     const begun = now();
-    const sent = body === null ? { ...noAnswer, error: 'the event is no longer kept' } : await post(one, body, begun);
-    const tries = body === null ? retryDelaysMs.length : one.tries;
-    const attempt = { webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent };
-    failures.set(webhook_id, isDelivered(attempt) ? 0 : (failures.get(webhook_id) ?? 0) + 1);
-    ended.push(attempt);
-    await finishAll();
+    const sent = event === null ? unsent('the event is no longer kept') : await post(one, event, begun);
+    const tries = event === null ? retryDelaysMs.length : one.tries;
+    receiver.failures = isDelivered(sent) ? 0 : receiver.failures + 1;
+    ended.push({ webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
+    await recordAll();
   }
 
   async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
     const { webhook_id, url, secret, previous_secret, event_id } = one;
     try {
-      const secrets = [secret, previous_secret].flatMap((sealed) =>
-        sealed === null ? [] : [options.secretKeys.open(webhook_id, sealed)],
-      );
+      const keys = [secret, previous_secret].flatMap((sealed) => (sealed === null ? [] : [keyOf(webhook_id)(sealed)]));
       const headers = {
         'content-type': 'application/cloudevents+json; charset=utf-8',
         'user-agent': options.userAgent,
-        ...signedHeaders(secrets, event_id, Math.floor(begun / 1000), body),
+        ...signedHeaders(keys, event_id, Math.floor(begun / 1000), body),
       };
       return await options.sender.post(url, headers, body);
     } catch (error) {
       logger.error({ err: error, webhook_id }, 'a delivery could not be made');
-      return { ...noAnswer, error: 'it could not be signed' };
+      return unsent('it could not be signed');
     }
-  }
-
-  function leave(webhookId: string, count = 1): void {
-    const rest = (underWay.get(webhookId) ?? 0) - count;
-    if (rest > 0) underWay.set(webhookId, rest);
-    else underWay.delete(webhookId);
-    wake();
   }
 
   /**
-   * Writes finished attempts; those that finish meanwhile are written next. Retries until Postgres accepts
-   * them, and they count as running until then.
+   * Records ended attempts; those that end meanwhile are recorded next. Retries until Postgres accepts them, and
+   * they count as running until then.
    */
-  async function finishAll(): Promise<void> {
-    if (finishing) return;
-    finishing = true;
+  async function recordAll(): Promise<void> {
+    if (recording) return;
+    recording = true;
     while (ended.length > 0) {
       const groups = Map.groupBy(ended.splice(0), ({ webhook_id }) => webhook_id);
-      await Promise.all([...groups].map(([webhookId, group]) => finishGroup(webhookId, group)));
+      await Promise.all(groups.entries().map(([webhookId, group]) => record(webhookId, group)));
     }
-    finishing = false;
+    recording = false;
   }
 
-  async function finishGroup(webhook_id: string, attempts: Ended[]): Promise<void> {
+  async function record(webhook_id: string, attempts: Ended[]): Promise<void> {
     try {
       const at = new Date(now()).toISOString();
       const { verdicts, disabled } = await finishAttempts(pool, webhook_id, attempts, at);
-      attempts.forEach((attempt, i) => options.observe(attempt, verdicts[i] as Verdict));
+      attempts.forEach((one, i) => options.observe(one, verdicts[i] as Verdict));
       if (disabled) {
         logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
         options.onDisabled();
       }
-      leave(webhook_id, attempts.length);
+      const receiver = receiverOf(webhook_id);
+      receiver.running -= attempts.length;
+      if (receiver.running === 0 && receiver.failures === 0) receivers.delete(webhook_id);
+      wake();
     } catch (error) {
       logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
       await sleep(pollMs);
@@ -183,7 +165,7 @@ export function createDeliverer(options: DelivererOptions) {
       wake();
       await loop;
       const until = performance.now() + stopMs;
-      while (underWay.size > 0 && performance.now() < until) await sleep(20);
+      while (running() > 0 && performance.now() < until) await sleep(20);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
@@ -12,34 +12,32 @@ export interface Sent {
   duration_ms: number;
 }
 
-export interface Sender {
-  /**
-   * Sends a POST, a second time if a kept-alive connection turns out to be closed. Never rejects; ends within
-   * the timeout.
-   */
-  post(url: string, headers: Record<string, string>, body: string): Promise<Sent>;
-  stop(): void;
-}
-
 const idleMs = 30_000;
 /** The response body is not stored, and no more than this is read. */
 const maxAnswerBytes = 64 * 1024;
+const late = 'ELATE';
+
+export type Sender = ReturnType<typeof createSender>;
 
 /** Redirects are not followed: a 3xx response is a failure like any other. */
-export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): Sender {
-  const options = { keepAlive: true, maxFreeSockets: 64, timeout: idleMs, lookup: addresses.lookup };
+export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
+  const options = { keepAlive: true, timeout: idleMs, lookup: addresses.lookup };
   const agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
+  const lateError = Object.assign(new Error(`no answer within ${timeoutMs / 1000} s`), { code: late });
 
   function attempt(
     url: URL,
     headers: Record<string, string>,
     body: string,
-    signal: AbortSignal,
+    remainingMs: number,
   ): Promise<{ status: number } | { error: NodeJS.ErrnoException; wasReused: boolean }> {
     const isPlain = url.protocol === 'http:';
-    const options = { method: 'POST', agent: agents[isPlain ? 'http:' : 'https:'], headers, signal };
+    const agent = agents[isPlain ? 'http:' : 'https:'];
     return new Promise((done) => {
-      const request = (isPlain ? http : https).request(url, options);
+      const request = (isPlain ? http : https).request(url, { method: 'POST', agent, headers });
+      // An AbortSignal for each request would cost a tenth of its CPU.
+      const timer = setTimeout(() => request.destroy(lateError), remainingMs);
+      request.on('close', () => clearTimeout(timer));
       request.on('error', (error: NodeJS.ErrnoException) => done({ error, wasReused: request.reusedSocket }));
       request.on('response', (response) => {
         done({ status: response.statusCode ?? 0 });
@@ -55,7 +53,11 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
   }
 
   return {
-    async post(text, headers, body) {
+    /**
+     * Sends a POST, a second time if a kept-alive connection turns out to be closed. Never rejects; ends within
+     * the timeout.
+     */
+    async post(text: string, headers: Record<string, string>, body: string): Promise<Sent> {
       const url = new URL(text);
       const begun = performance.now();
       const ended = (response_status: number | null, error: string | null): Sent => ({
@@ -66,13 +68,11 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
       const host = url.hostname.replace(/^\[|\]$/g, '');
       // Node calls `lookup` only for names.
       if (isIP(host) !== 0 && !addresses.allows(host)) return ended(null, 'its address is one of a private network');
-      const signal = AbortSignal.timeout(timeoutMs);
       const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
-      let result = await attempt(url, all, body, signal);
+      let result = await attempt(url, all, body, timeoutMs);
       if ('error' in result && result.wasReused && result.error.code === 'ECONNRESET')
-        result = await attempt(url, all, body, signal);
-      if ('status' in result) return ended(result.status, null);
-      return ended(null, signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(result.error));
+        result = await attempt(url, all, body, Math.max(0, timeoutMs - (performance.now() - begun)));
+      return 'status' in result ? ended(result.status, null) : ended(null, reasonOf(result.error));
     },
     stop: () => Object.values(agents).forEach((agent) => agent.destroy()),
   };
@@ -82,25 +82,27 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): S
  * Returns what the webhook's owner may learn: the error code of the system or of TLS, which contains no
  * internal address.
  */
-function reasonOf({ code, message }: NodeJS.ErrnoException): string {
-  if (code === 'EPRIVATE') return message;
-  return `the connection failed (${code ?? 'unknown'})`;
+function reasonOf({ code = 'unknown', message }: NodeJS.ErrnoException): string {
+  return ['EPRIVATE', late].includes(code) ? message : `the connection failed (${code})`;
 }
 
-/** Returns the headers of Standard Webhooks 1.0. Each secret signs, so that a receiver may know either. Pure. */
+/** Returns the key of a secret. Signing with it takes a fifth of the time of signing with its bytes. */
+export function signingKey(secret: string): KeyObject {
+  return createSecretKey(secret.replace(/^whsec_/, ''), 'base64');
+}
+
+/** Returns the headers of Standard Webhooks 1.0. Each key signs, so that a receiver may know either secret. Pure. */
 export function signedHeaders(
-  secrets: readonly string[],
+  keys: readonly KeyObject[],
   id: string,
   timestampS: number,
   body: string,
 ): Record<string, string> {
-  const sign = (secret: string) =>
-    createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
-      .update(`${id}.${timestampS}.${body}`)
-      .digest('base64');
+  const sign = (key: KeyObject) =>
+    createHmac('sha256', key).update(`${id}.${timestampS}.`).update(body).digest('base64');
   return {
     'webhook-id': id,
     'webhook-timestamp': String(timestampS),
-    'webhook-signature': secrets.map((secret) => `v1,${sign(secret)}`).join(' '),
+    'webhook-signature': keys.map((key) => `v1,${sign(key)}`).join(' '),
   };
 }

@@ -4,10 +4,14 @@ import type { Attempt, Verdict } from './verdict.ts';
 /** SQL of deliveries: claims due ones and records how attempts ended. */
 
 /**
- * Longer than an attempt, in seconds. After that, another process may take the delivery, because the first one
+ * Longer than an attempt, in seconds. After that, another process may claim the delivery, because the first one
  * is gone.
  */
 const claimS = 30;
+/** The number of attempts stored with a delivery, which can be redelivered any number of times. */
+const maxAttempts = 100;
+/** The maximum number of concurrent requests to one receiver. */
+export const maxPerWebhook = 64;
 
 export interface Claimed extends Pick<Attempt, 'ordinal' | 'claim' | 'tries'> {
   webhook_id: string;
@@ -18,37 +22,44 @@ export interface Claimed extends Pick<Attempt, 'ordinal' | 'claim' | 'tries'> {
   previous_secret: string | null;
   event_id: string;
   /** null if retention has deleted it. */
-  body: string | null;
+  event: string | null;
+}
+
+/** What this process is sending to a webhook. */
+export interface Load {
+  webhook_id: string;
+  running: number;
+  /** The number of further requests that it may get. */
+  places: number;
 }
 
 /**
- * Claims due deliveries: for each Active webhook as many as `places` says, otherwise `otherwise`, and at most
- * `limit` in total, longest waiting first. Each is claimed by one process.
+ * Claims due deliveries of Active webhooks, those that have been due longest first: one of each webhook to which
+ * this process is sending nothing, and `shared` more. Each is claimed by one process.
  */
-export async function claimDue(
-  pool: Pool,
-  places: ReadonlyMap<string, number>,
-  otherwise: number,
-  limit: number,
-): Promise<Claimed[]> {
+export async function claimDue(pool: Pool, loads: readonly Load[], shared: number): Promise<Claimed[]> {
   const { rows } = await pool.query<Claimed>(
     `with due as materialized (
-       select d.ordinal from webhooks w
-       left join unnest($1::text[], $2::int4[]) as p (webhook_id, places) on p.webhook_id = w.webhook_id
+       select d.*, coalesce(l.running, 0) = 0
+         and row_number() over (partition by d.webhook_id order by d.next_attempt_at) = 1 as is_first
+       from webhooks w
+       left join json_to_recordset($1::json) as l (webhook_id text, running int4, places int4) using (webhook_id)
        cross join lateral (
-         select ordinal, next_attempt_at from deliveries
+         select webhook_id, ordinal, next_attempt_at from deliveries
          where webhook_id = w.webhook_id and status = 'Pending' and next_attempt_at <= clock_timestamp()
-         order by next_attempt_at limit coalesce(p.places, $3) for update skip locked
+         order by next_attempt_at limit coalesce(l.places, ${maxPerWebhook}) for update skip locked
        ) d
-       where w.status = 'Active' order by d.next_attempt_at limit $4
+       where w.status = 'Active'
+     ), chosen as (
+       select *, is_first or row_number() over (partition by is_first order by next_attempt_at) <= $2 as fits from due
      )
      update deliveries d set claim = claim + 1, next_attempt_at = clock_timestamp() + interval '${claimS} seconds'
-     from due, webhooks w
-     where d.ordinal = due.ordinal and w.webhook_id = d.webhook_id
+     from chosen c join webhooks w using (webhook_id)
+     where c.fits and d.webhook_id = c.webhook_id and d.ordinal = c.ordinal
      returning d.ordinal::text, d.claim, d.tries, d.webhook_id, d.event_id, w.url, w.client_id, w.secret,
        case when w.previous_secret_ends_at > clock_timestamp() then w.previous_secret end as previous_secret,
-       coalesce(d.body, (select event from events where position = d.event_position)) as body`,
-    [[...places.keys()], [...places.values()], otherwise, limit],
+       coalesce(d.body, (select event from events where position = d.event_position)) as event`,
+    [JSON.stringify(loads), shared],
   );
   return rows;
 }
@@ -64,20 +75,14 @@ export async function writeAttempts(
   verdicts: readonly Verdict[],
 ): Promise<void> {
   await client.query(
-    `with ended as (
-       select * from json_to_recordset($2::json) as e (ordinal int8, claim int4, status text, "delayMs" int4,
-         attempted_at timestamptz, duration_ms int4, response_status int4, error text)
-     ), written as (
-       update deliveries d set status = e.status, tries = d.tries + 1,
-         next_attempt_at = case when e.status = 'Pending'
-           then clock_timestamp() + make_interval(secs => e."delayMs" / 1000.0) end,
-         finished_at = case when e.status <> 'Pending' then clock_timestamp() end
-       from ended e where d.ordinal = e.ordinal and d.claim = e.claim and d.status = 'Pending' and d.webhook_id = $1
-       returning d.ordinal
-     )
-     insert into attempts (ordinal, attempted_at, duration_ms, response_status, error)
-     select ordinal, attempted_at, duration_ms, response_status, error from ended join written using (ordinal)
-     on conflict do nothing`,
+    `update deliveries d set status = e.status, tries = d.tries + 1,
+       next_attempt_at = case when e.status = 'Pending' then clock_timestamp() + e."delayMs" * interval '1 ms' end,
+       finished_at = case when e.status <> 'Pending' then clock_timestamp() end,
+       attempts = (d.attempts || json_build_object('attempted_at', e.attempted_at, 'duration_ms', e.duration_ms,
+         'response_status', e.response_status, 'error', e.error))[greatest(1, cardinality(d.attempts) + 2 - ${maxAttempts}):]
+     from json_to_recordset($2::json) as e (ordinal int8, claim int4, status text, "delayMs" int4, attempted_at text,
+       duration_ms int4, response_status int4, error text)
+     where d.webhook_id = $1 and d.ordinal = e.ordinal and d.claim = e.claim and d.status = 'Pending'`,
     [webhookId, JSON.stringify(attempts.map((attempt, i) => ({ ...attempt, ...verdicts[i] })))],
   );
   await client.query(
@@ -86,8 +91,8 @@ export async function writeAttempts(
          select n.ordinal from deliveries n
          where n.webhook_id = $1 and n.ordering_key = k.ordering_key and n.status = 'Pending' order by n.ordinal limit 1
        ) as ordinal
-       from (select distinct ordering_key from deliveries where ordinal = any($2::int8[])) k
-     ) first where d.ordinal = first.ordinal and d.next_attempt_at is null`,
+       from (select distinct ordering_key from deliveries where webhook_id = $1 and ordinal = any($2::int8[])) k
+     ) first where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
     [webhookId, attempts.map(({ ordinal }) => ordinal)],
   );
 }

@@ -4,12 +4,13 @@ import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 
 const chunk = 5_000;
 
-const deleteFinished = `delete from deliveries where ordinal = any(array(
-  select ordinal from deliveries
+/** ctid: a row that another process changes meanwhile is left to a later sweep. */
+const deleteFinished = `delete from deliveries where ctid = any(array(
+  select ctid from deliveries
   where status = $1 and finished_at < clock_timestamp() - make_interval(days => $2) limit ${chunk}))`;
 
-const deleteOfDeleted = `delete from deliveries where ordinal = any(array(
-  select d.ordinal from webhooks w join deliveries d using (webhook_id) where w.status = 'Deleted' limit ${chunk}))`;
+const deleteOfDeleted = `delete from deliveries where ctid = any(array(
+  select d.ctid from webhooks w join deliveries d using (webhook_id) where w.status = 'Deleted' limit ${chunk}))`;
 
 /** By time, oldest first. */
 const deleteEvents = `with old as (

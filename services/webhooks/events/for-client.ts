@@ -1,25 +1,37 @@
 import type { CloudEvent } from '#libs/contracts/webhooks.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { ownersOf } from './store-events.ts';
 
-/** Returns an event as shown to a caller bound to a client. Pure. */
+/** Shows events to callers, of whom some are bound to a client. */
 
 type Entry = { account_id: string };
-type Posting = Record<string, unknown>;
+
+/** Returns rows with their events as the given clients may see them; unchanged for those without a client. */
+export async function showTo<Row extends { event: string | null; client_id: string | null }>(
+  queries: Queries,
+  rows: readonly Row[],
+): Promise<Row[]> {
+  const confined = rows.flatMap(({ event, client_id }) => (event === null || client_id === null ? [] : [event]));
+  const owners = await ownersOf(queries, confined.flatMap(accountsIn));
+  return rows.map((row) => {
+    const { event, client_id } = row;
+    return event === null || client_id === null ? row : { ...row, event: forClient(event, client_id, owners) };
+  });
+}
 
 /** Returns the accounts whose owners must be known to show the event. */
-export function accountsIn(event: string): string[] {
+function accountsIn(event: string): string[] {
   const { data } = JSON.parse(event) as CloudEvent;
   const failedFor = data['failure_account_id'];
-  return [
-    ...((data['entries'] ?? []) as Entry[]).map(({ account_id }) => account_id),
-    ...(typeof failedFor === 'string' ? [failedFor] : []),
-  ];
+  const entries = (data['entries'] ?? []) as Entry[];
+  return [...entries.map(({ account_id }) => account_id), ...(typeof failedFor === 'string' ? [failedFor] : [])];
 }
 
 /**
  * Keeps only entries of the client's own accounts. A status change has no reason or actor, a reversal no reason,
  * and a refusal no reason that concerns another client's account (contract: Authentication and permission).
  */
-export function forClient(event: string, clientId: string, owners: ReadonlyMap<string, string>): string {
+function forClient(event: string, clientId: string, owners: ReadonlyMap<string, string>): string {
   const shown = JSON.parse(event) as CloudEvent;
   const { data } = shown;
   if (Array.isArray(data['entries']))
@@ -29,7 +41,7 @@ export function forClient(event: string, clientId: string, owners: ReadonlyMap<s
   const failedFor = data['failure_account_id'];
   const failedForOthers = typeof failedFor === 'string' && owners.get(failedFor) !== clientId;
   for (const name of ['transaction', 'transfer']) {
-    const posting = data[name] as Posting | undefined;
+    const posting = data[name] as Record<string, unknown> | undefined;
     if (posting === undefined) continue;
     const isReversal =
       posting['reverses_transaction_id'] !== undefined || posting['reverses_transfer_id'] !== undefined;

@@ -1,27 +1,27 @@
--- Events, as they are published on Kafka.
+-- Events, as published on Kafka.
 
--- One row, whose lock every transaction holds that gives positions, until it has committed: so positions are given in the order of
--- the commits, and what a reader does not see yet always has a higher one than all that it sees.
+-- One row. A transaction that assigns positions holds its lock until it commits, so positions are assigned in commit order: an event
+-- that a reader does not see yet always has a higher position than every event that it sees.
 create table event_head (
   only_row boolean primary key default true check (only_row),
-  position bigint not null            -- the last one given
+  position bigint not null            -- the last assigned position
 );
 insert into event_head (position) values (0);
 
 create table events (
   position    bigint primary key,
-  event_id    uuid not null unique,   -- ce_id: by it repeats are known
+  event_id    uuid not null unique,   -- ce_id, by which repeats are recognized
   type        text not null,
-  subject     text not null,          -- the message key, which orders
-  account_ids text[] not null,        -- the customers' accounts that it is about
-  client_ids  text[] not null,        -- whose they are, as far as it is known
-  occurred_at timestamptz(3) not null, -- ce_time, which has three decimals: so a reader can go on from it
+  subject     text not null,          -- the message key, which determines the order
+  account_ids text[] not null,        -- the customer accounts that it is about
+  client_ids  text[] not null,        -- their owners, as far as they are known
+  occurred_at timestamptz(3) not null, -- ce_time, which has three decimals: a replay continues after it
   event       text not null           -- the CloudEvent in structured JSON
 );
 create index events_by_time on events (occurred_at, position);
 
--- What concerns one account or one client, in order. The position is that of the event, but for a client whose account was not known
--- yet: then it is a later one, given when it became known, so that nobody who reads on misses it.
+-- The events of an account or client, in order. position is that of the event, except for a client whose account was not known yet
+-- when the event was stored: then it is a later one, assigned when the owner became known, so that no reader misses the event.
 create table event_subjects (
   subject        text not null,       -- acc_… or cli_…
   position       bigint not null,
@@ -29,7 +29,7 @@ create table event_subjects (
   primary key (subject, position)
 );
 
--- Who owns an account, as its opening or another event has told.
+-- The owners of accounts, as named in events.
 create table account_owners (
   account_id text primary key,
   client_id  text not null
@@ -39,7 +39,7 @@ create table account_owners (
 
 create table webhooks (
   webhook_id              text primary key,
-  client_id               text,           -- the client that its maker was bound to
+  client_id               text,           -- the client to which its creator was bound
   url                     text not null,
   event_types             text[] not null,
   description             text,
@@ -50,56 +50,47 @@ create table webhooks (
   created_by              text not null,
   created_at              timestamptz not null,
   updated_at              timestamptz not null,
-  failing_since           timestamptz     -- the first failure since something got through
+  failing_since           timestamptz     -- the first failure after the last success
 );
 create index webhooks_by_creation on webhooks (created_at, webhook_id);
-create index webhooks_by_maker on webhooks (created_by) where status <> 'Deleted';
+create index webhooks_by_creator on webhooks (created_by) where status <> 'Deleted';
 
--- Where deliveries come from: a live feed has no end but where the webhook was paused, a replay has its period.
+-- Ranges of positions for which deliveries are created. A live feed has no end until its webhook is paused; a replay has a period.
 create table feeds (
   feed_id        bigint generated always as identity primary key,
   webhook_id     text not null references webhooks,
-  position       bigint not null,         -- the last one that was looked at
+  position       bigint not null,         -- the last one that was examined
   until_position bigint,
-  occurred_at    timestamptz(3),          -- of a replay: that of the event at this position
-  from_time      timestamptz,
-  until_time     timestamptz
+  from_time      timestamptz(3),          -- of a replay; for the whole bank, it advances with the position
+  until_time     timestamptz(3)
 );
 create index feeds_by_webhook on feeds (webhook_id, feed_id);
 
--- One event for one webhook. Whoever makes one Pending, or ends one, holds the lock of its webhook's row: so it is certain which is
--- the first Pending one of an ordering key, and that alone has a moment for its next attempt.
+-- One event for one webhook. A transaction that makes a delivery Pending, or ends one, holds the lock of its webhook's row. This
+-- determines the first Pending delivery of each ordering key. Only that one has a time for its next attempt.
 create table deliveries (
-  ordinal         bigint generated always as identity primary key,
   webhook_id      text not null references webhooks,
+  ordinal         bigint generated always as identity,
   event_id        uuid not null,
   event_position  bigint,                 -- null: a test
   event_type      text not null,
   ordering_key    text not null,
   body            text,                   -- of a test
   status          text not null default 'Pending' check (status in ('Pending', 'Delivered', 'Failed')),
-  tries           int not null default 0, -- of the retry schedule
-  claim           int not null default 0, -- rises each time that a process takes it
-  next_attempt_at timestamptz,            -- of one that is under way: when another process may take it
+  tries           int not null default 0, -- in its retry schedule
+  claim           int not null default 0, -- increases each time that a process claims it
+  next_attempt_at timestamptz,            -- while it is claimed: when another process may claim it
   created_at      timestamptz not null default clock_timestamp(),
-  finished_at     timestamptz
+  finished_at     timestamptz,
+  attempts        json[] not null default '{}', -- the last hundred
+  primary key (webhook_id, ordinal)
 );
 create index deliveries_due on deliveries (webhook_id, next_attempt_at) where status = 'Pending' and next_attempt_at is not null;
 create index deliveries_in_order on deliveries (webhook_id, ordering_key, ordinal) where status = 'Pending';
-create index deliveries_by_webhook on deliveries (webhook_id, ordinal);
-create index deliveries_by_status on deliveries (webhook_id, status, ordinal);
+create index deliveries_failed on deliveries (webhook_id, ordinal) where status = 'Failed';
 create index deliveries_finished on deliveries (status, finished_at) where finished_at is not null;
 
-create table attempts (
-  ordinal         bigint not null references deliveries on delete cascade,
-  attempted_at    timestamptz not null,
-  duration_ms     int not null,
-  response_status int,
-  error           text,
-  primary key (ordinal, attempted_at)
-);
-
--- Commands that were taken, by which repeats are known; null while the transaction that decides runs.
+-- Executed commands, by which repeats are recognized. reply is null while the deciding transaction runs.
 create table commands (
   command_id     text primary key,
   fingerprint    text,

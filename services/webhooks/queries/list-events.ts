@@ -6,7 +6,7 @@ import { typesOf } from '#libs/contracts/webhooks.ts';
 import { cutPage, Where } from '#libs/postgres/keyset.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { accountsIn, forClient } from '../events/for-client.ts';
+import { showTo } from '../events/for-client.ts';
 import { ownersOf } from '../events/store-events.ts';
 import type { Read } from './queries.ts';
 
@@ -14,7 +14,7 @@ import type { Read } from './queries.ts';
  * The number of positions examined for one page. If few events have the requested types, a page may be empty
  * although more follow.
  */
-const lookedAt = 10_000;
+const maxExamined = 10_000;
 
 /**
  * A cursor is a position in the order of events, and when it was issued, in seconds: it is valid for as long as events
@@ -47,7 +47,8 @@ export async function listEvents(
   if (!place) return invalid('after is not a cursor of this list');
   if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
     return invalid('after is older than the events that are kept: begin without it');
-  const bound = context.bound_client_id;
+  const client_id = context.bound_client_id ?? null;
+  const subject = account_id ?? client_id ?? undefined;
   const read = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
     ok: true,
     data: { items, cursor: cursorOf(position, issuedS), more },
@@ -56,24 +57,17 @@ export async function listEvents(
     const head = await client.query<{ position: bigint }>('select position from event_head');
     const end = head.rows[0]?.position ?? 0n;
     if (place.position > end) return invalid('after is not a cursor of this list');
-    if (account_id !== undefined && bound !== undefined) {
-      // The owner of an account may become known later. Until then the cursor does not advance.
-      const owners = await ownersOf(client, [account_id]);
-      if (owners.get(account_id) !== bound) return read([], place.position, false);
-    }
-    if (account_id !== undefined && !isId('account', account_id)) return read([], end, false);
-    const window = { subject: account_id ?? bound, after: place.position, end, types: types?.flatMap(typesOf), limit };
-    const { rows, last } = await readWindow(client, window);
-    const owners =
-      bound === undefined
-        ? undefined
-        : await ownersOf(
-            client,
-            rows.flatMap(({ event }) => accountsIn(event)),
-          );
-    const { items, next } = cutPage(rows, limit, {
-      item: ({ event }): unknown =>
-        JSON.parse(bound === undefined || owners === undefined ? event : forClient(event, bound, owners)),
+    // The owner of an account may become known later, so the cursor does not advance.
+    if (account_id !== undefined && !(await isShown(client, account_id, client_id)))
+      return read([], place.position, false);
+    const range = new Where().equal({ subject }).add('position > ?', place.position).add('position <= ?', end);
+    const { found, last } = await readRange(client, subject, range, types, limit);
+    const shown = await showTo(
+      client,
+      found.map((row) => ({ ...row, client_id })),
+    );
+    const { items, next } = cutPage(shown, limit, {
+      item: ({ event }): unknown => JSON.parse(event),
       position: ({ position }) => ({ at: '', id: String(position) }),
     });
     return next ? read(items, BigInt(next.id), true) : read(items, last ?? end, last !== null && last < end);
@@ -81,43 +75,39 @@ export async function listEvents(
   return transaction(pool, readPage, 'read only snapshot');
 }
 
-interface EventRow {
-  position: bigint;
-  event: string;
+async function isShown(client: Queries, accountId: string, clientId: string | null): Promise<boolean> {
+  if (!isId('account', accountId)) return false;
+  return clientId === null || (await ownersOf(client, [accountId])).get(accountId) === clientId;
 }
 
-interface Window {
-  /** The requested account or client; undefined: the whole bank. */
-  subject: string | undefined;
-  after: bigint;
-  end: bigint;
-  types: string[] | undefined;
-  limit: number;
-}
+type Found = { position: bigint; event: string };
 
-/** Reads one more event than the limit from a range of positions. `last` is the end of the range; null: no end. */
-async function readWindow(
+/**
+ * Reads one more event than the limit from a range of positions. `last` is the last examined position if the range may
+ * continue after it, otherwise null.
+ */
+async function readRange(
   client: Queries,
-  { subject, after, end, types, limit }: Window,
-): Promise<{ rows: EventRow[]; last: bigint | null }> {
-  const range = new Where().equal({ subject }).add('position > ?', after).add('position <= ?', end);
-  const most = types === undefined ? limit + 1 : lookedAt;
-  const from = subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
-  const isMeant = types === undefined ? 'true' : `e.type = any(${range.parameter(types)})`;
-  const { rows } = await client.query<{ [Field in keyof EventRow]: EventRow[Field] | null } & { last: bigint | null }>(
-    `with stretch as materialized (
-       select position, ${from} where ${range} order by position limit ${most}
-     ), hits as (
-       select s.position, e.event from stretch s join events e on e.position = s.event_position
-       where ${isMeant} order by s.position limit ${range.parameter(limit + 1)}
+  subject: string | undefined,
+  range: Where,
+  types: string[] | undefined,
+  limit: number,
+): Promise<{ found: Found[]; last: bigint | null }> {
+  const source =
+    subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
+  const most = types === undefined ? limit + 1 : maxExamined;
+  const isWanted = types === undefined ? 'true' : `e.type = any(${range.parameter(types.flatMap(typesOf))})`;
+  const { rows } = await client.query<(Found | { event: null }) & { last: bigint | null }>(
+    `with examined as materialized (
+       select position, ${source} where ${range} order by position limit ${most}
+     ), found as (
+       select x.position, e.event from examined x join events e on e.position = x.event_position
+       where ${isWanted} order by x.position limit ${range.parameter(limit + 1)}
      )
-     select h.position, h.event, l.last
-     from (select case when count(*) = ${most} then max(position) end as last from stretch) l
-     left join hits h on true order by h.position`,
+     select f.position, f.event, x.last
+     from (select case when count(*) = ${most} then max(position) end as last from examined) x
+     left join found f on true order by f.position`,
     range.values,
   );
-  return {
-    rows: rows.filter((row): row is EventRow & typeof row => row.position !== null),
-    last: rows[0]?.last ?? null,
-  };
+  return { found: rows.filter((row) => row.event !== null), last: rows[0]?.last ?? null };
 }

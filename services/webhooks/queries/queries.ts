@@ -4,8 +4,7 @@ import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { deliveryColumns, ordinalOf } from '../webhooks/deliveries.ts';
-import { findWebhook, webhookColumns, webhookNotFound } from '../webhooks/find-webhook.ts';
+import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
 export interface Read {

@@ -5,8 +5,7 @@ import type { Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
-import { insertTest, readDelivery, redeliverNow } from './deliveries.ts';
-import { findWebhook, webhookColumns, webhookNotFound } from './find-webhook.ts';
+import { findWebhook, insertTest, readDelivery, redeliverNow, webhookColumns, webhookNotFound } from './store.ts';
 
 /** What a handler gets, in the transaction that stores the command's record. */
 export interface Work {
@@ -179,8 +178,8 @@ async function disableWebhooks(
 function replayWebhook(work: Work, { webhook_id, from, to }: MessageData<'replay_webhook'>): Promise<Outcome> {
   return withActive(work, webhook_id, async (webhook) => {
     const opened = await work.client.query(
-      `insert into feeds (webhook_id, position, occurred_at, from_time, until_time)
-       select $1, -1, $2, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
+      `insert into feeds (webhook_id, position, from_time, until_time)
+       select $1, -1, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
       [webhook_id, from, to],
     );
     if (opened.rowCount === 1) return done(webhook, { from, to });

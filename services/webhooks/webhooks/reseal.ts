@@ -9,20 +9,17 @@ import { transaction } from '#libs/postgres/transaction.ts';
 export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
   return transaction(pool, async (client) => {
     const { rows } = await client.query<{ webhook_id: string; secret: string; previous_secret: string | null }>(
-      "select webhook_id, secret, previous_secret from webhooks where status <> 'Deleted' order by webhook_id",
+      "select webhook_id, secret, previous_secret from webhooks where status <> 'Deleted' order by webhook_id for update",
     );
-    const old = rows.filter(({ secret, previous_secret }) =>
-      [secret, previous_secret].some((sealed) => sealed !== null && !keys.isCurrent(sealed)),
+    const old = rows.filter(
+      ({ secret, previous_secret }) => ![secret, previous_secret ?? secret].every(keys.isCurrent),
     );
-    for (const { webhook_id, secret, previous_secret } of old) {
-      const [sealed, previous] = [secret, previous_secret].map(
+    for (const { webhook_id, ...sealed } of old) {
+      const resealed = [sealed.secret, sealed.previous_secret].map(
         (one) => one && keys.seal(webhook_id, keys.open(webhook_id, one)),
       );
-      // A secret that was rotated meanwhile is newer and was sealed by the gateway.
-      await client.query(
-        'update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1 and secret = $4',
-        [webhook_id, sealed, previous, secret],
-      );
+      const values = [webhook_id, ...resealed];
+      await client.query('update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1', values);
     }
     return old.length;
   });

@@ -224,9 +224,7 @@ describe('a webhook', () => {
         to: '2026-02-01T00:00:00.000Z',
       }),
     ).toEqual(paused);
-    expect(
-      (await claimDue(harness.pool, new Map(), 64, 10_000)).filter((one) => one.webhook_id === webhook_id),
-    ).toEqual([]);
+    expect((await claimDue(harness.pool, [], 10_000)).filter((one) => one.webhook_id === webhook_id)).toEqual([]);
   });
 
   it('an unknown delivery is not found, whatever it is called', async () => {

@@ -1,19 +1,39 @@
 import { randomUUID } from 'node:crypto';
-import { source } from '#libs/contracts/envelope.ts';
+import { type MessageContext, source } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { type CloudEvent, type Delivery, testEventType } from '#libs/contracts/webhooks.ts';
+import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of single deliveries. The id of a delivery contains its ordinal. */
+/** SQL of single webhooks and deliveries. The id of a delivery contains its ordinal. */
 
-/** Shows the last hundred attempts, because a delivery may be redelivered any number of times. */
+/** The columns of a webhook as it is shown: without its secrets. */
+export const webhookColumns = `webhook_id, url, event_types, description, status, client_id, created_by, created_at,
+  updated_at, failing_since,
+  case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at`;
+
+/** A bound caller sees the webhooks of its client; for it, all others do not exist. */
+export async function findWebhook(
+  queries: Queries,
+  { bound_client_id }: MessageContext,
+  webhookId: string,
+  lock: '' | 'for update' = '',
+): Promise<Webhook | undefined> {
+  if (!isId('webhook', webhookId)) return undefined;
+  const { rows } = await queries.query<Webhook>(
+    `select ${webhookColumns} from webhooks
+     where webhook_id = $1 and status <> 'Deleted' and ($2::text is null or client_id = $2) ${lock}`,
+    [webhookId, bound_client_id],
+  );
+  return rows[0];
+}
+
+export function webhookNotFound(webhookId: string): Refusal {
+  return refusal('webhook_not_found', `webhook ${webhookId} not found`);
+}
+
 export const deliveryColumns = `'dlv_' || lpad(to_hex(ordinal), 32, '0') as delivery_id, webhook_id, event_id, event_type,
-  status, created_at, next_attempt_at, finished_at, (
-    select coalesce(json_agg(json_build_object(
-      'attempted_at', to_char(attempted_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'duration_ms', duration_ms,
-      'response_status', response_status, 'error', error) order by attempted_at), '[]')
-    from (select * from attempts a where a.ordinal = d.ordinal order by attempted_at desc limit 100) a
-  ) as attempts`;
+  status, created_at, next_attempt_at, finished_at, to_json(attempts) as attempts`;
 
 const maxOrdinal = 2n ** 63n - 1n;
 
