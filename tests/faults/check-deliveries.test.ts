@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Booking, deliveredInOrder } from './check-deliveries.ts';
+import { type Booking, deliveredInOrder, disabledByGone, polledOnce } from './check-deliveries.ts';
 
 const of = (account_id: string, ...sequences: number[]): Booking[] =>
   sequences.map((sequence) => ({ account_id, sequence }));
@@ -19,5 +19,28 @@ it('finds a posting that the receiver never accepted', () => {
 it('finds a posting that the receiver accepted after a later one of the same account', () => {
   expect(deliveredInOrder(of('a', 1, 2, 3), of('a', 1, 3, 2, 3))).toEqual([
     'I7: the receiver got entry 2 of a after a later one of its account',
+  ]);
+});
+
+it('finds what a poller missed, got twice, or got after a later posting of the same account', () => {
+  expect(polledOnce(of('a', 2, 3), [...of('a', 1, 2), ...of('b', 7), ...of('a', 3)])).toEqual([]);
+  expect(polledOnce(of('a', 1, 2, 3), of('a', 1, 3, 3))).toEqual([
+    'I7: LOST on the way to the poller: entry 2 of a',
+    'I7: the poller got entry 3 of a 2 times',
+  ]);
+  expect(polledOnce(of('a', 1, 2), of('a', 2, 1))).toEqual([
+    'I7: the poller got entry 1 of a after a later one of its account',
+  ]);
+});
+
+it('finds a webhook that a 410 did not disable, or not completely', () => {
+  const gone = { status: 'Disabled', pending: 0, disablings: 1 };
+  expect(disabledByGone(gone)).toEqual([]);
+  expect(disabledByGone({ ...gone, status: 'Active' })).toEqual([
+    'I7: the webhook whose receiver answers 410 is Active',
+  ]);
+  expect(disabledByGone({ ...gone, pending: 2, disablings: 0 })).toEqual([
+    'I7: the webhook that was disabled by 410 has 2 Pending deliveries',
+    'I7: the webhook that was disabled by 410 has 0 events about it',
   ]);
 });

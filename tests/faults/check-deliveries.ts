@@ -11,18 +11,48 @@ export function notDelivered(booked: readonly Booking[], taken: readonly Booking
 }
 
 /**
- * I7: the receiver of a webhook accepted every posting at least once, and its first acceptances are
- * in the order of each account. `taken`: the deliveries that it answered 2xx, in order.
+ * I7: `who` got every posting at least once, and its first copies are in the order of each account. `taken`: what it
+ * got, in order; of a receiver, the deliveries that it answered 2xx.
  */
-export function deliveredInOrder(booked: readonly Booking[], taken: readonly Booking[]): string[] {
+export function deliveredInOrder(
+  booked: readonly Booking[],
+  taken: readonly Booking[],
+  who = 'the receiver',
+): string[] {
   const first = [...Map.groupBy(taken, nameOf).values()].flatMap(([one]) => one ?? []);
   const ofAccounts = Map.groupBy(first, ({ account_id }) => account_id).values();
   const overtaken = [...ofAccounts].flatMap((events) =>
     events.filter(({ sequence }, i) => sequence < (events[i - 1]?.sequence ?? 0)),
   );
   return [
-    ...notDelivered(booked, taken).map((one) => `I7: LOST on the way to the receiver: entry ${nameOf(one)}`),
-    ...overtaken.map((one) => `I7: the receiver got entry ${nameOf(one)} after a later one of its account`),
+    ...notDelivered(booked, taken).map((one) => `I7: LOST on the way to ${who}: entry ${nameOf(one)}`),
+    ...overtaken.map((one) => `I7: ${who} got entry ${nameOf(one)} after a later one of its account`),
+  ];
+}
+
+/** I7: a poller that follows its cursor got every posting exactly once, in the order of each account. */
+export function polledOnce(booked: readonly Booking[], polled: readonly Booking[]): string[] {
+  const repeated = [...Map.groupBy(polled, nameOf)].filter(([, copies]) => copies.length > 1);
+  return [
+    ...deliveredInOrder(booked, polled, 'the poller'),
+    ...repeated.map(([name, copies]) => `I7: the poller got entry ${name} ${copies.length} times`),
+  ];
+}
+
+/** I7: a webhook whose receiver answers 410 is disabled, once, and has nothing left to send. */
+export function disabledByGone({
+  status,
+  pending,
+  disablings,
+}: {
+  status: string;
+  pending: number;
+  disablings: number;
+}): string[] {
+  if (status !== 'Disabled') return [`I7: the webhook whose receiver answers 410 is ${status}`];
+  return [
+    ...(pending > 0 ? [`I7: the webhook that was disabled by 410 has ${pending} Pending deliveries`] : []),
+    ...(disablings === 1 ? [] : [`I7: the webhook that was disabled by 410 has ${disablings} events about it`]),
   ];
 }
 

@@ -72,10 +72,34 @@ const refusedIsDelivered: Planted = {
   found: /^I7: LOST on the way to the receiver/,
 };
 
+const goneIsTried: Planted = {
+  name: 'a webhook whose receiver answers 410 not disabled',
+  edits: [
+    {
+      file: 'services/webhooks/deliveries/verdict.ts',
+      find: 'if (attempts.some(({ response_status }) => response_status === gone))',
+      replace: 'if (attempts.some(({ response_status }) => response_status === gone + 1))',
+    },
+  ],
+  found: /^I7: the webhook whose receiver answers 410 is Active/,
+};
+
+const cursorSkips: Planted = {
+  name: 'a cursor of GET /events that skips one event after each full page',
+  edits: [
+    {
+      file: 'services/webhooks/queries/list-events.ts',
+      find: 'read(items, BigInt(next.id), true)',
+      replace: 'read(items, BigInt(next.id) + 1n, true)',
+    },
+  ],
+  found: /^I7: LOST on the way to the poller/,
+};
+
 export const banks = [
   { rows: 'storm', bugs: [drops, centMore, noTransfers] },
   { rows: 'kill-in-transaction', bugs: [earlyOffset, zeroBalances] },
-  { rows: 'webhooks', bugs: [refusedIsDelivered] },
+  { rows: 'webhooks', bugs: [refusedIsDelivered, goneIsTried, cursorSkips] },
 ];
 
 /** Runs all banks at the same time, because each waits most of the time. */

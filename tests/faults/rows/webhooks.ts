@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 import { type Answer, close, hang, ok, startReceiver, status } from '#services/webhooks/test/receiver.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Booking, deliveredInOrder, notDelivered } from '../check-deliveries.ts';
+import { type Booking, deliveredInOrder, disabledByGone, notDelivered, polledOnce } from '../check-deliveries.ts';
 import { databaseTime } from '../evidence.ts';
 import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
@@ -19,23 +20,26 @@ const requestMs = 60_000;
 
 interface Delivering {
   webhook_id: string;
+  /** The webhook whose receiver answers 410. */
+  gone_id: string;
   /** Everything posted from this database time on must be delivered. */
   since: string;
   /** The deliveries that the receiver answered 204, in order. */
   taken: Booking[];
+  poller: Poller;
 }
 
 let delivering: Delivering | undefined;
 
 /**
- * Receives what the load posts as a webhook in this process. It refuses or hangs only for
- * deliveries that it has not seen before, because the second retry would come after five minutes.
+ * Receives what the load posts as a webhook in this process, and polls GET /events for it. The receiver refuses or
+ * hangs only for deliveries that it has not seen before, because the second retry would come after five minutes.
  */
 const webhooks: Row = {
   name: 'webhooks',
   title:
-    'webhooks deliver to a receiver that answers 500, redirects, hangs, and cuts connections in between, while each of their processes, the broker and Postgres are killed, started again after 0-3 s',
-  touches: ['webhooks', 'kafka', 'postgres'],
+    'webhooks deliver to a receiver that answers 500, redirects, hangs, and cuts connections in between, and to one that answers 410, and a poller follows GET /events, while each of their processes, the broker, Postgres, and a ledger are killed, started again after 0-3 s',
+  touches: ['webhooks', 'kafka', 'postgres', 'ledger'],
   recoveryMs: 5000,
   async inject(bench) {
     const { cluster, pool, random, say } = bench;
@@ -54,13 +58,21 @@ const webhooks: Row = {
       else refused++;
       answer(response, received, request);
     });
-    cluster.atEnd.push(() => void receiver.stop());
+    const gone = await startReceiver(status(410));
+    cluster.atEnd.push(
+      () => void receiver.stop(),
+      () => void gone.stop(),
+    );
     const webhook_id = await createWebhook(bench, receiver.url);
+    const gone_id = await createWebhook(bench, gone.url);
+    const poller = await startPoller(bench);
+    cluster.atEnd.push(() => poller.stop());
     await sleep(clockMs);
-    delivering = { webhook_id, since: await databaseTime(pool), taken };
+    delivering = { webhook_id, gone_id, since: await databaseTime(pool), taken, poller };
     let goneAt = performance.now();
     const moods: Answer[] = [ok, status(500), status(302, { location: receiver.url }), hang, close, ok];
-    const killed = [...names.map((name) => cluster.node(name)), cluster.broker, cluster.postgres];
+    const ledger = random.pick(['ledger', 'ledger-2']);
+    const killed = [...[...names, ledger].map((name) => cluster.node(name)), cluster.broker, cluster.postgres];
     for (const victim of random.shuffle(killed)) {
       for (const next of random.shuffle(moods)) {
         mood = next;
@@ -76,26 +88,91 @@ const webhooks: Row = {
   async check({ pool }, bench) {
     const { cluster, slowness, say } = bench;
     if (!delivering) return [];
-    const { webhook_id, since, taken } = delivering;
+    const { webhook_id, gone_id, since, taken, poller } = delivering;
     try {
       const { rows: booked } = await pool.query<Booking>(
         'select e.account_id, e.sequence::int as sequence from v_entries e join v_accounts a using (account_id) where a.client_id is not null and e.created_at >= $1',
         [since],
       );
       await untilQuiet(booked, taken, quietMs * slowness);
-      say(`${booked.length} bookings, ${taken.length} deliveries taken`);
-      const findings = deliveredInOrder(booked, taken);
+      await untilQuiet(booked, poller.got, quietMs * slowness);
+      say(`${booked.length} bookings, ${taken.length} deliveries taken, ${poller.got.length} events polled`);
+      const findings = [
+        ...deliveredInOrder(booked, taken),
+        ...polledOnce(booked, poller.got),
+        ...disabledByGone(await disabling(bench, gone_id, poller)),
+      ];
       // 404: it was deleted, but the response was lost.
-      await eventually(
-        async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${webhook_id}`)).status),
-        requestMs * slowness,
-      );
+      for (const id of [webhook_id, gone_id])
+        await eventually(
+          async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${id}`)).status),
+          requestMs * slowness,
+        );
       return booked.length === 0 ? ['I7: nothing was posted while webhooks delivered'] : findings;
     } finally {
+      poller.stop();
       await Promise.all(names.map((name) => cluster.node(name).stop()));
     }
   },
 };
+
+interface Poller {
+  /** The postings that it got, in order. */
+  got: Booking[];
+  /** The webhooks that events say were disabled. */
+  disabled: string[];
+  stop(): void;
+}
+
+/** Far fewer than there are events, so that most pages are full. */
+const pageLimit = 20;
+const pollMs = 50;
+
+/** Follows the cursor of GET /events, from its current end on. A page that it did not get is requested again. */
+async function startPoller(bench: Bench): Promise<Poller> {
+  const poller = { got: [] as Booking[], disabled: [] as string[], stop: () => void (stopped = true) };
+  let stopped = false;
+  let after: string | undefined;
+  const next = async (limit: number): Promise<{ data: CloudEvent[]; more: boolean } | undefined> => {
+    const query = new URLSearchParams({ types: 'transaction.completed,webhook.disabled', limit: String(limit) });
+    if (after !== undefined) query.set('after', after);
+    const response = await call(bench, 'GET', `/events?${query}`).catch(() => undefined);
+    if (response?.status !== 200) return undefined;
+    const page = (await response.json().catch(() => undefined)) as { data: CloudEvent[]; cursor: string } | undefined;
+    if (page) after = page.cursor;
+    return page && { data: page.data, more: response.headers.has('link') };
+  };
+  await eventually(async () => (await next(500))?.more === false, requestMs * bench.slowness);
+  const poll = async (): Promise<void> => {
+    while (!stopped) {
+      const page = await next(pageLimit);
+      for (const { type, data } of page?.data ?? []) {
+        if (type === 'corebanking.webhook.disabled.v1') poller.disabled.push(String(data['webhook_id']));
+        else poller.got.push(bookingOf(data));
+      }
+      if (!page?.more) await sleep(pollMs);
+    }
+  };
+  void poll();
+  return poller;
+}
+
+/** What is known about a webhook that should have been disabled, once it is, or after a while. */
+async function disabling(bench: Bench, webhook_id: string, { disabled }: Poller) {
+  const read = async <T>(path: string): Promise<T> => {
+    const response = await call(bench, 'GET', path);
+    if (response.status !== 200) throw new Error(`GET ${path} was answered ${response.status}`);
+    return ((await response.json()) as { data: T }).data;
+  };
+  const look = async () => ({
+    status: (await read<{ status: string }>(`/webhooks/${webhook_id}`)).status,
+    pending: (await read<object[]>(`/webhooks/${webhook_id}/deliveries?status=Pending`)).length,
+    disablings: disabled.filter((id) => id === webhook_id).length,
+  });
+  const isDone = async () => disabledByGone(await look()).length === 0;
+  await eventually(isDone, quietMs * bench.slowness).catch(() => undefined);
+  return eventually(look, requestMs * bench.slowness);
+}
 
 function bookingOf(data: unknown): Booking {
   const { transaction, sequence } = data as { transaction: { account_id: string }; sequence: number };
