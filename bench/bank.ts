@@ -25,6 +25,8 @@ export interface BankOptions {
   accounts: number;
   ledgers?: number;
   gateways?: number;
+  /** Default 0. */
+  webhooks?: number;
   env?: Record<string, string>;
 }
 
@@ -73,7 +75,7 @@ export async function migrateLedger(world: World, database: string): Promise<str
  */
 export async function startBank(
   world: World,
-  { name, accounts, ledgers = 1, gateways = 1, env }: BankOptions,
+  { name, accounts, ledgers = 1, gateways = 1, webhooks = 0, env }: BankOptions,
 ): Promise<Bank> {
   const { local, infra } = world;
   const settings = settingsOf(
@@ -82,10 +84,16 @@ export async function startBank(
     name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
     env,
   );
-  await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
+  const schemas = ['ledger', 'accounts', ...(webhooks > 0 ? ['webhooks' as const] : [])] as const;
+  await Promise.all([...schemas.map((one) => migrateService(one, settings)), createTopics(settings)]);
   const several = (kind: ServiceKind, count: number) =>
     Array.from({ length: count }, (_, i) => [kind, `${name}-${kind}${i > 0 ? `-${i + 1}` : ''}`] as const);
-  const processes = [...several('ledger', ledgers), ...several('accounts', 1), ...several('gateway', gateways)];
+  const processes = [
+    ...several('ledger', ledgers),
+    ...several('accounts', 1),
+    ...several('webhooks', webhooks),
+    ...several('gateway', gateways),
+  ];
   const started = await Promise.all(
     processes.map(async ([kind, service]) => {
       const spec = {

@@ -74,6 +74,8 @@ export const goals = {
   'event-p50': { title: 'commit to consumer at half load, p50', unit: 'ms', most: 5 },
   'event-p99': { title: 'commit to consumer at half load, p99', unit: 'ms', most: 50 },
   drain: { title: 'events published after an outage ÷ events of postings, per second' },
+  'webhook-deliveries': { title: 'deliveries/s of webhooks to a receiver on this machine', least: 2000 },
+  'webhook-deliveries-one': { title: 'the same to one webhook' },
   idle: { title: 'CPU of the idle bank without the broker, of one core', unit: '%', most: 2 },
 } satisfies Record<string, Goal>;
 

@@ -15,6 +15,7 @@ import { peers } from './rows/peers.ts';
 import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
 import { scaling } from './rows/scaling.ts';
+import { webhooks } from './rows/webhooks.ts';
 import type { World } from './world.ts';
 
 /** The objects that a group of rows uses. */
@@ -83,6 +84,7 @@ export const groups: Group[] = [
   ledger,
   bytes,
   scaling,
+  webhooks,
   curves,
   endurance,
   growth,

@@ -48,7 +48,7 @@ export class World {
   readonly generator: Generator;
   readonly say: (line: string) => void;
   /** All loads of the current group. */
-  readonly loads: Reading[] = [];
+  readonly loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'wrong'>[] = [];
   /**
    * Values found in this run: the best numbers of connections (measure.ts), the best pool sizes.
    */

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from '#libs/postgres/pool.ts';
+import type { Bank } from '../bank.ts';
+import type { ReceiverPlan, ReceiverResult } from '../contenders/receiver.ts';
+import { machineSeconds } from '../cpu.ts';
+import { type Helper, startHelper } from '../helper.ts';
+import { inTurn, load, median } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../rows.ts';
+
+const startMs = 60_000;
+const patienceMs = 120_000;
+/** Events of one account are sent one at a time, so this is far above the number of concurrent requests. */
+const accounts = 500;
+const fillSeconds = 4;
+
+interface Measured {
+  perSecond: number;
+  cpuMicros: Record<string, number>;
+  receiverMicros: number;
+}
+
+/**
+ * Deliveries of webhooks to a receiver on this machine, from a backlog: webhooks replay the events of a load
+ * that has ended, while the rest of the bank is idle.
+ */
+export const webhooks: Group = {
+  name: 'webhooks',
+  quick: false,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const bank = await world.newBank({ name: 'hooks', accounts, webhooks: 1 });
+    const port = await world.local.port('bench_receiver');
+    const receiver = startHelper<ReceiverPlan, ReceiverResult>('contenders/receiver.ts', { PORT: String(port) });
+    try {
+      await receiver.ready(startMs);
+      const from = new Date().toISOString();
+      const target = { kind: 'batch' as const, accounts: bank.accounts, items: 100 };
+      await load(world, bank, { target, connections: 4, seconds: fillSeconds, warmUpSeconds: 0 });
+      const events = await world.withPool(bank.databaseUrl, 'webhooks', untilStored);
+      world.say(`  ${events} events`);
+      const replay = (count: number) => () => deliver(bench, bank, receiver, { count, from, port });
+      const measured = await inTurn(effort.rounds, { one: replay(1), eight: replay(8) });
+      return outcome(measured);
+    } finally {
+      receiver.stop();
+      await bank.stop();
+    }
+  },
+};
+
+/** Resolves with the number of events once none has been stored for two seconds. */
+async function untilStored(pool: Pool): Promise<bigint> {
+  const head = async () =>
+    (await pool.query<{ position: bigint }>('select position from event_head')).rows[0]?.position ?? 0n;
+  for (let before = -1n, end = performance.now() + patienceMs; performance.now() < end; await sleep(2000)) {
+    const now = await head();
+    if (now === before && now > BigInt(accounts) * 2n) return now;
+    before = now;
+  }
+  throw new Error('webhooks did not store the events');
+}
+
+/** Replays the events to this many webhooks and counts what arrives. */
+async function deliver(
+  { world, effort }: Bench,
+  bank: Bank,
+  receiver: Helper<ReceiverPlan, ReceiverResult>,
+  { count, from, port }: { count: number; from: string; port: number },
+): Promise<Measured> {
+  const { seconds, warmUpSeconds } = effort;
+  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(bank) });
+  let [before, after] = [snapshot(), snapshot()];
+  const counted = receiver.run({ seconds, warmUpSeconds }, (seconds + warmUpSeconds) * 1000 + patienceMs, {
+    measuring: () => {
+      before = snapshot();
+    },
+    measured: () => {
+      after = snapshot();
+    },
+  });
+  const ids = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const { webhook_id } = await call(bank, 'POST', '/webhooks', {
+        url: `http://127.0.0.1:${port}/`,
+        event_types: ['transaction.completed'],
+      });
+      await call(bank, 'POST', `/webhooks/${webhook_id}/replay`, { from, to: new Date().toISOString() });
+      return webhook_id ?? '';
+    }),
+  );
+  const { completed, cores } = await counted;
+  await Promise.all(ids.map((id) => call(bank, 'DELETE', `/webhooks/${id}`)));
+  const each = 1e6 / Math.max(1, completed);
+  const used = Object.entries(after.side).map(([name, cpu]) => [name, cpu - (before.side[name] ?? 0)] as const);
+  const sum = used.reduce((total, [, cpu]) => total + cpu, 0);
+  const elsewhere = Math.max(0, (after.machine - before.machine - sum) / seconds - cores);
+  world.loads.push({ elsewhere, generatorCores: cores, wrong: 0 });
+  return {
+    perSecond: completed / seconds,
+    cpuMicros: Object.fromEntries(used.map(([name, cpu]) => [name, cpu * each])),
+    receiverMicros: cores * seconds * each,
+  };
+}
+
+function outcome(measured: Record<'one' | 'eight', Measured[]>): Outcome {
+  const perSecond = (name: keyof typeof measured) => median(measured[name].map((one) => one.perSecond));
+  const micros = (name: keyof typeof measured, process: string) =>
+    Math.round(median(measured[name].map((one) => one.cpuMicros[process] ?? 0)));
+  const cpu = (name: keyof typeof measured) =>
+    `CPU µs each: webhooks ${micros(name, 'webhooks')}, postgres ${micros(name, 'postgres')}, receiver ${Math.round(median(measured[name].map((one) => one.receiverMicros)))}`;
+  return {
+    lines: [
+      { goal: 'webhook-deliveries', value: perSecond('eight'), note: `8 webhooks, one process; ${cpu('eight')}` },
+      { goal: 'webhook-deliveries-one', value: perSecond('one'), note: cpu('one') },
+    ],
+    raw: measured,
+  };
+}
+
+async function call(bank: Bank, method: string, path: string, body?: object): Promise<Record<string, string>> {
+  const [, apiKey = ''] = bank.credential.split(': ');
+  const response = await fetch(`http://127.0.0.1:${bank.port}${path}`, {
+    method,
+    headers: { 'x-api-key': apiKey, ...(body && { 'content-type': 'application/json' }) },
+    body: body && JSON.stringify(body),
+    signal: AbortSignal.timeout(startMs),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text === '' ? {} : (JSON.parse(text) as { data: Record<string, string> }).data;
+}
