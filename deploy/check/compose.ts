@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../tools/local/ports.ts';
 import { Callers, call, make } from './callers.ts';
 import { type Check, expect, type Output, type Part, run } from './check.ts';
@@ -5,7 +6,10 @@ import { faults } from './compose-faults.ts';
 import { tag } from './image.ts';
 import { signIn } from './sign-in.ts';
 
-const upMs = 15 * 60_000;
+const upMs = 60 * 60_000;
+
+/** How long `up` may fail because a container counts as unhealthy before a busy machine has started it. */
+const healthyMs = 20 * 60_000;
 
 /** A running copy of docker-compose.yml, separate from any other on this engine. */
 export interface Composed {
@@ -13,6 +17,8 @@ export interface Composed {
   apiKey: string;
   /** `docker compose …` */
   compose(args: string[], codes?: number[]): Promise<Output>;
+  /** `docker compose up --wait …`, until every container is healthy. */
+  up(...args: string[]): Promise<void>;
   docker(args: string[]): Promise<Output>;
   /** The ids of the running containers of a service. */
   containers(service: string): Promise<string[]>;
@@ -60,16 +66,22 @@ async function start(check: Check): Promise<Composed> {
   const docker = (args: string[]) => run('docker', args, { env });
   const dockerCompose = (args: string[], codes?: number[]) =>
     run('docker', ['compose', ...args], { env, timeoutMs: upMs, codes });
+  const up = async (...args: string[]): Promise<void> => {
+    const giveUpAt = performance.now() + healthyMs;
+    for (;;) {
+      const codes = performance.now() < giveUpAt ? [0, 1] : [0];
+      const { code } = await dockerCompose(['up', '--detach', '--wait', '--wait-timeout', '900', ...args], codes);
+      if (code === 0) return;
+      await sleep(10_000);
+    }
+  };
   check.onEnd(async () => {
     await dockerCompose(['--profile', '*', 'down', '--volumes', '--timeout', '20', '--remove-orphans']);
     await docker(['image', 'rm', '--force', tag, 'core-banking-development:check']);
   });
   await check.step('docker compose config', () => dockerCompose(['--profile', '*', 'config', '--quiet']));
   await check.step('built by BuildKit', async () => void (await dockerCompose(['build'])));
-  await check.step(
-    'up --wait from nothing',
-    async () => void (await dockerCompose(['up', '--detach', '--wait', '--wait-timeout', '300'])),
-  );
+  await check.step('up --wait from nothing', up);
   const { stdout } = await dockerCompose(['logs', '--no-log-prefix', 'api-key']);
   const apiKey = /API key +(\S+)/.exec(stdout)?.[1];
   expect(apiKey !== undefined, `no key was printed: ${stdout}`);
@@ -77,6 +89,7 @@ async function start(check: Check): Promise<Composed> {
     baseUrl: `http://127.0.0.1:${port}`,
     apiKey,
     compose: dockerCompose,
+    up,
     docker,
     containers: async (service) =>
       (await dockerCompose(['ps', '--quiet', service])).stdout
@@ -176,20 +189,14 @@ async function smoke(
   return { password, issuer };
 }
 
-async function scale(
-  check: Check,
-  { compose: dockerCompose, verifyBooks, containers, docker }: Composed,
-  callers: Callers,
-): Promise<void> {
-  const scaled = (...counts: string[]) =>
-    dockerCompose(['up', '--detach', '--wait', '--no-recreate', ...counts.flatMap((count) => ['--scale', count])]);
+async function scale(check: Check, { up, verifyBooks, containers, docker }: Composed, callers: Callers): Promise<void> {
+  const scaled = (...counts: string[]) => up('--no-recreate', ...counts.flatMap((count) => ['--scale', count]));
   await check.step('ledgers scaled from 1 to 3 and gateways from 2 to 4 under load share the work', async () => {
     callers.start();
     await scaled('ledger=3', 'gateway=4');
     await callers.calm();
     const before = callers.operations;
-    for (let waits = 0; callers.operations < before + 300 && waits < 600; waits++)
-      await new Promise((resolve) => void setTimeout(resolve, 100));
+    for (let waits = 0; callers.operations < before + 300 && waits < 600; waits++) await sleep(100);
     const told = await callers.stop();
     const batches = await Promise.all(
       (await containers('ledger')).map(async (id) => {
@@ -217,7 +224,7 @@ async function scale(
 
 async function stopAndStart(
   check: Check,
-  { compose: dockerCompose, verifyBooks, containers, docker }: Composed,
+  { compose: dockerCompose, up, verifyBooks, containers, docker }: Composed,
   callers: Callers,
 ): Promise<void> {
   await check.step(
@@ -236,7 +243,7 @@ async function stopAndStart(
   );
   await check.step('stopped and started again with its data', async () => {
     await dockerCompose(['down']);
-    await dockerCompose(['up', '--detach', '--wait', '--wait-timeout', '300']);
+    await up();
   });
   await check.step('no operation was lost or posted twice', () => callers.expectBooked());
   await check.step('verify-books', verifyBooks);

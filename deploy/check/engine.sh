@@ -20,8 +20,7 @@ start() {
   limit=$(ulimit -Hn)
   [ "$limit" = unlimited ] && limit=1048576
   setsid dockerd --data-root "$dir/data" --exec-root "$dir/exec" -p "$dir/pid" -H "unix://$dir/docker.sock" --default-ulimit "nofile=$limit:$limit" > "$dir/dockerd.log" 2>&1 < /dev/null &
-  # With cgroups v1, all containers together are scheduled like one process, and starve on a busy machine.
-  if mkdir -p /sys/fs/cgroup/cpu/docker 2> /dev/null; then echo 12288 > /sys/fs/cgroup/cpu/docker/cpu.shares || true; fi
+  "$(dirname "$0")/weight.sh" docker
   for _ in $(seq 1 150); do
     if docker -H "unix://$dir/docker.sock" version > /dev/null 2>&1; then
       echo "unix://$dir/docker.sock"

@@ -4,7 +4,7 @@ import { runToEnd } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { type Check, expect, type Part, run } from './check.ts';
 
-const buildMs = 15 * 60_000;
+const buildMs = 60 * 60_000;
 export const tag = 'core-banking:check';
 
 type Inspected = {

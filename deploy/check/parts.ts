@@ -6,6 +6,7 @@ import { kubernetes, pods } from './kubernetes.ts';
 import { restore } from './restore.ts';
 import { scaling } from './scaling.ts';
 import { testcontainers } from './testcontainers.ts';
+import { traces } from './traces.ts';
 
 /** The parts of `npm run check:deploy`, in order. */
-export const parts: Part[] = [image, compose, testcontainers, alertRules, scaling, restore, kubernetes, pods];
+export const parts: Part[] = [image, compose, testcontainers, alertRules, traces, scaling, restore, kubernetes, pods];

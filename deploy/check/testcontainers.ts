@@ -29,7 +29,7 @@ export const testcontainers: Part = {
       };
       const { stdout } = await run('npx', ['vitest', 'run', ...(check.selfTest ? files.slice(0, 1) : files)], {
         env,
-        timeoutMs: 15 * 60_000,
+        timeoutMs: 60 * 60_000,
       });
       expect(stdout.includes('Test servers: containers'), 'they ran against something else');
       return stdout

@@ -64,7 +64,7 @@ const names = [
   ['webhooks', 'webhooks-2'],
 ] as const;
 /** Also sufficient on a busy machine. */
-const brokerStartMs = 240_000;
+const startMs = 240_000;
 /** Processes that a row may start for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2', 'webhooks', 'webhooks-2'];
 const owner = 'core_banking';
@@ -126,7 +126,7 @@ async function oneBroker({
   );
   const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
   const start = (_: number, log: string) =>
-    startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs });
+    startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: startMs });
   return {
     broker: makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, start),
     brokers: `127.0.0.1:${ports.client}`,
@@ -241,17 +241,17 @@ export async function startCluster(
   };
   try {
     await Promise.all([broker.start(), postgres.start()]);
-    // On a busy machine a new broker may need longer than one call waits.
+    // On a busy machine a new broker may need longer than two calls wait.
     const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
     await Promise.all([
       migrateService('ledger', settings),
       migrateService('accounts', settings),
-      topics().catch(topics),
+      topics().catch(topics).catch(topics),
     ]);
     for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
     const started = nodes.filter(({ name }) => !spares.includes(name));
     for (const node of started) node.start();
-    const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
+    const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready(startMs))]);
     const node = (name: string) => nodes.find((one) => one.name === name) ?? unknown(name);
     return {
       dir,
