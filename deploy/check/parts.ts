@@ -3,10 +3,22 @@ import type { Part } from './check.ts';
 import { compose } from './compose.ts';
 import { image } from './image.ts';
 import { kubernetes, pods } from './kubernetes.ts';
+import { outages } from './outages.ts';
 import { restore } from './restore.ts';
 import { scaling } from './scaling.ts';
 import { testcontainers } from './testcontainers.ts';
 import { traces } from './traces.ts';
 
 /** The parts of `npm run check:deploy`, in order. */
-export const parts: Part[] = [image, compose, testcontainers, alertRules, traces, scaling, restore, kubernetes, pods];
+export const parts: Part[] = [
+  image,
+  compose,
+  testcontainers,
+  alertRules,
+  traces,
+  scaling,
+  outages,
+  restore,
+  kubernetes,
+  pods,
+];

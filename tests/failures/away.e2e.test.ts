@@ -59,6 +59,7 @@ it.each<[ServiceKind, string[]]>([
     nodes.push(node);
     node.start(time);
     await expect.poll(() => health(node, '/livez').catch(() => undefined), { timeout: 60_000 }).toBeDefined();
+    node.signal('SIGWINCH');
     for (const until = performance.now() + awayMs; performance.now() < until; await sleep(200)) {
       const { status, checks } = await health(node, '/livez');
       expect([status, checks], kind).toEqual([200, expect.anything()]);
