@@ -18,6 +18,7 @@ create table accounts (
   status_version  int not null default 1,
   balance_minor   bigint not null default 0,
   last_sequence   bigint not null default 0,
+  debits_minor    numeric not null default 0, -- the sum of the account's DR entries, so that the trial balance reads accounts only
   -- The sum of the account's Active holds, so that a posting need not read them.
   held_minor      bigint not null default 0,
   hold_expires_at timestamptz(3), -- the earliest expiry of an Active hold, or a time before it; null without holds
@@ -196,7 +197,7 @@ alter table transactions enable always trigger transactions_erased_only;
 
 -- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation
 -- are written by one statement), sides must follow the class of the account, and the entries must continue the account's
--- sequence and add up to its new balance. Nothing else changes a balance: the service's role may not update the two columns,
+-- sequence and add up to its new balance. Nothing else changes a balance: the service's role may not update these columns,
 -- and this function runs as the owner.
 create function post_entries() returns trigger language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
@@ -211,11 +212,12 @@ begin
   with changes as (
     select account_id, min(sequence) - 1 as after_sequence, count(*) as entries, max(array[sequence, balance_after_minor]) as newest,
       sum(case direction when 'credit' then amount_minor else -amount_minor end) as change,
+      coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debits,
       min(currency) as currency, max(currency) as last_currency,
       bool_and((side = 'CR') = (direction = 'credit')) as is_liability, bool_and((side = 'CR') <> (direction = 'credit')) as is_asset
     from new_entries group by account_id
   ), posted as (
-    update accounts a set last_sequence = c.newest[1], balance_minor = c.newest[2]
+    update accounts a set last_sequence = c.newest[1], balance_minor = c.newest[2], debits_minor = a.debits_minor + c.debits
     from changes c
     where a.account_id = c.account_id
       and c.after_sequence = a.last_sequence and c.newest[1] = a.last_sequence + c.entries and c.newest[2] = a.balance_minor + c.change

@@ -233,18 +233,13 @@ async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer')
   return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
 }
 
-/** Returns the totals of all entries, and of all balances by class, from one snapshot. */
+/** Returns the totals of all entries, from what each account says of its own, and of all balances by class. */
 async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_balance'>> {
   const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
-    `with totals as (
-       select currency, coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debit, coalesce(sum(amount_minor) filter (where side = 'CR'), 0) as credit
-       from entries group by currency
-     ), balances as (
-       select currency, coalesce(sum(balance_minor) filter (where class = 'asset'), 0) as assets,
-         coalesce(sum(balance_minor) filter (where class = 'liability'), 0) as liabilities
-       from accounts group by currency
-     )
-     select currency, coalesce(debit, 0) as debit, coalesce(credit, 0) as credit, assets, liabilities from balances left join totals using (currency) order by currency`,
+    `select currency, sum(debits_minor) as debit, sum(debits_minor + case class when 'liability' then balance_minor else -balance_minor end) as credit,
+       coalesce(sum(balance_minor) filter (where class = 'asset'), 0) as assets,
+       coalesce(sum(balance_minor) filter (where class = 'liability'), 0) as liabilities
+     from accounts group by currency order by currency`,
   );
   return rows.map(({ currency, debit, credit, assets, liabilities }) => ({
     currency,

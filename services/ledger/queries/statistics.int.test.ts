@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PostingStatistics, PostingTotals } from '#libs/contracts/administration.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import type { TrialBalance } from '#libs/contracts/resources.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { lookedAt, statisticsStatement } from './statistics.ts';
 
@@ -129,4 +131,28 @@ it('returns totals in and out by currency, reversals with the opposite sign, and
     { currency: 'KES', operations: 4, refused: 1, money_in: '100.00', money_out: '100.50', transferred: '2.50' },
     { currency: 'JPY', operations: 1, refused: 0, money_in: '7', money_out: '0', transferred: '0' },
   ]);
+});
+
+it('totals all debits and credits without reading an entry, however many there are', async () => {
+  const client = await ledger.owner.connect();
+  try {
+    const { rows } = await client.query<{ debit: string }>(
+      "select sum(amount_minor)::text as debit from entries where currency = 'EUR' and side = 'DR'",
+    );
+    await client.query('begin; lock table entries in access exclusive mode');
+    const reply = await ledger.ask({ name: 'get_trial_balance', data: {} });
+    const euros = reply.ok && (reply.data as TrialBalance[]).find(({ currency }) => currency === 'EUR');
+    const total = fromMinor(BigInt(rows[0]?.debit ?? -1), 'EUR');
+    expect(euros).toEqual({
+      currency: 'EUR',
+      debit_total: total,
+      credit_total: total,
+      assets: '7.00',
+      liabilities: '7.00',
+      difference: '0.00',
+    });
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
 });

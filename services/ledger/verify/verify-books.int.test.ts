@@ -109,6 +109,7 @@ const {
   trialBalance,
   operations,
   balances,
+  debits,
   chain,
   counts,
   sides,
@@ -154,6 +155,11 @@ const violations: [string, string[], string][] = [
     'a wrong balance_after',
     [chain],
     `update entries set balance_after_minor = balance_after_minor + 1 where account_id = ${account(1)} and sequence = 2`,
+  ],
+  [
+    'an account that was debited more than it says',
+    [debits],
+    `update accounts set debits_minor = debits_minor - 1 where account_id = ${account(5)}`,
   ],
   [
     'a gap in the sequence',
@@ -294,5 +300,7 @@ it('tests a violation of every rule', () => {
 });
 
 it.each(violations)('finds %s', async (_, rules, statements) => {
-  expect(await broken(statements)).toEqual(rules);
+  // A violation that adds or removes a DR entry would otherwise violate the rule on debits too.
+  const total = `update accounts a set debits_minor = (select coalesce(sum(amount_minor), 0) from entries e where e.account_id = a.account_id and side = 'DR')`;
+  expect(await broken(rules.includes(debits) ? statements : `${statements}; ${total}`)).toEqual(rules);
 });

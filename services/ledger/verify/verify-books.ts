@@ -7,6 +7,7 @@ export const bookRules = {
   trialBalance: 'per currency, debits (DR) equal credits (CR)',
   operations: 'per operation and currency, debits (DR) equal credits (CR)',
   balances: 'each balance is the sum of its entries, and the last balance_after',
+  debits: 'what each account says was debited is the sum of its DR entries',
   chain: 'sequences have no gap, and each balance_after follows from the one before',
   counts: 'each account has as many entries as its last sequence says',
   sides: 'no entry without its account, its currency, and the side of its class',
@@ -37,6 +38,10 @@ const rules: Record<string, string> = {
       left join (select account_id, sum(case direction when 'credit' then amount_minor else -amount_minor end) as total from entries group by account_id) e using (account_id)
       left join entries l on l.account_id = a.account_id and l.sequence = a.last_sequence
     where a.balance_minor <> coalesce(e.total, 0) or a.balance_minor <> coalesce(l.balance_after_minor, 0)`,
+  [bookRules.debits]: `
+    select a.account_id, a.account_number, a.debits_minor, coalesce(e.total, 0) as sum_of_entries
+    from accounts a left join (select account_id, sum(amount_minor) as total from entries where side = 'DR' group by account_id) e using (account_id)
+    where a.debits_minor <> coalesce(e.total, 0)`,
   [bookRules.chain]: `
     select account_id, sequence, balance_after_minor from (
       select account_id, sequence, balance_after_minor, case direction when 'credit' then amount_minor else -amount_minor end as change,
