@@ -8,7 +8,7 @@ import { finishAttempts } from './finish.ts';
 import { claimDue } from './store.ts';
 import { sweep } from './sweeper.ts';
 
-/** Deliveries to real receivers, over a real Postgres. */
+/** Deliveries to real receivers, with a real Postgres. */
 let harness: Harness;
 const stops: (() => Promise<unknown>)[] = [];
 beforeAll(async () => {
@@ -41,7 +41,7 @@ const wait = (ms: number) =>
 const get = (webhook_id: string) => harness.done('get_webhook', { webhook_id });
 
 describe('a delivery', () => {
-  it('is the CloudEvent in structured JSON, signed so that the reference library of Standard Webhooks takes it', async () => {
+  it('is the CloudEvent in structured JSON, with a signature that the reference library of Standard Webhooks accepts', async () => {
     deliver();
     const at = await receiver();
     const { secret, webhook_id } = await harness.webhook(at.url);
@@ -69,7 +69,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('is signed by both secrets during a rotation, and by the new one alone behind it', async () => {
+  it('is signed with both secrets during a rotation, and afterwards with the new one only', async () => {
     deliver();
     const at = await receiver();
     const { secret, webhook_id } = await harness.webhook(at.url);
@@ -95,7 +95,7 @@ describe('a delivery', () => {
     expect((await get(webhook_id)).previous_secret_ends_at).toBeNull();
   });
 
-  it('is tried again after 5 s where its receiver answers 500, redirects, closes or hangs, with the same id; every attempt is kept', async () => {
+  it('is retried with the same id if its receiver responds 500, redirects, closes the connection, or hangs; every attempt is stored', async () => {
     deliver({ timeoutMs: 300 });
     const elsewhere = await receiver();
     const at = await receiver();
@@ -121,7 +121,7 @@ describe('a delivery', () => {
     expect(attempts).toEqual([500, 302, 'the connection failed (ECONNRESET)', 'no answer within 0.3 s', 204]);
   });
 
-  it('has Failed after its last attempt, and can be sent again', async () => {
+  it('has Failed after its last attempt, and can be redelivered', async () => {
     deliver();
     const at = await receiver(status(503));
     const { webhook_id } = await harness.webhook(at.url);
@@ -141,7 +141,7 @@ describe('a delivery', () => {
     expect(at.received.at(-1)?.headers['webhook-id']).toBe(failed?.event_id);
   });
 
-  it('comes of what was asked for alone: types, groups of them, all', async () => {
+  it('is created only for the event types of the webhook: single types, groups, all', async () => {
     deliver();
     const [one, group, all] = [await receiver(), await receiver(), await receiver()];
     await harness.webhook(one.url, ['client.created']);
@@ -169,7 +169,7 @@ describe('a delivery', () => {
 });
 
 describe('a webhook', () => {
-  it('is disabled by 410, with an event and an audit record; what was Pending has Failed, and nothing more is sent', async () => {
+  it('is disabled by 410, with an event and an audit record; Pending deliveries become Failed, and nothing more is sent', async () => {
     const at = await receiver(status(410));
     const { webhook_id } = await harness.webhook(at.url);
     const account = newId('account');
@@ -201,7 +201,7 @@ describe('a webhook', () => {
     expect(at.received[1]?.event.data['sequence']).toBe(4);
   });
 
-  it('is disabled by five days of nothing but failure, not by what came before a success', async () => {
+  it('is disabled after five days without a success, not because of failures before a success', async () => {
     deliver();
     const at = await receiver(status(500));
     const { webhook_id } = await harness.webhook(at.url);
@@ -228,7 +228,7 @@ describe('a webhook', () => {
     ).toBe(true);
   });
 
-  it('that hangs delays no other, however few requests may be under way', async () => {
+  it('whose receiver hangs delays no other, even if only one additional request is allowed', async () => {
     deliver({ concurrency: 1, timeoutMs: 60_000 });
     const hanging = await receiver(hang);
     const others = [await receiver(), await receiver()];
@@ -245,7 +245,7 @@ describe('a webhook', () => {
     await hanging.stop();
   });
 
-  it('gets the events of one account in order, the next one not before the one before was answered; other accounts do not wait', async () => {
+  it('receives the events of one account in order, each after the response to the previous one; other accounts do not wait', async () => {
     deliver();
     const [account, other] = [newId('account'), newId('account')];
     const at = await receiver(
@@ -274,7 +274,7 @@ describe('a webhook', () => {
     expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
   });
 
-  it('goes on behind an event that has Failed', async () => {
+  it('continues after an event that has Failed', async () => {
     deliver();
     const account = newId('account');
     const at = await receiver(
@@ -291,7 +291,7 @@ describe('a webhook', () => {
     expect((await harness.deliveries(webhook_id, 'Failed')).length).toBe(1);
   });
 
-  it('that is Paused skips what is published meanwhile, and a replay brings it, also from before it was made', async () => {
+  it('that is Paused skips events published meanwhile; a replay sends them, including events from before the webhook was created', async () => {
     deliver();
     const account = newId('account');
     const before = completed(account, 1);
@@ -316,7 +316,7 @@ describe('a webhook', () => {
     expect(ofAccount.slice(0, 3)).toEqual([3, 1, 2]);
   });
 
-  it('that was Paused with events on their way sends them when it goes on', async () => {
+  it('that was Paused before earlier events were sent sends them when it is Active again', async () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
     const account = newId('account');
@@ -332,7 +332,7 @@ describe('a webhook', () => {
     expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 3]);
   });
 
-  it('of a caller bound to one client gets its own events, with the entries of its own accounts, also by a replay', async () => {
+  it('of a caller bound to a client receives only events and entries of its own accounts, also by a replay', async () => {
     deliver();
     const at = await receiver();
     const [client, own, other] = [newId('client'), newId('account'), newId('account')];
@@ -359,7 +359,7 @@ describe('a webhook', () => {
     expect(at.received.slice(2).map(({ event }) => event.data['sequence'])).toEqual([1, 2]);
   });
 
-  it('sends a test event at once', async () => {
+  it('sends a test event immediately', async () => {
     deliver();
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url, ['client.created']);
@@ -375,7 +375,7 @@ describe('a webhook', () => {
     await until(() => at.received.length === 2);
   });
 
-  it('has no more than 2,000 deliveries waiting, and gets every event all the same', async () => {
+  it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url);
     for (let i = 0; i < 5; i++)
@@ -396,7 +396,7 @@ describe('a webhook', () => {
   });
 });
 
-it('processes side by side deliver each event once, and one that is gone leaves its claims to the others', async () => {
+it('concurrent processes deliver each event once, and take over the claims of a process that has ended', async () => {
   const at = await receiver();
   const { webhook_id } = await harness.webhook(at.url);
   const account = newId('account');
@@ -417,7 +417,7 @@ it('processes side by side deliver each event once, and one that is gone leaves 
   expect(at.ids().length).toBe(202);
 });
 
-it('an attempt whose claim another process has taken over is not recorded', async () => {
+it('an attempt is not recorded if another process has claimed the delivery since', async () => {
   const { webhook_id } = await harness.webhook('https://receiver.example/');
   await harness.done('test_webhook', { webhook_id });
   const claimed = async () => {
@@ -446,7 +446,7 @@ it('an attempt whose claim another process has taken over is not recorded', asyn
   ]);
 });
 
-it('what is no longer kept is swept: events by retention, Delivered after 7 days, Failed after 30, all of a deleted webhook', async () => {
+it('the sweeper deletes events after their retention, Delivered deliveries after 7 days, Failed ones after 30, and those of a deleted webhook', async () => {
   deliver();
   const at = await receiver();
   const [kept, deleted] = [await harness.webhook(at.url, ['client.*']), await harness.webhook(at.url, ['client.*'])];

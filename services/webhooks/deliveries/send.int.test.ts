@@ -26,7 +26,7 @@ function sender(networks = ['127.0.0.0/8'], resolve?: (name: string) => LookupAd
   return made;
 }
 
-it('the answer is its status; what hangs, closes or is not there has none', async () => {
+it('a response is recorded by its status; a receiver that hangs, closes the connection, or does not exist has none', async () => {
   const { url } = await receiver();
   expect(await sender().post(url, {}, '{}')).toMatchObject({ response_status: 204, error: null });
   expect(await sender().post((await receiver(status(500))).url, {}, '{}')).toMatchObject({
@@ -52,7 +52,7 @@ it('redirects are not followed', async () => {
   expect(target.received).toEqual([]);
 });
 
-it('an answer without an end is not read to its end', async () => {
+it('an endless response is not read completely', async () => {
   const endless = await receiver((response) => {
     response.writeHead(200);
     const more = () => response.writable && response.write(Buffer.alloc(64 * 1024), more);
@@ -61,7 +61,7 @@ it('an answer without an end is not read to its end', async () => {
   expect(await sender().post(endless.url, {}, '{}')).toMatchObject({ response_status: 200 });
 });
 
-it('no connection is made to an address that is not allowed, whatever the name said before', async () => {
+it('no connection is opened to an address that is not allowed, even if its name resolved differently before', async () => {
   const { port, received } = await receiver();
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.0.0.1'])
     expect(await sender([]).post(`http://${host}:${port}/`, {}, '{}')).toMatchObject({
@@ -87,7 +87,7 @@ it('no connection is made to an address that is not allowed, whatever the name s
   ).toMatchObject({ response_status: 204 });
 });
 
-it('a kept connection that the receiver has closed is no failure', async () => {
+it('a kept-alive connection that the receiver has closed is not a failure', async () => {
   const { url, received } = await receiver((response, _one, request) => {
     response.writeHead(204, { connection: 'keep-alive' }).end();
     setTimeout(() => request.socket.destroy(), 5);

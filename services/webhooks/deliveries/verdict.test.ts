@@ -20,7 +20,7 @@ describe('a delivery', () => {
       expect(verdictOf(attempt({ response_status: status }), 0).status).toBe('Pending');
   });
 
-  it('is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h; then it has Failed', () => {
+  it('is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h; then it has Failed', () => {
     const hours = [2, 5, 10, 14, 20, 24].map((hour) => hour * 3_600_000);
     expect(retryDelaysMs).toEqual([5_000, 300_000, 1_800_000, ...hours]);
     for (const [tries, delayMs] of retryDelaysMs.entries())
@@ -28,12 +28,12 @@ describe('a delivery', () => {
     expect(verdictOf(attempt({ tries: retryDelaysMs.length }), 0)).toEqual({ status: 'Failed' });
   });
 
-  it('is never tried again earlier, and up to a fifth later', () => {
+  it('is never retried earlier, and up to a fifth later', () => {
     expect(verdictOf(attempt(), 0.5)).toEqual({ status: 'Pending', delayMs: 5_500 });
     expect(verdictOf(attempt(), 0.999)).toEqual({ status: 'Pending', delayMs: 5_999 });
   });
 
-  it('has Failed at once where its receiver is gone', () => {
+  it('has Failed immediately if its receiver responds 410', () => {
     expect(verdictOf(attempt({ response_status: 410 }), 0)).toEqual({ status: 'Failed' });
   });
 });
@@ -43,14 +43,14 @@ describe('a webhook', () => {
     attempt({ attempted_at: `2026-01-0${day}T00:00:00.000Z`, ...changes });
   const now = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
 
-  it('fails since its first failure behind the last success', () => {
+  it('has been failing since its first failure after the last success', () => {
     expect(healthOf(null, [at(1), at(2)], now(2))).toEqual({ failing_since: now(1) });
     expect(healthOf(now(1), [at(2)], now(2))).toEqual({ failing_since: now(1) });
     expect(healthOf(now(1), [at(2), at(3, { response_status: 204 })], now(3))).toEqual({ failing_since: null });
     expect(healthOf(now(1), [at(2, { response_status: 204 }), at(3)], now(3))).toEqual({ failing_since: now(3) });
   });
 
-  it('is disabled by five days of nothing but failure, and by 410 at once', () => {
+  it('is disabled after five days without a success, and immediately by 410', () => {
     expect(healthOf(now(1), [at(5)], '2026-01-05T23:59:59.999Z').disabled).toBeUndefined();
     expect(healthOf(now(1), [at(6)], now(6))).toEqual({ failing_since: now(1), disabled: 'failing' });
     expect(healthOf(now(1), [at(6, { response_status: 200 })], now(6)).disabled).toBeUndefined();

@@ -3,7 +3,7 @@ import { completed, eventMessage, type Harness, newId, opened, startHarness } fr
 import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
 
-/** GET /events as webhooks answers it, over a real Postgres. */
+/** GET /events as webhooks answers it, with a real Postgres. */
 let harness: Harness;
 beforeAll(async () => {
   harness = await startHarness();
@@ -11,14 +11,14 @@ beforeAll(async () => {
 afterAll(() => harness.stop());
 
 const idsOf = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
-/** Behind all that is stored. */
+/** A cursor after all stored events. */
 const end = async () => {
   const { rows } = await harness.owner.query<{ position: bigint }>('select position from event_head');
   return `${(rows[0]?.position ?? 0n).toString(36)}-${Math.floor(Date.now() / 1000).toString(36)}`;
 };
 
 describe('events', () => {
-  it('are the same CloudEvents, in the order of their publication', async () => {
+  it('are the published CloudEvents, in the order of publication', async () => {
     const account = newId('account');
     const taken = [1, 2, 3].map((sequence) => completed(account, sequence));
     await harness.take(...taken);
@@ -37,7 +37,7 @@ describe('events', () => {
     });
   });
 
-  it('come once, however often they are delivered', async () => {
+  it('are stored once, however often Kafka delivers them', async () => {
     const account = newId('account');
     const one = completed(account, 1);
     await harness.take(one, one);
@@ -45,7 +45,7 @@ describe('events', () => {
     expect((await harness.events({ account_id: account })).items.map(({ data }) => data['sequence'])).toEqual([1, 2]);
   });
 
-  it('a cursor can be asked again, and gives what has been committed since', async () => {
+  it('a cursor can be used again, and then returns what has been committed since', async () => {
     const after = await end();
     expect(await harness.events({ after })).toMatchObject({ items: [], more: false });
     const account = newId('account');
@@ -57,7 +57,7 @@ describe('events', () => {
     expect((await harness.events({ after: once.cursor })).items.map(({ data }) => data['sequence'])).toEqual([2]);
   });
 
-  it('pages end at the limit and lead on', async () => {
+  it('pages end at the limit and continue', async () => {
     const after = await end();
     const accounts = Array.from({ length: 7 }, () => newId('account'));
     await harness.take(...accounts.map((account) => completed(account, 1)));
@@ -69,7 +69,7 @@ describe('events', () => {
     expect(page.more).toBe(false);
   });
 
-  it('are filtered by types, groups of them, and the account that they are about, of a transfer both', async () => {
+  it('are filtered by type, group of types, and account; a transfer has two accounts', async () => {
     const [from, to] = [newId('account'), newId('account')];
     const after = await end();
     const transfer = {
@@ -101,7 +101,7 @@ describe('events', () => {
     expect(await types(['*'], 'acc_unknown')).toEqual([]);
   });
 
-  it('where few are of the types, pages may be empty and lead on', async () => {
+  it('if few events have the requested types, pages may be empty and continue', async () => {
     const after = await end();
     const fillers = Array.from({ length: 10_050 }, () => completed(newId('account'), 1));
     for (let i = 0; i < fillers.length; i += 500) await harness.take(...fillers.slice(i, i + 500));
@@ -111,7 +111,7 @@ describe('events', () => {
     expect((await harness.events({ after: first.cursor, types: ['account.opened'] })).items).toHaveLength(1);
   });
 
-  it('a reader that follows its cursor while many write sees everything once, in the order of each account', async () => {
+  it('a reader that follows its cursor during concurrent writes sees every event once, in order per account', async () => {
     const accounts = Array.from({ length: 5 }, () => newId('account'));
     let [after, writing] = [await end(), true];
     const seen: string[] = [];
@@ -139,7 +139,7 @@ describe('events', () => {
       );
   });
 
-  it('a cursor that is none, lies ahead, or is older than what is kept, is refused', async () => {
+  it('a malformed cursor, one after the newest event, and one older than the retention are refused', async () => {
     const cursor = await end();
     const [position = '', issued = ''] = cursor.split('-');
     const old = (Number.parseInt(issued, 36) - 401 * 86_400).toString(36);
@@ -153,7 +153,7 @@ describe('events', () => {
     expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
   });
 
-  it('what is no event of the contract is left out, and nothing waits behind it', async () => {
+  it('invalid events are skipped, and the events after them are stored', async () => {
     const account = newId('account');
     const { count } = harness.unreadable;
     const good = completed(account, 1);
@@ -171,7 +171,7 @@ describe('events', () => {
 describe('a caller bound to one client', () => {
   const as = (client: string) => ({ bound_client_id: client });
 
-  it('sees its own events alone, with the entries of its own accounts', async () => {
+  it('sees only events and entries of its own accounts', async () => {
     const [client, own, second, other] = [newId('client'), newId('account'), newId('account'), newId('account')];
     await harness.take(
       opened(own, client),
@@ -189,7 +189,7 @@ describe('a caller bound to one client', () => {
     expect((await harness.events({ account_id: other }, as(client))).items).toEqual([]);
   });
 
-  it('misses nothing of an account that is known only later, and never twice', async () => {
+  it('sees every event once of an account whose owner becomes known later', async () => {
     const [client, account] = [newId('client'), newId('account')];
     await harness.take(completed(account, 1), completed(account, 2));
     const before = await harness.events({}, as(client));
@@ -203,7 +203,7 @@ describe('a caller bound to one client', () => {
     expect(await sequences(ofAccount.cursor, account)).toEqual([1, 2, 3, 'opened', 4]);
   });
 
-  it('is not told what kept the account of another client from a payment', async () => {
+  it('does not see why the account of another client could not take a payment', async () => {
     const [client, account, second, other] = [newId('client'), newId('account'), newId('account'), newId('account')];
     await harness.take(opened(account, client), opened(second, client), opened(other, newId('client')));
     const after = await end();
@@ -227,7 +227,7 @@ describe('a caller bound to one client', () => {
     expect(await shown({})).toEqual([told, told]);
   });
 
-  it('is not told who probed for its accounts, nor of refused transfers that would have come to it', async () => {
+  it('sees neither probing for its accounts nor refused transfers to them', async () => {
     const [client, account, other] = [newId('client'), newId('account'), newId('account')];
     const transfer_id = newId('transfer');
     await harness.take(
@@ -247,7 +247,7 @@ describe('a caller bound to one client', () => {
     expect(await types({}, other)).toEqual(['corebanking.account.opened.v1', 'corebanking.transfer.failed.v1']);
   });
 
-  it('is not told why and by whom a status was changed, nor why a posting was reversed, nor of approvals', async () => {
+  it('sees neither the reason and actor of a status change, nor the reason of a reversal, nor approvals', async () => {
     const [client, account] = [newId('client'), newId('account')];
     const at = new Date().toISOString();
     await harness.take(
@@ -284,7 +284,7 @@ describe('a caller bound to one client', () => {
   });
 });
 
-it('a transaction that does not commit leaves no gap that somebody could read across', async () => {
+it('a transaction that does not commit leaves no gap that a reader could skip', async () => {
   const after = await end();
   const account = newId('account');
   const client = await harness.pool.connect();

@@ -27,7 +27,7 @@ import { createSender } from '../deliveries/send.ts';
 import { createEventConsumer } from '../events/consume-events.ts';
 import { migrateWebhooks, schema } from '../schema.ts';
 
-/** For tests: webhooks without Kafka. Messages go in as they would arrive; replies and the outbox are looked at. */
+/** For tests: webhooks without Kafka. Messages are passed to the handlers; replies and the outbox can be read. */
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>;
 
@@ -97,7 +97,7 @@ export async function startHarness() {
     if (!reply) throw new Error(`no reply to ${name}`);
     return reply.body;
   }
-  /** The data of a success. */
+  /** Returns the data of a successful reply. */
   async function done<N extends MessageName>(
     name: N,
     data: MessageData<N>,
@@ -116,7 +116,7 @@ export async function startHarness() {
     done,
     secretKeys,
     outbox: () => readOutbox(pool),
-    /** A further process that delivers. */
+    /** Starts another process that delivers. */
     deliver(options: { concurrency?: number; timeoutMs?: number } = {}) {
       const sender = createSender(addresses, options.timeoutMs ?? 1_000);
       const own = newPool(url.href, 5);
@@ -135,7 +135,7 @@ export async function startHarness() {
       deliverer.start();
       return deliverer;
     },
-    /** Stores events as they come from Kafka. */
+    /** Stores messages as if they came from Kafka. */
     take: (...taken: ReceivedMessage[]) => take(taken),
     /** A webhook with its secret. */
     async webhook(
@@ -161,7 +161,7 @@ export async function startHarness() {
       overrides: Partial<MessageContext> = {},
     ): Promise<{ items: CloudEvent[]; cursor: string; more: boolean }> =>
       done('list_events', { limit: 500, ...data }, overrides),
-    /** What waits for its next attempt has it now. */
+    /** Makes every delivery due that waits for its next attempt. */
     hurry: () =>
       owner.query(
         "update deliveries set next_attempt_at = clock_timestamp() where status = 'Pending' and next_attempt_at is not null",
@@ -248,7 +248,7 @@ const entry = (account_id: string, sequence: number) => ({
   created_at: new Date().toISOString(),
 });
 
-/** A deposit on the account, or what it gets from another one. */
+/** A deposit to the account, or an incoming transfer. */
 export function completed(
   account_id: string,
   sequence: number,

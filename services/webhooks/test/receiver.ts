@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 
-/** For tests: a receiver of webhooks that is a real server. */
+/** For tests: a receiver of webhooks, on a real server. */
 
 interface Received {
   headers: IncomingHttpHeaders;
@@ -42,7 +42,7 @@ export async function startReceiver(answer: Answer = ok) {
     url: `http://127.0.0.1:${port}/hook`,
     port,
     received,
-    /** ids of events, in the order in which they came. */
+    /** Ids of events, in the order of arrival. */
     ids: () => received.map(({ event }) => event.id),
     set answer(next: Answer) {
       receiver.answer = next;

@@ -6,7 +6,7 @@ import { claimDue } from '../deliveries/store.ts';
 import { type Harness, newId, startHarness } from '../test/harness.ts';
 import { resealSecrets } from './reseal.ts';
 
-/** Commands and queries about webhooks, over a real Postgres. Nothing is sent. */
+/** Commands and queries about webhooks, with a real Postgres. Nothing is sent. */
 let harness: Harness;
 beforeAll(async () => {
   harness = await startHarness();
@@ -36,7 +36,7 @@ const refusedWith = (code: string, message?: RegExp) => ({
 });
 
 describe('a webhook', () => {
-  it('of a key that was revoked with what it had made sends nothing more: accounts alone can ask for that', async () => {
+  it('of a key that was revoked with its descendants sends nothing more; only accounts may request that', async () => {
     const client_id = newId('client');
     const by = (actor: string, more = {}) => harness.webhook(url, ['*'], { actor, ...more });
     const made = await by('key:key_stolen');
@@ -59,7 +59,7 @@ describe('a webhook', () => {
     expect([maySend('accounts', 'disable_webhooks'), maySend('gateway', 'disable_webhooks')]).toEqual([true, false]);
   });
 
-  it('is made, shown, listed, changed and deleted', async () => {
+  it('is created, shown, listed, changed, and deleted', async () => {
     const made = await harness.webhook(url, ['transaction.*', 'client.created']);
     const { secret: _secret, ...shown } = made;
     expect(shown).toEqual({
@@ -92,7 +92,7 @@ describe('a webhook', () => {
     expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).not.toContain(webhook_id);
   });
 
-  it('lists go on by pages', async () => {
+  it('lists are paged', async () => {
     const actor = 'key:pages';
     const made = [
       await harness.webhook(url, ['*'], { actor }),
@@ -106,7 +106,7 @@ describe('a webhook', () => {
     for (const { webhook_id } of made) expect(all).toContain(webhook_id);
   });
 
-  it('its secret is kept sealed, for it and no other', async () => {
+  it('its secret is sealed for this webhook only', async () => {
     const { webhook_id, secret } = await harness.webhook(url);
     const {
       rows: [row],
@@ -125,7 +125,7 @@ describe('a webhook', () => {
     expect(rows[0]?.all).not.toContain(secret);
   });
 
-  it('secrets are sealed with a new key at the next start, and the old one is needed no more', async () => {
+  it('secrets are sealed with a new key at the next start, and the old key is no longer needed', async () => {
     const { webhook_id, secret } = await harness.webhook(url);
     await harness.done('rotate_webhook_secret', {
       webhook_id,
@@ -146,7 +146,7 @@ describe('a webhook', () => {
     await resealSecrets(harness.pool, createSecretKeys([old, next]));
   });
 
-  it('a private address is refused in its url, and http but on loopback', async () => {
+  it('private addresses in the url are refused, and http except to loopback', async () => {
     for (const wrong of [
       'https://10.0.0.1/',
       'https://169.254.169.254/',
@@ -166,7 +166,7 @@ describe('a webhook', () => {
     );
   });
 
-  it('a caller has at most 20, however many it asks for at once; deleted ones do not count', async () => {
+  it('a caller has at most 20, also with concurrent requests; deleted ones do not count', async () => {
     const actor = 'key:twenty';
     const replies = await Promise.all(Array.from({ length: 25 }, () => create(creation(), { actor })));
     expect(replies.filter(({ ok }) => ok)).toHaveLength(20);
@@ -177,7 +177,7 @@ describe('a webhook', () => {
     expect((await create(creation(), { actor })).ok).toBe(true);
   });
 
-  it('of one client does not exist for a caller bound to another; one for the bank not for any of them', async () => {
+  it('of one client does not exist for callers bound to another client, nor does a webhook of the bank', async () => {
     const [client, other] = [{ bound_client_id: newId('client') }, { bound_client_id: newId('client') }];
     const { webhook_id } = await harness.webhook(url, ['*'], client);
     const { webhook_id: ofBank } = await harness.webhook(url);
@@ -210,7 +210,7 @@ describe('a webhook', () => {
     );
   });
 
-  it('nothing is sent to one that is not Active: test, redelivery and replay say so', async () => {
+  it('nothing is sent to one that is not Active: test, redelivery, and replay are refused', async () => {
     const { webhook_id } = await harness.webhook(url);
     const { delivery_id } = await harness.done('test_webhook', { webhook_id });
     await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
@@ -227,7 +227,7 @@ describe('a webhook', () => {
     expect((await claimDue(harness.pool, [], 10_000)).filter((one) => one.webhook_id === webhook_id)).toEqual([]);
   });
 
-  it('an unknown delivery is not found, whatever it is called', async () => {
+  it('an unknown or malformed delivery id is not found', async () => {
     const { webhook_id } = await harness.webhook(url);
     const { webhook_id: another } = await harness.webhook(url);
     const { delivery_id } = await harness.done('test_webhook', { webhook_id: another });
@@ -237,7 +237,7 @@ describe('a webhook', () => {
       );
   });
 
-  it('has a bounded number of replays under way', async () => {
+  it('has a limited number of running replays', async () => {
     const { webhook_id } = await harness.webhook(url);
     const replay = () =>
       harness.send('replay_webhook', { webhook_id, from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' });
@@ -247,7 +247,7 @@ describe('a webhook', () => {
 });
 
 describe('a command', () => {
-  it('is done once: a repeat gets the same answer, another request under its id is refused', async () => {
+  it('is executed once: a repeat gets the same reply, and a different request under its id is refused', async () => {
     const data = creation();
     const given = { fingerprint: 'a'.repeat(32), correlation_id: 'first' };
     const first = await create(data, given);
@@ -263,7 +263,7 @@ describe('a command', () => {
     expect(await harness.deliveries(data.webhook_id)).toHaveLength(1);
   });
 
-  it('behind its deadline is not executed, and that is kept; what is not valid may be corrected', async () => {
+  it('is not executed after its deadline, and that is stored; an invalid one may be corrected', async () => {
     const data = creation();
     expect(await create(data, { deadline: '2026-01-01T00:00:00.000Z' })).toEqual(refusedWith('deadline_exceeded'));
     expect(await create(data)).toEqual({ ...refusedWith('deadline_exceeded'), replayed: true });
@@ -272,7 +272,7 @@ describe('a command', () => {
     expect((await create({ ...wrong, url })).ok).toBe(true);
   });
 
-  it('leaves its audit record with what it does, refused ones too', async () => {
+  it('writes its audit record in the same transaction, also if it is refused', async () => {
     const { webhook_id } = await harness.webhook(url, ['*'], { address: '203.0.113.7' });
     await harness.send(
       'delete_webhook',
