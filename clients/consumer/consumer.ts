@@ -6,11 +6,12 @@ import { checkOffsetsRetention } from './offsets-retention.ts';
 import type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
+import { Places } from './places.ts';
 import { redrive } from './redrive.ts';
-import { Session } from './session.ts';
+import { brokerRetry, Session } from './session.ts';
 
 const firstPauseMs = 100;
-const maxPauseMs = 2_000;
+const maxPauseMs = 1_000;
 
 const consoleLogger: Logger = {
   info: () => undefined,
@@ -32,14 +33,19 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   if (Object.keys(options.handlers).length === 0)
     throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
   addCodecs(kafkajs);
-  // A separate client: consumers of one group must not share one, because kafkajs keeps their offsets in it.
-  const kafka = new kafkajs.Kafka({
-    logLevel: kafkajs.logLevel.NOTHING,
-    connectionTimeout: 3_000,
-    requestTimeout: 10_000,
-    retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 },
-    ...options.kafka,
-  });
+  // Separate clients: consumers of one group must not share one, because kafkajs keeps their offsets in it.
+  const client = (retries: number) =>
+    new kafkajs.Kafka({
+      logLevel: kafkajs.logLevel.NOTHING,
+      connectionTimeout: 3_000,
+      requestTimeout: 10_000,
+      retry: { ...brokerRetry, retries },
+      ...options.kafka,
+    });
+  const kafka = client(5);
+  // While the brokers are unreachable, a member keeps trying: under its own id it continues at once, but a new
+  // member waits for the end of the old membership.
+  const members = client(Number.MAX_SAFE_INTEGER);
   const counts = noCounts();
   const letters = new DeadLetters(kafka, groupId, options.deadLetterTopic ?? `${groupId}.DLT`);
   const shared: Shared = {
@@ -76,7 +82,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const keepRunning = async (): Promise<void> => {
     void checkOffsetsRetention(kafka, shared.options);
     while (!stopping.signal.aborted) {
-      session = new Session(kafka, shared, onSign);
+      session = new Session(members, new Places(kafka, groupId), shared, onSign);
       const reason = await session.run();
       if (stopping.signal.aborted) break;
       logger.warn({ groupId, err: reason }, 'the consumer ended; rebuilding it');

@@ -54,9 +54,11 @@ export class Places {
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]));
   }
 
+  /** Closes the connection. The next request opens another one. */
   async close(): Promise<void> {
-    const admin = await this.#admin?.catch(() => undefined);
-    await admin?.disconnect().catch(() => undefined);
+    const admin = this.#admin;
+    this.#admin = undefined;
+    await admin?.then((connected) => connected.disconnect()).catch(() => undefined);
   }
 
   #connected(): Promise<Admin> {

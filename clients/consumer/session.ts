@@ -4,7 +4,7 @@ import { type BankEventType, topicsOf } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
-import { Places } from './places.ts';
+import type { Places } from './places.ts';
 
 /** Errors with which a broker reports that the group has rebalanced, or is about to, without this member. */
 const rebalanceTypes = new Set([
@@ -16,12 +16,15 @@ const rebalanceTypes = new Set([
 /** A rebalance waits this long for a member's handler; then another member gets its event. */
 const rebalanceTimeoutMs = 60_000;
 const commitIntervalMs = 500;
-/** After this many session timeouts without a response, the connections are considered dead. */
-const silentSessions = 3;
+/** If nothing is heard for this many session timeouts although the brokers answer, the connections are considered dead. */
+const silentSessions = 2;
 const disconnectTimeoutMs = 2_000;
 const lookIntervalMs = 5_000;
 const beginAgainMs = 500;
 const compactedTopics = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'compact');
+
+/** Pauses between attempts to reach the brokers: after a broker has restarted, the next attempt follows within 0.5 s. */
+export const brokerRetry = { initialRetryTime: 100, maxRetryTime: 500 };
 
 /** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
@@ -41,17 +44,21 @@ export class Session {
   /** While the group waits for handlers of other members, there are no responses. */
   #isJoining = true;
   #lastSign = performance.now();
+  /** When the brokers were last found unreachable. Until then, silence does not mean that the connections are dead. */
+  #lastAway = 0;
   /** Set when the group rebalances: running handlers finish, and the rest is left to the next member. */
   #lost: Error | undefined;
   #lastCommit = 0;
+  /** The number of partitions whose events are being handled. */
+  #handling = 0;
 
-  constructor(kafka: Kafka, shared: Shared, onSign: (hasJoined: boolean) => void) {
+  constructor(kafka: Kafka, places: Places, shared: Shared, onSign: (hasJoined: boolean) => void) {
     this.#options = shared.options;
     this.#logger = shared.options.logger;
     this.#shared = shared;
     this.#onSign = onSign;
     const { groupId, sessionTimeoutMs } = this.#options;
-    this.#places = new Places(kafka, groupId);
+    this.#places = places;
     this.#heartbeatMs = Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
     this.#consumer = kafka.consumer({
       groupId,
@@ -62,7 +69,7 @@ export class Session {
       maxWaitTimeInMs: this.#heartbeatMs / 2,
       allowAutoTopicCreation: false,
       // kafkajs reports final errors and leaves recovery to us, so that there is only one recovery path.
-      retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5, restartOnFailure: async () => false },
+      retry: { restartOnFailure: async () => false },
     });
   }
 
@@ -76,8 +83,9 @@ export class Session {
     consumer.on(CRASH, ({ payload }) => this.#ended.resolve(payload.error));
     const { handlers, topicPrefix, parallelism = 1 } = this.#options;
     const topics = topicsOf(Object.keys(handlers) as BankEventType[], topicPrefix);
-    try {
+    const join = async (): Promise<void> => {
       await consumer.connect();
+      if (this.#isOver || this.#stopping) return;
       // The starting offset is set when a partition is assigned to this member; kafkajs's own default
       // must lose nothing.
       await consumer.subscribe({ topics, fromBeginning: true });
@@ -87,9 +95,8 @@ export class Session {
         partitionsConsumedConcurrently: parallelism,
         eachBatch: (payload) => this.#eachBatch(payload),
       });
-    } catch (error) {
-      this.#ended.resolve(error as Error);
-    }
+    };
+    void join().catch((error: Error) => this.#ended.resolve(error));
     const watch = setInterval(() => this.#endWhenSilent(), this.#heartbeatMs);
     const look = setInterval(() => void this.#lookAtEnds(topics), lookIntervalMs);
     const reason = await this.#ended.promise;
@@ -106,7 +113,13 @@ export class Session {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clearPauses();
-    await this.#consumer.disconnect().catch(() => undefined);
+    const left = this.#consumer.disconnect().then(
+      () => true,
+      () => true,
+    );
+    // While the brokers are unreachable, kafkajs would retry: nothing can be committed, so only handlers are awaited.
+    const isUseless = () => this.#handling === 0 && this.#lastAway >= this.#lastSign;
+    while (!(await Promise.race([left, pause(disconnectTimeoutMs)])) && !isUseless());
     this.#ended.resolve(new Error('stopped'));
   }
 
@@ -174,7 +187,11 @@ export class Session {
   /** Updates lag even while nothing is fetched. */
   async #lookAtEnds(topics: Iterable<string>): Promise<void> {
     for (const topic of topics) {
-      const ranges = await this.#places.ranges(topic).catch(() => undefined);
+      const ranges = await this.#places.ranges(topic).catch(() => {
+        this.#lastAway = performance.now();
+        // kafkajs keeps using a connection whose peer has vanished.
+        return this.#places.close();
+      });
       for (const [partition, { high }] of ranges ?? []) {
         const state = this.#shared.partitions.get(`${topic}/${partition}`);
         if (state) state.end = high;
@@ -195,10 +212,10 @@ export class Session {
 
   /** kafkajs keeps using connections whose peer has vanished; by now the broker has expelled this member. */
   #endWhenSilent(): void {
-    const silentMs = performance.now() - this.#lastSign;
+    const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
     const limitMs = silentSessions * this.#options.sessionTimeoutMs + (this.#isJoining ? rebalanceTimeoutMs : 0);
     if (!this.#stopping && silentMs > limitMs)
-      this.#ended.resolve(new Error(`nothing heard for ${Math.round(silentMs)} ms`));
+      this.#ended.resolve(new Error(`nothing heard for ${Math.round(silentMs)} ms, although the brokers answer`));
   }
 
   async #eachBatch(payload: EachBatchPayload): Promise<void> {
@@ -208,6 +225,7 @@ export class Session {
     state.end = BigInt(highWatermark);
     this.#noticeLoss(payload, state);
     const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
+    this.#handling++;
     try {
       for (const message of messages) {
         if (this.#stopping || this.#lost || this.#isOver) break;
@@ -221,6 +239,7 @@ export class Session {
       }
       await this.#commit(payload);
     } finally {
+      this.#handling--;
       clearInterval(beats);
     }
     // kafkajs rejoins immediately only if a batch throws.
