@@ -14,10 +14,10 @@ import {
   retail,
   unknownId,
 } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: permissions. Scopes × routes, and callers that are bound to one client. */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 const table = Object.entries(endpoints) as [EndpointName, Endpoint][];

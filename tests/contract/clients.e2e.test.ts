@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newPhone, type RestClient, retail, unknownId } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: clients. */
-const { api } = useBank();
+const { api } = useSharedBank();
 
 const withUssd = (phone: string, ussd_status = 'active') => ({ ...retail(), ussd_phone_number: phone, ussd_status });
 const search = (phone: string) => api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { type Answer, corporate, type ErrorBody, expectError, rawHttp, retail, unknownId } from '../support/client.ts';
 import { readTopic } from '../support/kafka.ts';
-import { eventually, useBank } from '../support/world.ts';
+import { eventually, useSharedBank } from '../support/world.ts';
 
 /** The contract: envelope, ids, time; the table of errors; requests without credentials. */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 describe('Envelope, ids, time', () => {

@@ -16,10 +16,10 @@ import {
   unknownId,
 } from '../support/client.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: idempotency. Repeats go to the other gateway. */
-const world = useBank({ gateways: 2 });
+const world = useSharedBank();
 const { api } = world;
 
 /** Asserts that `second` has the outcome of `first`, byte for byte. */

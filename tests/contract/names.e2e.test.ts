@@ -9,10 +9,10 @@ import {
   type RestTransfer,
   retail,
 } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: external_id and metadata. */
-const { api } = useBank();
+const { api } = useSharedBank();
 
 const metadata = { 'crm.id': 'A-17', branch: 'Nairobi 3 – "main"' };
 let given = 0;

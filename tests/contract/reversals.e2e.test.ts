@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
-import { together, useBank } from '../support/world.ts';
+import { together, useSharedBank } from '../support/world.ts';
 
 /** The contract: POST /transactions/:transaction_id/reversal. */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 const reverse = (id: string, reason = 'booked by mistake') => api.post(`/transactions/${id}/reversal`, { reason });

@@ -7,10 +7,10 @@ import {
   type RestTransfer,
   unknownId,
 } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: transactions and transfers. */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 const transact = (account_id: string, transaction_type: string, amount: number, rest: object = {}) =>

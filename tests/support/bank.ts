@@ -1,23 +1,24 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { eventTopics, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
+import { isEventTopic, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
+import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
+import type { MigrationTarget } from '#libs/service/migration.ts';
 import { testMacSecrets } from '#libs/service/test/keys.ts';
+import { createBootstrapKey } from '#services/accounts/api-keys/api-keys.ts';
+import { migrateAccounts } from '#services/accounts/schema.ts';
+import { migrateLedger } from '#services/ledger/schema.ts';
+import { migrateWebhooks } from '#services/webhooks/schema.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
 import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
-import type { BankSettings, ServiceKind, ServiceSpec } from '../../tools/local/bank.ts';
-import {
-  createTopics,
-  MAIN_CLIENT,
-  makeApiKey,
-  migrateService,
-  newKeyPair,
-  startService,
-} from '../../tools/local/bank.ts';
+import type { BankSettings, ServiceKind, ServiceSpec, ServiceWithSchema } from '../../tools/local/bank.ts';
+import { MAIN_CLIENT, newKeyPair, roleUrl, startService } from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
 import { trySignal } from '../../tools/local/child.ts';
 import { logTail } from '../../tools/local/log-file.ts';
@@ -57,7 +58,7 @@ export type BankProcess = {
   startWith: (env: Record<string, string>) => Promise<void>;
 };
 
-export type Bank = {
+type Addresses = {
   base_urls: string[];
   /** An API key with every scope. */
   api_key: string;
@@ -66,14 +67,21 @@ export type Bank = {
   topic_prefix: string;
   /** A superuser's URL for this bank's own database. */
   database_url: string;
-  processes: BankProcess[];
-  /** The process with that name. */
-  process: (name: string) => BankProcess;
+};
+
+/** What a test can do with a bank whose processes belong to others too. */
+export type SharedBank = Addresses & {
   /**
    * An access token with these scopes (default: all); `client`: core-banking-local, reader, or
    * bound:<client_id>.
    */
   token: (scopes?: string[], client?: string) => Promise<string>;
+};
+
+export type Bank = SharedBank & {
+  processes: BankProcess[];
+  /** The process with that name. */
+  process: (name: string) => BankProcess;
   stop: () => Promise<void>;
 };
 
@@ -110,35 +118,32 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     rmSync(dir, { recursive: true, force: true });
   };
   try {
+    const target = (kind: ServiceWithSchema) => migrationTarget(kind, settings);
+    // In this process, because starting one for each took longer than their work.
     await Promise.all([
-      migrateService('ledger', settings),
-      migrateService('accounts', settings),
-      options.webhooks ? migrateService('webhooks', settings) : undefined,
-      createEventTopics(settings).then(() => createTopics(settings)),
+      migrateLedger(target('ledger'), silent),
+      migrateAccounts(target('accounts'), silent),
+      options.webhooks ? migrateWebhooks(target('webhooks'), silent) : undefined,
+      createTopics(settings),
     ]);
     const specs = await serviceSpecs(options, dir);
     processes.push(...specs.map((spec) => testProcess(spec, settings)));
     const base_urls = specs.filter((spec) => spec.kind === 'gateway').map((spec) => `http://127.0.0.1:${spec.port}`);
-    const [api_key] = await Promise.all([makeApiKey(settings), ...processes.map((process) => process.awaitReady())]);
+    const [api_key] = await Promise.all([makeKey(settings), ...processes.map((process) => process.awaitReady())]);
     await Promise.all(
       base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)),
     );
     return {
-      base_urls,
-      api_key,
-      issuer: settings.issuer,
-      kafka_brokers: settings.brokers,
-      topic_prefix: settings.topicPrefix,
-      database_url: database.url,
+      ...withTokens({
+        base_urls,
+        api_key,
+        issuer: settings.issuer,
+        kafka_brokers: settings.brokers,
+        topic_prefix: settings.topicPrefix,
+        database_url: database.url,
+      }),
       processes,
       process: (name) => find(processes, name),
-      token: async (scopes, clientId = MAIN_CLIENT) =>
-        clientCredentials({
-          tokenEndpoint: `${settings.issuer}/token`,
-          clientId,
-          clientSecret: required('TEST_CLIENT_SECRET'),
-          scope: scopes?.join(' '),
-        })(false),
       stop,
     };
   } catch (error) {
@@ -146,6 +151,53 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     await stop().catch(() => undefined);
     throw new Error(`the bank did not start: ${(error as Error).message}\n${tails}`, { cause: error });
   }
+}
+
+/** Serves the addresses of one bank, which the first request starts; returns the URL. */
+export async function serveSharedBank(stops: (() => Promise<void>)[]): Promise<string> {
+  let bank: Promise<Bank> | undefined;
+  const server = createServer((_, response) => {
+    bank ??= startBank({ gateways: 2, ledgers: 2 });
+    bank.then(
+      ({ processes: _, ...addresses }) => response.end(JSON.stringify(addresses)),
+      (error: Error) => {
+        bank = undefined;
+        response.writeHead(500).end(error.message);
+      },
+    );
+  });
+  const port = await freePort();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  stops.push(async () => {
+    server.close();
+    await bank?.then(({ stop }) => stop()).catch(() => undefined);
+  });
+  return `http://127.0.0.1:${port}`;
+}
+
+/** The bank that several files use at the same time (tests/support/global-setup.ts). */
+export async function sharedBank(): Promise<SharedBank> {
+  const response = await fetch(required('TEST_SHARED_BANK'));
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  const { base_urls, ...addresses } = JSON.parse(text) as Addresses;
+  // The first gateway is a different one in each worker, so that they share the requests.
+  const first = Number(process.env['VITEST_POOL_ID'] ?? 0) % base_urls.length;
+  return withTokens({ ...addresses, base_urls: [...base_urls.slice(first), ...base_urls.slice(0, first)] });
+}
+
+function withTokens(addresses: Addresses): SharedBank {
+  return {
+    ...addresses,
+    token: async (scopes, clientId = MAIN_CLIENT) =>
+      clientCredentials({
+        tokenEndpoint: `${addresses.issuer}/token`,
+        clientId,
+        clientSecret: required('TEST_CLIENT_SECRET'),
+        scope: scopes?.join(' '),
+      })(false),
+  };
 }
 
 function required(name: string): string {
@@ -216,22 +268,38 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
   };
 }
 
+function migrationTarget(kind: ServiceWithSchema, settings: BankSettings): MigrationTarget {
+  const role = decodeURIComponent(new URL(roleUrl(settings, kind)).username);
+  return { owner_url: settings.ownerUrl, role, role_password: settings.rolePasswords[kind] };
+}
+
+async function makeKey(settings: BankSettings): Promise<string> {
+  const schema = 'accounts';
+  const pool = createPool({ url: settings.ownerUrl, application_name: 'test', schema, max: 1 }, silent);
+  try {
+    const pepper = settings.apiKeyPepper;
+    return await createBootstrapKey(pool, { pepper, environment: 'test', schema, now: new Date() });
+  } finally {
+    await pool.end();
+  }
+}
+
 /**
- * Creates the topics of events with few partitions, because each costs the broker 15 ms of CPU and
- * nothing addresses them by number. createTopics does not change existing topics.
+ * Topics of events have few partitions, because each costs the broker 15 ms of CPU and nothing addresses them
+ * by number.
  */
-async function createEventTopics(settings: BankSettings): Promise<void> {
+async function createTopics(settings: BankSettings): Promise<void> {
   const config = topicsConfig.parse({
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     REPLICATION_FACTOR: '1',
     ...settings.env,
   });
-  const names = eventTopics.filter((name) => topics[name].partitions > 1);
-  await ensureTopics(
-    kafkaOf(settings),
-    names.map((name) => ({ ...specOf(name, config), partitions: 2 })),
-  );
+  const specs = (Object.keys(topics) as TopicName[]).map((name) => {
+    const spec = specOf(name, config);
+    return isEventTopic(name) ? { ...spec, partitions: Math.min(spec.partitions, 2) } : spec;
+  });
+  await ensureTopics(kafkaOf(settings), specs);
 }
 
 function kafkaOf({ brokers }: BankSettings): KafkaClient {

@@ -7,6 +7,7 @@ import { startInfrastructure } from '../../tools/local/infra.ts';
 import { openLocalDir } from '../../tools/local/local-dir.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
+import { serveSharedBank } from './bank.ts';
 import { startContainers } from './containers.ts';
 
 /**
@@ -19,8 +20,8 @@ const registry = globalThis as { [key]?: Shared };
 /**
  * Provides tests with a real Kafka and a real Postgres in KAFKA_BROKERS and DATABASE_URL (a
  * superuser's), and with an identity provider in TEST_ISSUER, TEST_CLIENT_SECRET, and
- * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL. The servers
- * are those in the environment, else containers if an engine responds and has or can pull the
+ * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL, and with the bank of
+ * useSharedBank at TEST_SHARED_BANK. The servers are those in the environment, else containers if an engine responds and has or can pull the
  * images, else the programs that `npm start` uses. Prints its choice; fails if none is possible.
  */
 export default async function setup(): Promise<() => Promise<void>> {
@@ -46,6 +47,7 @@ async function start(): Promise<() => Promise<void>> {
     const way = await startServers(join(dir, 'servers'), stops);
     console.log(`Test servers: ${way} (${((Date.now() - startedAt) / 1000).toFixed(1)} s)`);
     await startIssuer(dir, stops);
+    process.env['TEST_SHARED_BANK'] = await serveSharedBank(stops);
     return stopAll;
   } catch (error) {
     await stopAll();

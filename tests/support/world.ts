@@ -2,14 +2,14 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
-import { type Bank, type BankOptions, startBank } from './bank.ts';
+import { type Bank, type BankOptions, type SharedBank, sharedBank, startBank } from './bank.ts';
 import { Api } from './client.ts';
 
 export { eventually } from './eventually.ts';
 
 /** A running bank and the clients for it, available from `beforeAll` on. */
-export interface World {
-  readonly bank: Bank;
+export interface World<B extends SharedBank = Bank> {
+  readonly bank: B;
   /** The owner's connections to the bank's database, search_path ledger. */
   readonly pool: Pool;
   /** A REST client of the first gateway with every scope. */
@@ -23,15 +23,31 @@ export interface World {
 
 /** One bank for all tests of a file; at the end its books must balance. */
 export function useBank(options: BankOptions = {}): World {
-  let bank: Bank | undefined;
+  return useWorld(
+    () => startBank(options),
+    (bank) => bank.stop(),
+  );
+}
+
+/**
+ * A bank with two gateways and two ledgers that other files use at the same time, which is cheaper than a
+ * bank per file: for tests that neither stop processes nor count what others can add. The books must balance
+ * after each file.
+ */
+export function useSharedBank(): World<SharedBank> {
+  return useWorld(sharedBank, async () => undefined);
+}
+
+function useWorld<B extends SharedBank>(start: () => Promise<B>, stop: (bank: B) => Promise<void>): World<B> {
+  let bank: B | undefined;
   let pool: Pool | undefined;
-  const running = (): Bank => bank ?? fail();
+  const running = (): B => bank ?? fail();
   const apiOf = (index: number) =>
     new Api(
       () => running().base_urls[index] ?? fail(),
       () => ({ 'x-api-key': running().api_key }),
     );
-  const world: World = {
+  const world: World<B> = {
     get bank() {
       return running();
     },
@@ -48,7 +64,7 @@ export function useBank(options: BankOptions = {}): World {
     },
   };
   beforeAll(async () => {
-    bank = await startBank(options);
+    bank = await start();
     pool = createPool({ url: bank.database_url, application_name: 'test', schema: 'ledger', max: 3 }, silent);
   });
   afterAll(async () => {
@@ -56,7 +72,7 @@ export function useBank(options: BankOptions = {}): World {
       if (pool) await world.expectBooksInOrder();
     } finally {
       await pool?.end();
-      await bank?.stop();
+      if (bank) await stop(bank);
     }
   });
   return world;
