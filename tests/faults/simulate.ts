@@ -24,6 +24,8 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const mostAtOnce = 3;
 const spreadMs = 15_000;
+/** The most findings of a seed that the document lists. */
+const shownFindings = 3;
 
 /** Combines one to three rows that affect different parts into one. */
 function draw(random: Random): Row {
@@ -105,7 +107,8 @@ function writeSimulated(done: Simulation[]): void {
   const lines = done.map(({ seed, minutes, rounds }) => {
     const findings = rounds.flatMap((round) => round.findings);
     const slowest = Math.max(...rounds.map(({ recoveredMs }) => recoveredMs)) / 1000;
-    const shown = findings.length === 0 ? 'none' : findings.join('; ').replaceAll('|', '\\|');
+    const more = findings.length > shownFindings ? [`and ${findings.length - shownFindings} more`] : [];
+    const shown = [...findings.slice(0, shownFindings), ...more].join('; ').replaceAll('|', '\\|') || 'none';
     return `| ${seed} | ${minutes} | ${rounds.length - 1} | ${totals(rounds)} | ${slowest.toFixed(1)} s | ${shown} |`;
   });
   const text = `# Faults, simulated
