@@ -64,9 +64,10 @@ const webhooks: Row = {
       () => void gone.stop(),
     );
     const webhook_id = await createWebhook(bench, receiver.url);
-    const gone_id = await createWebhook(bench, gone.url);
+    // Before the other webhook is created, which may be disabled at once.
     const poller = await startPoller(bench);
     cluster.atEnd.push(() => poller.stop());
+    const gone_id = await createWebhook(bench, gone.url);
     await sleep(clockMs);
     delivering = { webhook_id, gone_id, since: await databaseTime(pool), taken, poller };
     let goneAt = performance.now();
