@@ -269,7 +269,7 @@ const faults: Fault[] = [
  */
 const byHand = new Set(['BankExports', 'BankWebhooksLate', 'BankWebhookDisabled', 'BankEventsUnreadable']);
 
-const firesWithinMs = 120_000;
+const firesWithinMs = 600_000;
 
 /**
  * Triggers every alert by its fault in a running bank. Before the first fault no alert is active

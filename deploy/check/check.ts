@@ -65,7 +65,7 @@ export const notHere = 3;
 export async function run(
   command: string,
   args: string[],
-  { env, timeoutMs = 120_000, codes = [0] }: { env?: NodeJS.ProcessEnv; timeoutMs?: number; codes?: number[] } = {},
+  { env, timeoutMs = 600_000, codes = [0] }: { env?: NodeJS.ProcessEnv; timeoutMs?: number; codes?: number[] } = {},
 ): Promise<Output> {
   const output = await runToEnd(command, args, {
     cwd: PROJECT,

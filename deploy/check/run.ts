@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { stopAllChildren } from '../../tools/local/child.ts';
 import { prepareEngine } from './engine.ts';
 import { parts } from './parts.ts';
 import { createRunner } from './runner.ts';
@@ -47,7 +48,12 @@ const runner = createRunner({
 });
 runner.onEnd(async () => rmSync(dir, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void runner.end().finally(() => process.exit(1)));
+  process.once(signal, () => {
+    runner.onEnd(() => Promise.reject(new Error(`ended by ${signal}`)));
+    void stopAllChildren(30_000)
+      .then(() => runner.end())
+      .finally(() => process.exit(1));
+  });
 await runner.runParts(parts.filter(({ name }) => wanted?.includes(name) ?? true));
 const code = await runner.end();
 // A part that exceeded its time limit may still keep the process alive. Exits only after the last

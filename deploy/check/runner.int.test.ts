@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -159,6 +160,20 @@ test('after its time limit a program is killed with its child processes, and may
   expect(spawnSync('test', ['-e', file]).status).toBe(0);
   expect(spawnSync('pgrep', ['-fx', 'sleep 61.5']).status).toBe(1);
 });
+
+test('a run that is ended by a signal has failed, and ends the scripts of its part', async () => {
+  // The part needs Go for its tools; this one hangs.
+  writeFileSync(join(dir, 'go'), `#!/bin/sh\ntouch ${join(dir, 'started')}\nexec sleep 62.5\n`, { mode: 0o755 });
+  const env = { ...process.env, XDG_CACHE_HOME: dir, PATH: `${dir}:${process.env['PATH']}` };
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'run.ts'), '--only', 'kubernetes'], { env });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  await expect.poll(() => existsSync(join(dir, 'started')), { timeout: 60_000 }).toBe(true);
+  child.kill('SIGTERM');
+  const [code] = (await once(child, 'close')) as [number];
+  expect([code, said]).toEqual([1, expect.stringMatching(/ended by SIGTERM\n\d+ passed, [1-9]\d* failed/)]);
+  expect(spawnSync('pgrep', ['-fx', 'sleep 62.5']).status).toBe(1);
+}, 90_000);
 
 test('the exit code reports an unknown part', () => {
   const { status, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, 'run.ts'), '--only', 'nothing'], {

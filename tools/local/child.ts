@@ -43,14 +43,15 @@ export type Child = {
 };
 
 const living = new Set<Child>();
-const programs = new Set<ChildProcess>();
+/** How to end each running program. */
+const programs = new Map<ChildProcess, () => void>();
 
 /**
- * The last resort of a launcher that gives up: kills running programs, asks every child to stop,
+ * The last resort of a launcher that gives up: ends running programs, asks every child to stop,
  * and kills it after `timeoutMs`.
  */
 export async function stopAllChildren(timeoutMs: number): Promise<void> {
-  for (const program of programs) program.kill('SIGKILL');
+  for (const end of programs.values()) end();
   await Promise.all([...living].map((child) => child.stop(timeoutMs)));
 }
 
@@ -149,7 +150,10 @@ export function runToEnd(
       ...(inGroup ? { detached: true } : { timeout: timeoutMs, killSignal: 'SIGKILL' }),
     });
     const timedOut = inGroup ? stopGroupLater(child, timeoutMs, groupGraceMs) : () => false;
-    programs.add(child);
+    programs.set(child, () => {
+      if (!inGroup) child.kill('SIGKILL');
+      else if (child.pid !== undefined) trySignal(-child.pid, 'SIGTERM');
+    });
     child.once('close', () => programs.delete(child));
     let stdout = '';
     let stderr = '';
