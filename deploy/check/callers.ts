@@ -58,7 +58,7 @@ export async function make(
     if (isTooLate(answer)) key = randomUUID();
     else
       expect(
-        undecided.has(answer.status) && attempt < 60,
+        undecided.has(answer.status) && attempt < 600,
         `POST ${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`,
       );
     await sleep(500);

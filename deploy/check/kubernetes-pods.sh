@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kubernetes-pods.sh DIR [self-test]: tests the chart on real pods: a control plane and two nodes (kubelet, containerd, runc,
-# CNI, kube-proxy), all in their own namespaces on this machine, so that nothing is left behind. Postgres and Kafka are pods
+# CNI, kube-proxy, metrics-server), all in their own namespaces on this machine, so that nothing is left behind. Postgres and Kafka are pods
 # too, with TLS; the bank runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in
 # DIR; DOCKER_HOST may name the engine that builds the image. The last line is "N passed, N failed". Exit code 3: not
 # possible here; the last line gives the reason.
@@ -13,7 +13,7 @@ images=(core-banking:kubernetes pause:kubernetes postgres:18 apache/kafka:4.1.0)
 
 if [ "${INSIDE:-}" != true ]; then
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || unavailable 'only root on Linux can run pods'
-  reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy cni dnsmasq) || unavailable "$(tail -n 1 <<< "$reason")"
+  reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy metrics-server cni dnsmasq) || unavailable "$(tail -n 1 <<< "$reason")"
   DOCKER_HOST=$("$here/engine.sh" start "$tools/engine") || unavailable "$DOCKER_HOST"
   export DOCKER_HOST
   stand_ins=$("$here/stand-ins.sh" "$tools") || unavailable "$(tail -n 1 <<< "$stand_ins")"
@@ -33,15 +33,20 @@ fi
 export PATH="$tools/bin:$PATH:/usr/sbin"
 run="$RUN" self_test="${2:-}"
 source "$here/kubernetes/nodes.sh"
+# The first process of a namespace ignores signals that it does not handle.
+trap 'exit 1' TERM
 trap 'status=$?; [ -z "${KEEP:-}" ] || kubectl get events -A > "$run/events.txt" || true; stop_cluster; exit $status' EXIT
 node_addresses=(10.99.0.1 10.99.0.2)
 start_network
-API_SERVER_FLAGS="--advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP" start_control_plane "$run"
+prepare_metrics
+API_SERVER_FLAGS="--advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP $aggregation" \
+  CONTROLLER_FLAGS='--horizontal-pod-autoscaler-sync-period 5s --horizontal-pod-autoscaler-cpu-initialization-period 30s' start_control_plane "$run"
 start_node 1 "${images[@]}"
 start_node 2 core-banking:kubernetes pause:kubernetes
 background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-override node-1 --proxy-mode iptables --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s
-await 'both nodes' 120 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
+await 'both nodes' 400 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
 kubectl label node node-1 servers=true > /dev/null
+start_metrics
 
 # Certificates, and every secret that the values refer to.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null
@@ -69,7 +74,7 @@ kubectl --namespace bank create secret generic core-banking --from-file API_KEY_
 kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" --from-literal WEBHOOKS_ROLE_PASSWORD="$webhooks" > /dev/null
 kubectl apply -f "$here/kubernetes/servers.yaml" > /dev/null
 refresh_names
-kubectl --namespace servers wait --for=condition=Ready pod/postgres pod/kafka --timeout 400s > /dev/null
+kubectl --namespace servers wait --for=condition=Ready pod/postgres pod/kafka --timeout 900s > /dev/null
 
 source "$here/kubernetes/scenarios.sh"
 echo "$passed passed, $failed failed"

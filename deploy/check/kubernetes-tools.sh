@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # kubernetes-tools.sh DIR NAME...: installs the named tools into DIR/bin unless they are in PATH or there already. helm,
-# etcd, kwok, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, and kubectl are built from Go
-# modules (about eight minutes in total on two idle cores, once); cni and dnsmasq are Debian packages. `definitions` writes
+# etcd, kwok, metrics-server, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, and kubectl are
+# built from Go modules (about eight minutes in total on two idle cores, once); cni and dnsmasq are Debian packages. `definitions` writes
 # the CRDs of KEDA, the Prometheus operator, the Gateway API, CloudNativePG with its backups, External Secrets, and Strimzi
 # to DIR/crds; `stages` writes those of kwok's simulated nodes to DIR/stages. Strimzi is written in Java: its own generator
 # creates its CRDs from its classes, both from Maven. Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
-kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
+kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 metrics_server=v0.9.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
 cloudnative_pg=v1.28.0 barman=v0.15.0 external_secrets=v1.3.2
 # The last published generator, and the classes of a version that serves kafka.strimzi.io/v1, with the models that it was
 # built on.
@@ -32,10 +32,11 @@ of_module() {
 # dependencies are then compiled once.
 module() {
   cd "$dir/module"
-  [ -f ready ] && return
-  printf '//go:build tools\n\npackage tools\n\n' > tools.go
-  printf 'import _ "%s"\n' k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kube-proxy,kubectl} helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok go.etcd.io/etcd/server/v3 >> tools.go
-  printf 'module tools\n\ngo 1.26.0\n\ngodebug default=go1.26\n\nrequire k8s.io/kubernetes %s\nrequire helm.sh/helm/v3 %s\nrequire sigs.k8s.io/kwok %s\nrequire go.etcd.io/etcd/server/v3 %s\n' $kubernetes $helm $kwok $etcd > go.mod
+  printf '//go:build tools\n\npackage tools\n\n' > wanted
+  printf 'import _ "%s"\n' k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kube-proxy,kubectl} helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/metrics-server/cmd/metrics-server go.etcd.io/etcd/server/v3 >> wanted
+  [ -f ready ] && cmp -s wanted tools.go && return
+  rm -f ready && mv wanted tools.go
+  printf 'module tools\n\ngo 1.26.0\n\ngodebug default=go1.26\n\nrequire k8s.io/kubernetes %s\nrequire helm.sh/helm/v3 %s\nrequire sigs.k8s.io/kwok %s\nrequire sigs.k8s.io/metrics-server %s\nrequire go.etcd.io/etcd/server/v3 %s\n' $kubernetes $helm $kwok $metrics_server $etcd > go.mod
   sed -n "s#^\s*\(k8s.io/[a-z0-9-]*\) => ./staging/.*#replace \1 => \1 v0.${kubernetes#v1.}#p" "$(of_module GoMod k8s.io/kubernetes@$kubernetes)" >> go.mod
   go mod tidy -e
   touch ready
@@ -81,7 +82,7 @@ provide() {
     dnsmasq) command -v dnsmasq || install dnsmasq-base ;;
     kubectl) command -v kubectl || build k8s.io/kubernetes/cmd/kubectl ;;
     helm) command -v helm || build helm.sh/helm/v3/cmd/helm ;;
-    kwok) build sigs.k8s.io/kwok/cmd/kwok ;;
+    kwok | metrics-server) build "sigs.k8s.io/$1/cmd/$1" ;;
     kube-* | kubelet) build "k8s.io/kubernetes/cmd/$1" ;;
     definitions)
       cp "$(of_module Dir github.com/kedacore/keda/v2@$keda)"/config/crd/bases/*.yaml "$dir/crds/"

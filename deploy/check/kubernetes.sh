@@ -94,7 +94,7 @@ routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --s
 check 'the dashboard has a separate deployment, and the gateway serves only the API' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
 
 echo 'On simulated nodes'
-install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 400s "$@"; }
+install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 900s "$@"; }
 count() { kubectl --namespace bank get "$@" -o name | wc -l; }
 check 'helm install --wait runs the jobs, then all pods become ready' install
 check 'the processes of a service are on different nodes' eval '[ "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[*].spec.nodeName}" | tr " " "\n" | sort -u | wc -l)" = 2 ]'

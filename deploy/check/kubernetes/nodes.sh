@@ -37,6 +37,7 @@ state = "$node/state"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
 END
+  "$here/weight.sh" k8s.io
   background "$node/containerd.log" containerd --config "$node/containerd.toml"
   await "containerd of node-$1" 60 ctr -a "$node/containerd.sock" version
   for image in "${@:2}"; do ctr -a "$node/containerd.sock" -n k8s.io images import "$run/${image//[\/:]/_}.tar" > /dev/null; done
@@ -75,4 +76,33 @@ refresh_names() {
     kubectl --namespace "${service%/*}" get endpointslices -l "kubernetes.io/service-name=${service#*/}" -o jsonpath='{range .items[*].endpoints[*]}{.addresses[0]}{"\n"}{end}' | sed "s#\$# ${service#*/}.${service%/*}.svc.cluster.local#" >> "$run/hosts"
   done
   kill -HUP "$(cat "$run/dnsmasq.pid")"
+}
+
+# A certificate with which the API server forwards requests for metrics, and the flags for it in $aggregation.
+prepare_metrics() {
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/front.key" -out "$run/front.crt" -days 2 -subj /CN=front-proxy 2> /dev/null
+  aggregation="--requestheader-client-ca-file $run/front.crt --requestheader-allowed-names front-proxy --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file $run/front.crt --proxy-client-key-file $run/front.key --enable-aggregator-routing=true"
+}
+
+# metrics-server, outside the pods: it reads the CPU of containers from the kubelets for HorizontalPodAutoscalers.
+start_metrics() {
+  background "$run/metrics.log" metrics-server --kubeconfig "$KUBECONFIG" --authentication-kubeconfig "$KUBECONFIG" --authorization-kubeconfig "$KUBECONFIG" --secure-port 4443 --cert-dir "$run/metrics" --kubelet-insecure-tls --kubelet-preferred-address-types InternalIP --metric-resolution 15s
+  kubectl apply -f - > /dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: { name: metrics-server, namespace: kube-system }
+spec: { ports: [{ port: 443, targetPort: 4443 }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: metrics-server, namespace: kube-system, labels: { kubernetes.io/service-name: metrics-server } }
+addressType: IPv4
+ports: [{ name: '', port: 4443 }]
+endpoints: [{ addresses: ['${node_addresses[0]}'] }]
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: { name: v1beta1.metrics.k8s.io }
+spec: { group: metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: { name: metrics-server, namespace: kube-system } }
+END
 }
