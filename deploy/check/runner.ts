@@ -21,7 +21,7 @@ export interface Runner {
   runParts(parts: Part[]): Promise<void>;
   /**
    * Prints "N passed, N failed" after all clean-ups; returns 0 only if something passed and nothing
-   * failed.
+   * failed. Further calls resolve with the same result.
    */
   end(): Promise<number>;
   onEnd(undo: () => Promise<void>): void;
@@ -104,6 +104,18 @@ export function createRunner(run: Run): Runner {
     else if (seen.steps === 0) fail(`${name} checked nothing`);
   }
 
+  async function end(): Promise<number> {
+    for (let undo = undos.pop(); undo !== undefined; undo = undos.pop()) {
+      await withLimit(undo, undoLimitMs).catch((error: unknown) =>
+        fail(`could not clear up: ${(error as Error).message}`),
+      );
+    }
+    if (counts.passed === 0 && counts.failed === 0) fail('nothing was checked');
+    say(`${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`);
+    return counts.failed === 0 ? 0 : 1;
+  }
+
+  let ending: Promise<number> | undefined;
   return {
     onEnd: shared.onEnd,
     async runParts(parts) {
@@ -133,16 +145,7 @@ export function createRunner(run: Run): Runner {
           `\nStand-ins, built here under the official names, which cannot be pulled: ${shared.standIns.join(', ')}. What the official images do otherwise was not seen.`,
         );
     },
-    async end() {
-      for (let undo = undos.pop(); undo !== undefined; undo = undos.pop()) {
-        await withLimit(undo, undoLimitMs).catch((error: unknown) =>
-          fail(`could not clear up: ${(error as Error).message}`),
-        );
-      }
-      if (counts.passed === 0 && counts.failed === 0) fail('nothing was checked');
-      say(`${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`);
-      return counts.failed === 0 ? 0 : 1;
-    },
+    end: () => (ending ??= end()),
   };
 }
 
