@@ -4,7 +4,7 @@ import { PROJECT } from '../tools/local/local-dir.ts';
 import { type Chart, type Series, stackedBars, svg } from './chart.ts';
 import type { Machine } from './machine.ts';
 import { markdown, table } from './report.ts';
-import type { Minute, Outcome } from './rows.ts';
+import { groups, type Minute, type Outcome } from './rows.ts';
 
 /**
  * The content of docs/performance/results.json: the last result of each group, with the time and
@@ -20,13 +20,14 @@ const [begin, end] = ['<!-- written by npm run bench -- --write-docs, from here 
 /**
  * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only
  * those; each has the commit that it was measured at. Text outside of the two marks in the page is
- * not changed.
+ * not changed. Results of groups that no longer exist are dropped.
  */
 export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): void {
   mkdirSync(pictures, { recursive: true });
   const kept: Kept = existsSync(results) ? (JSON.parse(readFileSync(results, 'utf8')) as Kept) : {};
   for (const [name, { raw: _raw, ...outcome }] of Object.entries(outcomes))
     kept[name] = { measured_at: new Date().toISOString(), machine, outcome };
+  for (const name of Object.keys(kept)) if (!groups.some((group) => group.name === name)) delete kept[name];
   writeFileSync(results, `${JSON.stringify(kept, null, 1)}\n`);
   const all = Object.values(kept).map(({ outcome }) => outcome);
   writeFileSync(join(pictures, 'latency.svg'), svg(latencyChart(all)));
