@@ -4,7 +4,7 @@ import { countRepublishable, republish } from '#libs/postgres/outbox/republish.t
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
 import { republishMasters } from '#services/accounts/masters.ts';
-import { restateAllBalances } from '#services/ledger/batch/restate.ts';
+import { republishAllBalances } from '#services/ledger/batch/republish.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
 const services = ['ledger', 'accounts', 'webhooks'] as const;
@@ -55,7 +55,7 @@ Examples:
         await withOutbox(name, (pool) => republishOne(name, pool, since as Date, yes));
       if (balances)
         await withOutbox('ledger', async (pool) =>
-          print(`ledger: the balances of ${await restateAllBalances(pool, 'ledger')} accounts will be published`),
+          print(`ledger: the balances of ${await republishAllBalances(pool, 'ledger')} accounts will be published`),
         );
       if (masters)
         await withOutbox('accounts', async (pool) => {

@@ -191,7 +191,7 @@ export class Callers {
   }
 
   /** Each balance matches the responses, and repeating a key returns the same transaction. */
-  async expectBooked(): Promise<string> {
+  async expectPosted(): Promise<string> {
     for (const [account, minor] of this.#balances) {
       const { status, body } = await call(this.#baseUrl, this.#apiKey, `/accounts/${account}`);
       const balance = Math.round(Number(body.data?.['balance']) * 100);

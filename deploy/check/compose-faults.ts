@@ -25,7 +25,7 @@ export async function faults(check: Check, composed: Composed, callers: Callers)
       await inject();
       const recoveredMs = await callers.calm();
       const told = await callers.stop();
-      await callers.expectBooked();
+      await callers.expectPosted();
       await verifyBooks();
       return `callers got through ${(recoveredMs / 1000).toFixed(1)} s after its end; ${told}`;
     });

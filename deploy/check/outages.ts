@@ -103,5 +103,5 @@ async function suffer(
   callers.start();
   await callers.calm();
   await callers.stop();
-  return `ready again after: ${times}; ${await callers.expectBooked()}`;
+  return `ready again after: ${times}; ${await callers.expectPosted()}`;
 }

@@ -71,7 +71,7 @@ export const scaling: Part = {
       );
       const findings = await verifyBooks(pool).finally(() => pool.end());
       expect(findings.length === 0, JSON.stringify(findings));
-      return callers.expectBooked();
+      return callers.expectPosted();
     });
   },
 };

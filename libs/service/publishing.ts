@@ -22,7 +22,7 @@ export interface PublishingDependencies {
   logger: Logger;
 }
 
-export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'restate' | 'history'> {
+export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'republish' | 'history'> {
   service: 'ledger' | 'accounts' | 'webhooks';
   schema: string;
   signReply?: (message: OutgoingMessage) => void;
@@ -67,7 +67,7 @@ export function createPublishing(
     logger,
     observe: measureOutbox(metrics, () => relay, tracePublished),
     topicName: (name) => topicName(prefix, name as TopicName),
-    ...(options.restate && { restate: options.restate }),
+    ...(options.republish && { republish: options.republish }),
     ...(options.history && { history: options.history }),
   });
   return { publishers, replies, relay };

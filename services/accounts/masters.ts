@@ -78,7 +78,7 @@ function stateOf<T extends typeof accountType | typeof clientType>(
 }
 
 /** Publishes the current states again, so that late copies of older ones are replaced (decision 25). */
-export async function restateMasters(
+export async function republishMastersOf(
   pool: Pool,
   messages: readonly PublishedEvent[],
   topics: { accounts: string; clients: string },
@@ -88,7 +88,7 @@ export async function restateMasters(
     ...new Set(messages.flatMap(({ topic, key }) => (topic === name && key !== null ? [key] : []))),
   ];
   const wanted = { accounts: keysOf(topics.accounts), clients: keysOf(topics.clients) };
-  if (wanted.accounts.length + wanted.clients.length > 0) await restate(pool, wanted, now);
+  if (wanted.accounts.length + wanted.clients.length > 0) await republish(pool, wanted, now);
 }
 
 const atOnce = 500;
@@ -110,7 +110,7 @@ export async function republishMasters(
       const next = rows.at(-1)?.id;
       if (next === undefined) break;
       const none = { accounts: [], clients: [] };
-      counts[kind] += await restate(pool, { ...none, [kind]: rows.map((row) => row.id) }, now);
+      counts[kind] += await republish(pool, { ...none, [kind]: rows.map((row) => row.id) }, now);
       await wakeRelay(pool, schema);
       last = next;
     }
@@ -118,7 +118,7 @@ export async function republishMasters(
   return counts;
 }
 
-function restate(pool: Pool, wanted: Wanted, now: string): Promise<number> {
+function republish(pool: Pool, wanted: Wanted, now: string): Promise<number> {
   return transaction(pool, async (client) => {
     const states = await readMasters(client, wanted, now);
     await writeOutbox(client, states);

@@ -9,7 +9,7 @@ import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts'
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import type { AccountsConfig } from './config.ts';
-import { restateMasters } from './masters.ts';
+import { republishMastersOf } from './masters.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
 
@@ -36,7 +36,7 @@ export function createAccountsPublishing(
     schema,
     signReply: replySigner(prefix, keys),
     signEvent: eventSigner(config, keys),
-    restate: (messages) => restateMasters(pool, messages, masters, new Date(common.now()).toISOString()),
+    republish: (messages) => republishMastersOf(pool, messages, masters, new Date(common.now()).toISOString()),
   });
   return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
 }

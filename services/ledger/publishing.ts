@@ -7,7 +7,7 @@ import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publi
 import { History } from '#libs/postgres/outbox/history.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import { createAuditSender } from './audit/audit-sender.ts';
-import { restateBalances } from './batch/restate.ts';
+import { republishBalances } from './batch/republish.ts';
 import type { LedgerConfig } from './config.ts';
 import type { Pools } from './pools.ts';
 import { ledgerSchema } from './schema.ts';
@@ -46,7 +46,7 @@ export function createLedgerPublishing(
     relayPool: pools.relayPool,
     maxQueued: 50_000,
     signReply: (message) => void (message.topic === forAccounts && sign(message)),
-    restate: (messages) => restateBalances(pools.writes, messages, topicName(prefix, 'balances')),
+    republish: (messages) => republishBalances(pools.writes, messages, topicName(prefix, 'balances')),
     history,
   });
   const audits = createPublisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });

@@ -47,7 +47,7 @@ export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
   });
 }
 
-/** Answers the queries waiting on webhooks.queries. */
+/** Processes the queries in webhooks.queries. */
 export function webhooksQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
   const { pool, retentionDays } = deps;
   const now = () => deps.now().getTime();

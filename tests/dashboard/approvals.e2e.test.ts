@@ -13,7 +13,7 @@ describeInBrowser('approvals in the dashboard', () => {
   const world = useBank({ dashboard: true, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
   const { ui, as } = useDashboard(world);
 
-  /** The one approval that waits, found by its number in the navigation. */
+  /** The only pending approval, found by the count in the navigation. */
   async function openWaiting(page: Page, count: number): Promise<void> {
     await page.goto(ui(''));
     await page.getByRole('link', { name: `Approvals ${count}`, exact: true }).click();

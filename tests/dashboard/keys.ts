@@ -76,7 +76,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       await page.getByText('Some entries are not valid').waitFor();
       expect(await page.getByLabel('Name').inputValue()).toBe('No scopes');
       await expectFine(page, 'key-form-wrong');
-      // The browser itself notes the 400 that was asked for.
+      // The browser logs the expected 400 to its console.
       expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
     });
   });

@@ -13,7 +13,7 @@ export function testPages({ world, ui, as }: Dashboard): void {
         await page.goto(ui(path));
         await expectFine(page, name);
       }
-      // The browser itself notes the 404 that was asked for.
+      // The browser logs the expected 404 to its console.
       expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     }
 

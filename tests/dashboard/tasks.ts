@@ -69,7 +69,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       expect([await api.balance(account.account_id), await api.balance(other.account_id)]).toEqual([100, 1]);
       await page.goto(ui(`/transfers/${transfer_id}`));
       await page.getByText('Reversed by').waitFor();
-      // Entered anew, it is refused, and says which reversal there is.
+      // When entered again, it is refused, and the message names the existing reversal.
       await page.goto(ui(`/transactions/${await legOf(transfer_id)}/reversal`));
       await page.getByText('It was reversed already.').waitFor();
       expect(complaints).toEqual([]);
@@ -161,7 +161,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.goto(ui(`/holds/${hold_id}/capture`));
       await page.waitForURL(ui(`/holds/${hold_id}`));
       await page.getByText('Captured', { exact: true }).first().waitFor();
-      // Too much to hold: the summary says so before, the bank when it is confirmed.
+      // The amount is too large: the summary warns, and the API refuses it on confirmation.
       await page.goto(ui(`/accounts/${account.account_id}/holds/new`));
       await type(page, '500', 'Enter');
       await page.getByText('There is not enough money in account').waitFor();

@@ -11,7 +11,7 @@ import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
 import { schema as accountsSchema } from '../../services/accounts/schema.ts';
 import { newId, startHarness } from '../../services/accounts/test/harness.ts';
 import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
-import { restateBalances } from '../../services/ledger/batch/restate.ts';
+import { republishBalances } from '../../services/ledger/batch/republish.ts';
 import { startLedger } from '../../services/ledger/test/harness.ts';
 
 /** The messages of a compacted topic that readers see after compaction. */
@@ -36,7 +36,7 @@ async function freezeOne(
   url: string,
   schema: string,
   topic: ReturnType<typeof createTopic>,
-  restate: RelayOptions['restate'],
+  republish: RelayOptions['republish'],
 ) {
   const proxy = await createTestProxy(url);
   const [frozen, thawed, written] = [
@@ -53,7 +53,7 @@ async function freezeOne(
       topicName: (name) => name,
       source: 's',
       logger: silent,
-      ...(restate && { restate }),
+      ...(republish && { republish }),
     });
     relay.start();
     onTestFinished(() => relay.stop().finally(() => pool.end()));
@@ -126,8 +126,8 @@ test('the latest balance is published again after the late copy of an older one'
   onTestFinished(() => ledger.stop());
   const topic = createTopic('balances');
   const account = await ledger.open('Savings', '100');
-  const restate = (messages: readonly PublishedEvent[]) => restateBalances(ledger.reads, messages, 'balances');
-  const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, restate);
+  const republish = (messages: readonly PublishedEvent[]) => republishBalances(ledger.reads, messages, 'balances');
+  const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, republish);
   const latest = () =>
     topic
       .compacted()

@@ -5,7 +5,9 @@ import { readToEnd } from '../consume/read-to-end.ts';
 import { createPublisher, type Publisher } from '../publish/publish.ts';
 import { anyTopic, logger, testKafka, testTopic } from '../test/test-kit.ts';
 
-/** A broker compresses what it stores as the topic says, with the libraries that other clients use. */
+/**
+ * A broker compresses records with the topic's codec, using the same libraries as other clients.
+ */
 let kafka: KafkaClient;
 let publisher: Publisher;
 beforeAll(async () => {

@@ -249,7 +249,7 @@ describe('change', () => {
     clearInterval(flow);
     await until(() => new Set(seen).size === written);
     expect(sorted([...new Set(seen)])).toEqual(range(0, written));
-    // Handed over with its offsets: nothing comes twice when nobody dies.
+    // The partition was revoked after its offsets were committed, so nothing is delivered twice.
     expect(seen.length).toBe(written);
   });
 
@@ -317,7 +317,7 @@ describe('change', () => {
         testKafka(proxy.route),
       );
       await proxy.set(mode);
-      // Longer than a session is borne that hears nothing although the brokers answer.
+      // Longer than a consumer may receive nothing while the brokers respond.
       await sleep(5_000);
       await write(0, 80);
       await proxy.set('pass');

@@ -70,7 +70,7 @@ test('from a time: earlier messages are skipped, and start resolves with all lat
   const topic = await testTopic(kafka, 'since', 3, { 'message.timestamp.type': 'LogAppendTime' });
   const value = (n: number) => ({ topic, key: 'k', value: String(n), headers: {}, partition: n % 2 });
   for (const n of [1, 2, 3]) await publisher.publish(value(n), { timeoutMs: 5_000 });
-  // The first message behind the moment, as the broker dated it: nothing here depends on this process's clock.
+  // The timestamp is the broker's, so the test does not depend on the clock of this process.
   await sleep(5);
   await publisher.publish(value(4), { timeoutMs: 5_000 });
   const fourth = await readMessage(kafka, { topic, partition: 0, offset: 1n }, 5_000);

@@ -29,7 +29,7 @@ interface BatchInput {
     headers: Record<string, string | string[]>;
     timestampDelta: number;
   }[];
-  /** Records removed by compaction behind the last one. */
+  /** The number of records that compaction removed after the last one. */
   hole: number;
   isControl: boolean;
   isAppendTime: boolean;
@@ -69,7 +69,7 @@ const batch = fc.record({
   isAppendTime: fc.boolean(),
   compression: fc.constantFrom(0, 0, 0, 1),
 });
-/** The batches of one partition, one behind the other. */
+/** The batches of one partition, in sequence. */
 const batches = fc.array(batch, { maxLength: 4 }).map((list) => {
   let at = 1_000;
   return list.map(({ gap, ...rest }): BatchInput => {
@@ -160,7 +160,7 @@ test('reads the same as kafkajs, however batches are split, and wherever the fet
       for (const record of our.messages)
         for (const [name, text] of Object.entries(record.received('topic', 0).headers))
           expect(/[^\0-\x7f]/.test(name) || record.header(name) === text).toBe(true);
-      // Where kafkajs goes on behind the last message, we go on behind the last batch that was sent whole.
+      // kafkajs continues after the last message, and we after the last complete batch.
       const sizes = await Promise.all(list.map(async (batch) => (await encodeBatch(batch)).length));
       const sumTo = (i: number) => sizes.slice(0, i + 1).reduce((sum, size) => sum + size, 0);
       const whole = list

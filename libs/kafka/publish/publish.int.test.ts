@@ -95,7 +95,7 @@ describe('exactness', () => {
     const sent: Promise<void>[] = [];
     for (let i = 0; i < 1_500; i++) {
       if (i % 100 === 50) {
-        // Each cut hits another send, while more messages wait behind it.
+        // Each cut interrupts a different send, while more messages are queued.
         await until(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
         proxy.cutAnswers = 1;
       }

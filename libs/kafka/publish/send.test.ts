@@ -28,7 +28,7 @@ function movingCluster(written: Written[]): Sender {
     nodeId,
     produce: async ({ topicData }: { topicData: { topic: string; partitions: { partition: number }[] }[] }) => {
       const partitions = topicData.flatMap((topic) => topic.partitions.map(({ partition }) => partition));
-      // It answers when the other has.
+      // It responds after the other has responded.
       if (nodeId === 2) await new Promise(setImmediate);
       if (partitions.some((partition) => leaders[partition] !== nodeId) || nodeId === 2) throw fails;
       written.push({ broker: nodeId, partitions });

@@ -6,7 +6,7 @@ import { ShortLivedMap } from '../short-lived-map.ts';
  */
 declare const gc: (options?: { type: 'minor' }) => void;
 const held = process.argv[2] === 'map' ? new Map<number, Buffer>() : new ShortLivedMap<number, Buffer>();
-// What there is of it lies in the old generation from here on.
+// From here on, its entries are in the old generation of the heap.
 gc();
 for (let id = 1; id <= 1000; id++) {
   held.set(id, Buffer.alloc(100_000));

@@ -6,7 +6,7 @@ import { createKafka } from '../client.ts';
 import type { Address } from '../socket-gate.ts';
 import { ensureTopics } from '../topics.ts';
 
-/** What the integration tests of this folder share; used by tests only. */
+/** Helpers that the integration tests of this folder share. */
 export const logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
 
 /** The brokers that the tests run against. */
@@ -65,11 +65,11 @@ export class FaultProxy {
    * taken, and cut. freeze: they stand, and nothing gets through.
    */
   mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
-  /** While above 0, each answer to a produce request is swallowed and its connection cut. */
+  /** While above 0, each response to a produce request is dropped and its connection closed. */
   cutAnswers = 0;
-  /** Changes what the brokers answer, where it is set. */
+  /** Changes the responses of the brokers, if set. */
   alter: ((data: Buffer) => Buffer) | undefined;
-  /** Answers swallowed so far. */
+  /** The number of responses dropped so far. */
   cuts = 0;
   readonly #servers = new Map<string, net.Server>();
   readonly #ports = new Map<string, number>();

@@ -40,7 +40,7 @@ export interface RelayOptions {
    * Writes the latest states behind these messages to the outbox again. A relay that has lost its lease calls
    * it with messages that may have been written after newer ones. Required if a topic is compacted.
    */
-  restate?: (messages: readonly PublishedEvent[]) => Promise<void>;
+  republish?: (messages: readonly PublishedEvent[]) => Promise<void>;
   /** If given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'event'>;
   /**
@@ -76,7 +76,7 @@ const maxPutOff = 1000;
  *
  * A lease cannot recall what was already passed to the publisher when a process was paused. Such a message may
  * be written late, with its old ce_id, after newer messages of its key. The latest states are therefore
- * published again (restate): by a relay that finds, after publishing, that it no longer has the lease, and one
+ * published again (republish): by a relay that finds, after publishing, that it no longer has the lease, and one
  * minute after a takeover from a silent holder.
  */
 export class Relay {
@@ -92,7 +92,7 @@ export class Relay {
    * committed.
    */
   #unmarked: bigint[] = [];
-  /** Messages that may have been written after newer ones and must be restated. */
+  /** Messages that may have been written after newer ones and must be republished. */
   #late: PublishedEvent[] = [];
   #isTakeover = false;
   #markedAt = 0;
@@ -110,7 +110,7 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     const defaults = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
-    this.#options = { ...defaults, observe: () => undefined, restate: async () => undefined, ...options };
+    this.#options = { ...defaults, observe: () => undefined, republish: async () => undefined, ...options };
     this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
@@ -184,7 +184,7 @@ export class Relay {
   async #turn(): Promise<number> {
     const { pool, maxEvents, pollMs, paceMs } = this.#options;
     const begunAt = performance.now();
-    await this.#restateLate();
+    await this.#republishLate();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
     const batches = await readUnpublished(pool, maxEvents, this.#unmarked);
@@ -253,10 +253,10 @@ export class Relay {
     }
   }
 
-  async #restateLate(): Promise<void> {
+  async #republishLate(): Promise<void> {
     if (this.#late.length === 0) return;
     const count = this.#late.length;
-    await this.#options.restate(this.#late.slice());
+    await this.#options.republish(this.#late.slice());
     this.#late = this.#late.slice(count);
     // Wakes the active relay, which publishes these.
     this.#notifier.notify();

@@ -260,7 +260,7 @@ describe('a form sent after the end of its session', () => {
     const get = async (form: string) =>
       (await again.get('/admin/ui/kept-form', { cookie: `${again.cookie}; bank_form=${form}` })).headers.location;
     expect([await get(kept.slice(2)), await get('')]).toEqual(['/admin/ui', '/admin/ui']);
-    // Whose session expired is told by its seal.
+    // The sealed cookie identifies the person whose session expired.
     const eve = made.sessions.begin({ actor: 'jwt:x|eve', token: 'x', name: 'Eve', expiresInMs: 0 });
     const hers = await again.post(
       form,

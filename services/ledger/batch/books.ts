@@ -65,7 +65,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     outcomes,
     holds: new Map(),
     changedHolds: new Set(),
-    reheld: new Set(),
+    heldAmountChanged: new Set(),
     expired: [],
     now,
   };

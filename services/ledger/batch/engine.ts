@@ -122,28 +122,28 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const decided = decidedOf(commands, decisions);
   const all = decided.map(({ decision }) => decision);
   const opened = all.flatMap((d) => d.opened ?? []);
-  const restated = [...new Set(all.flatMap((d) => d.restated ?? []))];
+  const statusChanged = [...new Set(all.flatMap((d) => d.statusChanged ?? []))];
   const kept = decided.flatMap(({ command, decision: { keep } }) => (keep ? [keptOutcome(command, keep)] : []));
   const transactions = all.flatMap((d) => d.transactions);
   const entries = all.flatMap((d) => d.entries);
-  const reheld = [...books.reheld];
+  const heldAmountChanged = [...books.heldAmountChanged];
   const ofHolds = [...books.expired, ...all.flatMap((d) => d.hold ?? [])];
   const audits = decided.flatMap(({ command, decision }) => auditOf(command, decision, books.now) ?? []);
   // The database executes these statements while the events are built.
   const written = Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
-    restated.length > 0 && updateStatuses(client, restated),
+    statusChanged.length > 0 && updateStatuses(client, statusChanged),
     kept.length > 0 && insertOutcomes(client, kept),
-    writeHeldAmounts(client, reheld, 'less'),
+    writeHeldAmounts(client, heldAmountChanged, 'less'),
     transactions.length > 0 && writeBatch(client, transactions, entries),
-    writeHeldAmounts(client, reheld, 'more'),
+    writeHeldAmounts(client, heldAmountChanged, 'more'),
     writeHeld(client, books),
     audits.length > 0 && insertAudits(client, audits),
   ]);
   const published = Promise.try(() => {
     const shown = new Set([
       ...opened,
-      ...restated,
+      ...statusChanged,
       ...books.moved,
       ...ofHolds.flatMap(({ hold }) => books.accounts.get(hold.account_id) ?? []),
     ]);

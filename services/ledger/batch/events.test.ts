@@ -12,8 +12,8 @@ import {
   idIn,
   now,
   opening,
-  restate,
   reversal,
+  statusChange,
   transfer,
 } from '../test/test-kit.ts';
 import { balanceEvent, eventsOf } from './events.ts';
@@ -269,7 +269,11 @@ describe('the event of a transaction', () => {
       decide(command, books),
     );
     for (const { transactions } of kept) expect(transactions).toHaveLength(1);
-    for (const decision of [...kept, decide(restate(a, 'Frozen'), books), decide(opening(7, 'Savings', '0'), books)])
+    for (const decision of [
+      ...kept,
+      decide(statusChange(a, 'Frozen'), books),
+      decide(opening(7, 'Savings', '0'), books),
+    ])
       expect(eventsNow(decision)).toEqual([]);
   });
 

@@ -156,7 +156,7 @@ function context(request_id: string, traceparent: string | undefined): Record<st
 /**
  * Returns the state of an account after the batch, for the compacted topic. The state with the higher
  * `sequence` is newer; if equal, the one with the higher `status_version` or `hold_version`. `isAgain`: the
- * state was published before and is published again as a new event (restate.ts).
+ * state was published before and is published again as a new event (republish.ts).
  */
 export function balanceEvent(account: AccountState, now: string, isAgain = false): OutboxEvent {
   const holds = account.hold_version === 0n ? '' : ` ${account.hold_version}`;

@@ -55,11 +55,11 @@ export async function recordExpired(pool: Pool, accountIds: string[]): Promise<v
       [],
       due.map(({ account_id }) => account_id),
     );
-    const books: HoldBooks = { now, changedHolds: new Set(), reheld: new Set() };
+    const books: HoldBooks = { now, changedHolds: new Set(), heldAmountChanged: new Set() };
     const expired = expireHolds(due, holds, books);
     const byId = new Map(accounts.map((account) => [account.account_id, account]));
     await writeHeld(client, books);
-    await writeHeldAmounts(client, [...books.reheld], 'less');
+    await writeHeldAmounts(client, [...books.heldAmountChanged], 'less');
     await writeOutbox(client, [
       ...expired.map((change) => holdEvent(change, byId, now)),
       ...shownBy(expired, accounts).map((account) => balanceEvent(account, now)),

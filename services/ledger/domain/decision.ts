@@ -58,7 +58,7 @@ export interface Books {
   holds: Map<string, HoldState>;
   /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */
   changedHolds: Set<HoldState>;
-  reheld: Set<AccountState>;
+  heldAmountChanged: Set<AccountState>;
   /** Holds that expired before anything was decided. */
   expired: HoldChange[];
   /** The posting time of the batch, by the database's clock. ISO 8601 UTC. */
@@ -86,7 +86,7 @@ export interface Decision {
   /** The account that this command opened. */
   opened?: AccountState;
   /** The account whose status this command changed. */
-  restated?: AccountState;
+  statusChanged?: AccountState;
   hold?: HoldChange;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;

@@ -14,8 +14,8 @@ import {
   now,
   placing,
   release,
-  restate,
   reversal,
+  statusChange,
   transfer,
 } from '../test/test-kit.ts';
 import type { Books, Command, Decision } from './decision.ts';
@@ -248,7 +248,7 @@ describe('capturing a hold', () => {
 
   it("is refused by a freeze, and the hold stays; the refusal is stored as Failed with the hold's id", () => {
     const { a, b, books } = held();
-    decide(restate(a, 'Frozen'), books);
+    decide(statusChange(a, 'Frozen'), books);
     for (const command of [capture(7), capture(7, { to: b })]) {
       const decision = decide(command, books);
       expect([codeOf(decision), decision.entries, decision.hold]).toEqual(['inactive_account', [], undefined]);

@@ -58,14 +58,14 @@ function notActive(hold: HoldState): Refusal | undefined {
 }
 
 /** The part of the books that a change of a hold updates. */
-export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'reheld'>;
+export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'heldAmountChanged'>;
 
 /** Notes a change. The batch then writes the hold and its account. */
 function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountState, books: HoldBooks): HoldChange {
   if (account.held_minor === 0n) account.hold_expires_at = null;
   account.hold_version += 1n;
   books.changedHolds.add(hold);
-  books.reheld.add(account);
+  books.heldAmountChanged.add(account);
   return { kind, hold: { ...hold }, hold_version: account.hold_version };
 }
 
@@ -220,7 +220,7 @@ export function expireHolds(
     const own = (active.get(account.account_id) ?? []).toSorted((a, b) => (a.expires_at < b.expires_at ? -1 : 1));
     const over = own.filter(({ expires_at }) => expires_at <= books.now);
     account.hold_expires_at = own[over.length]?.expires_at ?? null;
-    books.reheld.add(account);
+    books.heldAmountChanged.add(account);
     return over.map((hold) => {
       account.held_minor -= leftOf(hold);
       hold.status = 'Expired';

@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, now, opening, restate } from '../test/test-kit.ts';
+import {
+  accountOf,
+  bitsOf,
+  booksOf,
+  cash,
+  codeOf,
+  idIn,
+  messageOf,
+  now,
+  opening,
+  statusChange,
+} from '../test/test-kit.ts';
 import { decide } from './posting.ts';
 
 describe('opening', () => {
@@ -87,14 +98,14 @@ describe('status', () => {
   it('decides from, to, no change, and version', () => {
     const account = accountOf(1, 'Savings');
     const books = booksOf([account]);
-    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({
+    expect(decide(statusChange(account, 'Active'), books).reply).toMatchObject({
       data: { changed: false, status_version: 1 },
     });
-    const frozen = restate(account, 'Frozen');
+    const frozen = statusChange(account, 'Frozen');
     expect(decide(frozen, books).reply).toMatchObject({
       data: { changed: true, from_status: 'Active', to_status: 'Frozen', status_version: 2 },
     });
-    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({
+    expect(decide(statusChange(account, 'Active'), books).reply).toMatchObject({
       data: { changed: true, status_version: 3 },
     });
     // A repeat of the freeze does not freeze again.
@@ -105,10 +116,10 @@ describe('status', () => {
   it('replies with the balance and the time; only a change is written', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 1050n);
     const books = booksOf([account]);
-    const noChange = decide(restate(account, 'Active'), books);
-    expect(noChange.restated).toBeUndefined();
+    const noChange = decide(statusChange(account, 'Active'), books);
+    expect(noChange.statusChanged).toBeUndefined();
     expect(noChange.keep).toEqual(noChange.reply);
-    const changed = decide(restate(account, 'Inactive'), books);
+    const changed = decide(statusChange(account, 'Inactive'), books);
     expect(changed.reply).toEqual({
       ok: true,
       data: {
@@ -122,7 +133,7 @@ describe('status', () => {
         changed_at: now,
       },
     });
-    expect([changed.restated, changed.keep]).toEqual([account, changed.reply]);
+    expect([changed.statusChanged, changed.keep]).toEqual([account, changed.reply]);
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
   });
 
@@ -131,8 +142,8 @@ describe('status', () => {
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
     for (const account of [accountOf(9, 'Savings'), vault]) {
-      const decision = decide(restate(account, 'Frozen'), books);
-      expect([codeOf(decision), decision.keep, decision.restated]).toEqual([
+      const decision = decide(statusChange(account, 'Frozen'), books);
+      expect([codeOf(decision), decision.keep, decision.statusChanged]).toEqual([
         'account_not_found',
         decision.reply,
         undefined,
@@ -146,13 +157,13 @@ describe('status', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Frozen');
     const books = booksOf([account]);
     const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {
-      const command = restate(account, status);
+      const command = statusChange(account, status);
       if (command.name === 'change_ledger_account_status') command.data.keep_frozen = true;
       return decide(command, books);
     };
     for (const status of ['Active', 'Inactive'] as const) {
       const refused = keeping(status);
-      expect([codeOf(refused), refused.keep, refused.restated, account.status]).toEqual([
+      expect([codeOf(refused), refused.keep, refused.statusChanged, account.status]).toEqual([
         'approval_required',
         refused.reply,
         undefined,
@@ -160,7 +171,7 @@ describe('status', () => {
       ]);
     }
     expect(codeOf(keeping('Frozen'))).toBe('done');
-    expect(codeOf(decide(restate(account, 'Inactive'), books))).toBe('done');
+    expect(codeOf(decide(statusChange(account, 'Inactive'), books))).toBe('done');
     expect([codeOf(keeping('Active')), account.status]).toEqual(['done', 'Active']);
   });
 
@@ -168,14 +179,14 @@ describe('status', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
     const books = booksOf([account]);
     for (const status of ['Inactive', 'Frozen'] as const) {
-      decide(restate(account, status), books);
+      decide(statusChange(account, status), books);
       for (const type of ['Deposit', 'Withdrawal'] as const) {
         const refused = decide(cash(type, account, '1'), books);
         expect(codeOf(refused)).toBe('inactive_account');
         expect(messageOf(refused)).toMatch(new RegExp(`^Inactive Account: .*${account.account_id}.*${status}`));
       }
     }
-    decide(restate(account, 'Active'), books);
+    decide(statusChange(account, 'Active'), books);
     expect(idIn(decide(cash('Withdrawal', account, '1'), books))).toMatch(/^txn_/);
   });
 });

@@ -110,5 +110,5 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
       changed_at: books.now,
     },
   };
-  return changed ? { ...keeping(reply), restated: account } : keeping(reply);
+  return changed ? { ...keeping(reply), statusChanged: account } : keeping(reply);
 }

@@ -13,8 +13,8 @@ import {
   opening,
   placing,
   release,
-  restate,
   reversal,
+  statusChange,
   transfer,
 } from '../test/test-kit.ts';
 import { classOf, isSystem } from './chart.ts';
@@ -49,7 +49,7 @@ const commandArbitrary = (accounts: AccountState[]) => {
         a: account,
         s: fc.constantFrom<AccountStatus>(...Array<AccountStatus>(9).fill('Active'), 'Inactive', 'Frozen'),
       })
-      .map(({ a, s }) => restate(a, s)),
+      .map(({ a, s }) => statusChange(a, s)),
     fc
       .record({ n: fc.integer({ min: 1, max: 4 }), t: fc.constantFrom<AccountType>('Savings', 'Loan'), m: amount })
       .map(({ n, t, m }) => opening(500 + n, t, m)),

@@ -9,8 +9,8 @@ import {
   idIn,
   messageOf,
   opening,
-  restate,
   reversal,
+  statusChange,
   transfer,
 } from '../test/test-kit.ts';
 import type { Command } from './decision.ts';
@@ -38,7 +38,7 @@ function everyKind() {
       transfer(a, b, '1'),
       reversal(deposit),
       opening(70, 'Savings', '1'),
-      restate(b, 'Inactive'),
+      statusChange(b, 'Inactive'),
     ],
   };
 }
@@ -128,7 +128,7 @@ describe('a repeat', () => {
     const books = booksOf([]);
     const account = accountOf(9, 'Savings');
     const deposit = cash('Deposit', account, '1', {}, 70);
-    const commands = [restate(account, 'Frozen'), reversal(idOf('transaction', bitsOf(70)))];
+    const commands = [statusChange(account, 'Frozen'), reversal(idOf('transaction', bitsOf(70)))];
     const first = commands.map((command) => decide(command, books).reply);
     expect(first).toMatchObject([
       { refusal: { code: 'account_not_found' } },

@@ -10,8 +10,8 @@ import {
   idIn,
   messageOf,
   opening,
-  restate,
   reversal,
+  statusChange,
   transfer,
 } from '../test/test-kit.ts';
 import { decide } from './posting.ts';
@@ -47,9 +47,9 @@ describe('reversal', () => {
     decide(cash('Withdrawal', account, '1'), books);
     expect(codeOf(decide(reversal(deposit), books))).toBe('insufficient_funds');
     decide(cash('Deposit', account, '1'), books);
-    decide(restate(account, 'Frozen'), books);
+    decide(statusChange(account, 'Frozen'), books);
     expect(codeOf(decide(reversal(deposit), books))).toBe('inactive_account');
-    decide(restate(account, 'Active'), books);
+    decide(statusChange(account, 'Active'), books);
     expect(codeOf(decide(reversal(deposit), books))).toBe('done');
     expect(account.balance_minor).toBe(0n);
     const loan = decide(opening(8, 'Loan', '10'), books);

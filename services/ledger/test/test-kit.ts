@@ -61,7 +61,7 @@ export function booksOf(accounts: AccountState[]): Books {
     outcomes: new Map(),
     holds: new Map(),
     changedHolds: new Set(),
-    reheld: new Set(),
+    heldAmountChanged: new Set(),
     expired: [],
     now,
   };
@@ -149,7 +149,7 @@ export function opening(
   };
   return { name: 'open_ledger_account', data, context: contextOf(n, { message_id: account_id }) };
 }
-export function restate(
+export function statusChange(
   account: AccountState,
   status: AccountStatus,
   id = next++,

@@ -69,7 +69,7 @@ it('no connection is opened to an address that is not allowed, even if its name 
       error: 'its address is one of a private network',
     });
   expect(received).toEqual([]);
-  // The same name: first a public address, where nobody listens, then this machine's.
+  // The same name resolves first to a public address without a listener, then to this machine.
   const answers = [[{ address: '192.0.2.1', family: 4 }], [{ address: '127.0.0.1', family: 4 }]];
   const rebinding = sender([], () => answers.shift() ?? []);
   for (let i = 0; i < 2; i++)

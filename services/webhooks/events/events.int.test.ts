@@ -3,7 +3,7 @@ import { completed, eventMessage, type Harness, newId, opened, startHarness } fr
 import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
 
-/** GET /events as webhooks answers it, with a real Postgres. */
+/** GET /events as implemented by webhooks, with a real Postgres. */
 let harness: Harness;
 beforeAll(async () => {
   harness = await startHarness();

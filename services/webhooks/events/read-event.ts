@@ -44,7 +44,10 @@ export function readEvent({
 
 type Data = Record<string, unknown>;
 
-/** Approvals and probing for accounts are shown only to the bank, whoever is concerned. */
+/**
+ * Events about approvals and about probing for accounts are visible only to the bank, whichever
+ * client they concern.
+ */
 const isOfTheBank = (type: string): boolean =>
   type.startsWith('corebanking.approval.') || type === 'corebanking.transaction.account_not_found.v1';
 

@@ -7,7 +7,7 @@ import type { AllowedAddresses } from '#libs/service/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
 import { findWebhook, insertTest, readDelivery, redeliverNow, webhookColumns, webhookNotFound } from './store.ts';
 
-/** What a handler gets, in the transaction that stores the command's record. */
+/** The arguments of a handler. It runs in the transaction that stores the command's record. */
 export interface Work {
   client: Queries;
   context: MessageContext;

@@ -74,7 +74,7 @@ export async function redeliverNow(client: Queries, webhookId: string, deliveryI
   );
 }
 
-/** Inserts a test event, which belongs to no account and waits for no other event. */
+/** Inserts a test event. It belongs to no account, so its delivery waits for no other event. */
 export async function insertTest(client: Queries, webhookId: string, time: string): Promise<Delivery | undefined> {
   const id = randomUUID();
   const event: CloudEvent = {

@@ -2,7 +2,7 @@ import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/
 
 /** Amounts that people type. */
 
-/** The amount with all digits of its currency, or a message that says what is wrong with it. */
+/** The amount with all decimals of its currency, or a message that says what is wrong with it. */
 export type TypedAmount = { amount: string } | { wrong: string };
 
 const thousands = /^\d{1,3}([, '])\d{3}(?:\1\d{3})*$/;

@@ -19,9 +19,9 @@ export const maxRows = 50_000;
 const pageSize = 500;
 
 /**
- * The whole list, a page of the API at a time, so that it is never in memory as a whole. Asks for
- * the first page before it returns: what the API refuses throws here. Where the file does not hold
- * everything, because it is too long or the API refused a later page, its last line says so.
+ * Streams a list as CSV, one page of the API at a time, so that it is never in memory as a whole.
+ * Fetches the first page before it returns, and throws if the API refuses it. If the file is
+ * incomplete, because it is too long or the API refused a later page, its last line says so.
  */
 export async function csvOf<Row>(
   api: Api,

@@ -60,8 +60,8 @@ export const decimalMark = (): string => formats.mark;
 export const dayOf = (ms: number): string => formats.day.format(ms);
 
 /**
- * The moment at which a day of the bank begins, some days later. What is no day goes to the API as
- * it is, which says so.
+ * The time at which a day begins in the bank's time zone, `plusDays` days later. Text that is not a
+ * day is returned unchanged, and the API refuses it.
  */
 export function momentOf(day: string, plusDays = 0): string {
   const midnight = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) + plusDays * 86_400_000 : Number.NaN;

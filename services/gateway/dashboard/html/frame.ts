@@ -184,8 +184,8 @@ export function addFile(
 }
 
 /**
- * A file of a list, made while it is sent, after a record of who took it. What `make` throws is a
- * page that says so.
+ * Adds a download of a list. The file is created while it is sent, after an audit record of who
+ * downloaded it. If `make` throws, an error page is sent.
  */
 export function addDownload(
   app: FastifyInstance,

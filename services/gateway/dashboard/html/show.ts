@@ -71,8 +71,8 @@ export function idLink(id: string, text?: Html | string): Html {
 }
 
 /**
- * An id as people need it: they see where it begins and ends, whoever marks or hears it gets all of
- * it, and one click copies it.
+ * Renders an id so that its first and last characters are easy to compare. Selecting it or reading
+ * it with a screen reader gives the whole id, and a button copies it.
  */
 export function idText(id: string): Html {
   const parts = /^([a-z]{3}_.{4})(.+)(.{4})$/.exec(id);

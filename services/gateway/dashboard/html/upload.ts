@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { refuse } from '../../http/errors.ts';
 
 /**
- * Forms with a file: fields as in other forms, the text of the file under its field's name,
- * `…_name`: what it is called.
+ * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, and
+ * the name of the file in `…_name`.
  */
 export function addUploads(app: FastifyInstance): void {
   app.addContentTypeParser(

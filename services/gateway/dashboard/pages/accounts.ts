@@ -261,8 +261,8 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
 
 /**
- * Nothing, or an amount as people type it. What the currency makes of it is only known where there
- * is such a currency.
+ * Parses an optional amount as people type it. It can be checked only if the currency exists,
+ * because the currency determines the number of decimals.
  */
 function depositOf(typed: string, currency: string): TypedAmount | object {
   return typed === '' || /^0+([.,]0*)?$/.test(typed) || !isCurrency(currency) ? {} : typedAmount(typed, currency);

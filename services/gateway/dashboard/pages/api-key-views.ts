@@ -116,8 +116,9 @@ ${facts(key)}
 }
 
 /**
- * One key: what it is, what can be done with it, and where to read what it did (under the name of
- * the first of its family) and what was done with it.
+ * The page of one API key: its properties, the actions that are possible, and links to the audit
+ * records of calls made with it (under the name of the first key of its family) and of changes to
+ * it.
  */
 export function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
   const trail = (name: string, value: string, text: string) =>

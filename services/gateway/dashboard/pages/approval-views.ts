@@ -156,8 +156,8 @@ export interface ApprovalPage {
 }
 
 /**
- * All of one: what exactly is asked for, by whom, what became of it, and the decision where it is
- * this person's to make.
+ * The page of one approval: the exact request, who made it, its outcome, and the form for the
+ * decision if this person may decide.
  */
 export function approvalPage({
   approval,

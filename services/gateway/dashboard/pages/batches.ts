@@ -164,8 +164,8 @@ async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Name
 }
 
 /**
- * What the API is asked. The line stands with each posting, so that results can be told by lines
- * for as long as it is kept.
+ * The item of the batch for one payment. It contains the line number of the file, so that results
+ * can be matched to lines for as long as the batch is kept.
  */
 function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payments'][number], file: string): object {
   const { description, reference } = line;
@@ -184,8 +184,8 @@ function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payment
 }
 
 /**
- * Asks the API, under the key of the form. Whatever is no answer about this batch leaves open what became of it: an
- * earlier click may have been taken.
+ * Calls the API with the form's idempotency key. If the response is not about this batch, the
+ * outcome is unknown, because the bank may have accepted an earlier click.
  */
 async function send(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
   checkMay(visit.person.scopes);

@@ -37,7 +37,7 @@ const instructionSchema = z.object({
   actor: z.string(),
   kind: z.enum(counterKinds),
   account_id: z.string(),
-  /** Account numbers, shown if the bank does not answer. */
+  /** Account numbers, shown if the API does not respond. */
   account_number: z.string(),
   /** The other account of a transfer or repayment. */
   other_id: z.string().optional(),

@@ -9,7 +9,10 @@ import { holderOf } from './accounts.ts';
 import { refusalText } from './counter-instructions.ts';
 import { counterUrl, moneyOf, next, receipt } from './counter-views.ts';
 
-/** The receipt of a posting, from what the bank has of it: it reads the same whenever it is opened. */
+/**
+ * Adds the receipt of a posting. It contains only stored data, so it is the same whenever it is
+ * opened.
+ */
 export function addReceipt(app: FastifyInstance): void {
   addPage(app, `${counterUrl}/receipts/:id`, { title: 'Receipt', scope: 'transactions:read' }, (visit) => {
     const id = visit.params['id'] ?? '';
@@ -47,7 +50,7 @@ async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
   ]);
   const title = other.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';
   if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
-  // What somebody else still owes is not for whoever pays.
+  // A person who pays the loan of another client must not see what that client still owes.
   const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
   const [owner, balance, owed] = await Promise.all([
     holderOf(visit, account),

@@ -3,7 +3,10 @@ import type { Answer } from '../../test/test-app.ts';
 import { ids, ok, refused, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
-/** The counter without a browser: who sees a form, what is sent under which key, and what is said of every outcome. */
+/**
+ * The counter without a browser: who sees a form, what is sent with which key, and how each outcome
+ * is shown.
+ */
 let made: Awaited<ReturnType<typeof testDashboard>>;
 let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
 
@@ -190,7 +193,7 @@ describe('an unknown outcome', () => {
     const { of, get, confirm } = await entered('deposit', { amount: '5' });
     const unknown = await confirm();
     expect(unknown.headers.location).toBe(`${url}/outcome?of=${of}`);
-    // Readable while nothing of the bank answers.
+    // It can be read while no service responds.
     answers['get_account'] = 'not_sent';
     const page = (await get(`${url}/outcome?of=${of}`)).body;
     for (const text of ['Not known yet', 'Do not enter it again', '5.00 USD', 'SAV-1', 'Ask again'])

@@ -33,9 +33,9 @@ export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
 }
 
 /**
- * The counter: from a customer by a form and a summary to a receipt. Every form answers with the address of a page, but
- * where it is refused; what moves money does it under the key that was made with the form, so that nothing is done
- * twice.
+ * Adds the pages of the counter, which lead from a customer to a form, a summary, and a receipt. An
+ * accepted form redirects to a page, and a refused one is shown again. Money is moved with the
+ * idempotency key that was created with the form, so that nothing is posted twice.
  */
 export function addCounter(app: FastifyInstance, { secrets, origin }: CounterOptions): void {
   const instructions = createInstructions(secrets);
@@ -179,8 +179,8 @@ async function partiesOf(
 }
 
 /**
- * Asks the API, under the key of the form. Whatever is no answer about this posting leaves open what became of it: an
- * earlier click may have been taken.
+ * Calls the API with the form's idempotency key. If the response is not about this posting, the
+ * outcome is unknown, because the bank may have accepted an earlier click.
  */
 async function carryOut(visit: Visit, sealed: string, instruction: Instruction): Promise<Shown> {
   const unknown = { goTo: `${counterUrl}/outcome?${new URLSearchParams({ of: sealed })}` };

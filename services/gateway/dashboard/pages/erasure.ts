@@ -17,8 +17,8 @@ import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
 /**
- * The erasure of a client: what it takes away for good, what stands against it, the summary, and
- * what it has replaced.
+ * The erasure of a client: what it deletes permanently, what prevents it, the summary, and what was
+ * replaced.
  */
 
 const clientUrl = (clientId: string) => `/admin/ui/clients/${clientId}`;

@@ -34,8 +34,8 @@ const matches: Record<SearchHit['matched'], string> = {
 const sureness = Object.keys(matches);
 
 /**
- * What the box in the header finds, by kind, the best first. A single hit, and the one of just this
- * id, leads to its page at once.
+ * Adds the search of the header. Results are grouped by kind, the best first. If there is only one
+ * result, or one with exactly the id that was entered, its page opens immediately.
  */
 export function addFind(app: FastifyInstance): void {
   addPage(app, '/admin/ui/find', { title: 'Find', scope: null }, async ({ api, person, query }) => {

@@ -14,7 +14,7 @@ import { availableOf } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
 import { customer } from './counter-views.ts';
 
-/** The pages of holds: money of an account that is set aside for later. */
+/** The pages of holds. */
 
 export const holdUrl = (holdId: string) => `/admin/ui/holds/${holdId}`;
 export const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/holds`;
@@ -46,7 +46,7 @@ export function holdTable(rows: readonly Hold[], sort?: Sorting): Html {
   );
 }
 
-/** What the account can pay, and what of it is held. */
+/** The available balance of the account, and its held amount. */
 function availableFacts(account: Account): Html {
   const held = sumText(account.balance, availableOf(account), account.currency, -1n);
   return facts([

@@ -4,8 +4,8 @@ import { ids, ok, refused, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
 /**
- * Clients, accounts, transactions and the search, without a browser: what is asked of the API, and
- * what a page makes of it.
+ * The pages of clients, accounts, and transactions, and the search, without a browser: the requests
+ * to the API, and how a page shows the responses.
  */
 let made: Awaited<ReturnType<typeof testDashboard>>;
 let answers: Record<string, ReplyBody | 'no_reply' | ((data: Record<string, unknown>) => ReplyBody)>;

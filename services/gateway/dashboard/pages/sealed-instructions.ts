@@ -2,8 +2,9 @@ import type { z } from 'zod';
 import { createSealer } from '../session/seal.ts';
 
 /**
- * An instruction travels from page to page in their addresses, so that each can be read again. Sealed: what is
- * confirmed is what was shown, and nobody can send a clerk a link with an instruction of their own.
+ * Instructions are passed between pages in the URL, so that each page can be reloaded. They are
+ * sealed, so that what is confirmed is what was shown, and nobody can send a clerk a link with an
+ * instruction of their own.
  */
 export interface SealedInstructions<T extends { actor: string }> {
   seal(instruction: T): string;

@@ -57,7 +57,7 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
 
 const pathOf = ({ params }: Visit) => `/accounts/${encodeURIComponent(params['account_id'] ?? '')}/statement`;
 
-/** The days asked for; else this month up to today. */
+/** The requested days; by default, this month up to today. */
 function periodIn(query: URLSearchParams, now: number): Period {
   const today = dayOf(now);
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };

@@ -170,7 +170,7 @@ describe.each(cases)('$task', (one) => {
       const { address, get, confirm } = await entered(one);
       const unknown = (await confirm()).headers.location ?? '';
       expect(unknown).toBe(address.replace('?', '/outcome?'));
-      // Readable while nothing of the bank answers.
+      // It can be read while no service responds.
       const before = answers;
       answers = {};
       const page = textOf((await get(unknown)).body);

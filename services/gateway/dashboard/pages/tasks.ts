@@ -17,10 +17,10 @@ import { waitingFor } from './approval-views.ts';
 import { createSealedInstructions } from './sealed-instructions.ts';
 
 /**
- * What staff do besides the counter and what cannot be taken back by another click: from a form by
- * a summary to what was made. As at the counter, every form answers with the address of a page, but
- * where it is refused, and what is confirmed is done under the key that was made with the form, so
- * that nothing is done twice.
+ * Tasks that staff do outside the counter and that another click cannot undo. Each leads from a
+ * form to a summary, and after confirmation to its result. As at the counter, an accepted form
+ * redirects to a page, and a refused one is shown again. The idempotency key is created with the
+ * form, so that nothing is done twice.
  */
 
 const url = '/admin/ui/summary';
@@ -126,8 +126,8 @@ const unreadable: Shown = {
 };
 
 /**
- * Asks the API, under the key of the form. Whatever is no answer about this very request leaves open what became of it:
- * an earlier click may have been taken.
+ * Calls the API with the form's idempotency key. If the response is not about this request, the
+ * outcome is unknown, because the bank may have accepted an earlier click.
  */
 async function carryOut(
   visit: Visit,

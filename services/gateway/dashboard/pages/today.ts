@@ -12,10 +12,7 @@ import { countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letter-views.ts';
 import { transactionsUrl } from './transaction-list.ts';
 
-/**
- * How the day goes: what was posted since it began, and what waits for somebody. Refreshes itself
- * on the first page.
- */
+/** What was posted today, and what requires action by staff. The first page refreshes itself. */
 
 const url = '/admin/ui/today';
 

@@ -35,7 +35,7 @@ const filters: readonly Filter[] = [
   { name: 'reference', label: 'Reference', hint: 'INVOICE 77' },
 ];
 
-/** Who asked for it: oneself, or whoever a link has named. */
+/** The actor who requested it: this person, or the one that a link names. */
 function byWhom({ actor, query }: Visit): Filter {
   const named = query.get('actor') ?? '';
   const others = named === '' || named === actor ? [] : [[named, actorText(named)] as const];

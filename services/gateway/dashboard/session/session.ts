@@ -4,9 +4,9 @@ import type { EndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
 
 /**
- * The session of a signed-in person. It lives in the browser's cookie alone, sealed: every gateway
- * with the same SESSION_SECRET can serve it, and none has to keep it. What a gateway does keep is
- * which sessions were ended by signing out or in again.
+ * The session of a signed-in person. It is stored only in the browser's cookie, sealed, so every
+ * gateway with the same SESSION_SECRET can read it. A gateway stores only which sessions were ended
+ * by signing out or signing in again.
  */
 const sessionSchema = z.object({
   id: z.string(),

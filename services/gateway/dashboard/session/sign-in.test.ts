@@ -12,8 +12,8 @@ import { createSessions } from './session.ts';
 import { addSignIn } from './sign-in.ts';
 
 /**
- * What is recorded of sign-ins, and that nobody comes in unrecorded. The issuer is a function; with
- * a real one see the end-to-end tests.
+ * The audit records of sign-ins, and that nobody is signed in without one. The issuer is a function
+ * here; the end-to-end tests use a real one.
  */
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());

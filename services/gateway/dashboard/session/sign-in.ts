@@ -46,12 +46,12 @@ const loginSchema = z.object({
 const loginSeconds = 600;
 
 /**
- * Sign-in at the issuer, the way back, and sign-out; each is audited. As with every write by staff
- * (decision 14), a sign-in whose record the broker does not take is 503: nobody is in unseen, and
- * without the broker no page could show anything. A record may be there of a sign-in that was
- * answered 503, never the other way round. Signing out is never held up by its record, and a failed
- * sign-in is recorded like a refused call: nobody waits, and what exceeds the limit of its address
- * is 429 and leaves none. A wrong password stays between the person and the issuer.
+ * Adds the routes for sign-in at the issuer, its callback, and sign-out. Each is audited. As with
+ * every write by staff (decision 14), a sign-in whose audit record the broker does not accept gets
+ * 503, so nobody is signed in without a record. A record may exist of a sign-in that got 503.
+ * Signing out never waits for its record. A failed sign-in is recorded like a refused call, without
+ * waiting for the record; attempts above the limit of their address get 429 and are not recorded.
+ * The bank does not learn of a wrong password, because the person enters it at the issuer.
  */
 export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
   const { issuer, sessions, cookie, loginCookie, now, logger } = deps;

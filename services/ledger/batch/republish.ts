@@ -10,13 +10,13 @@ import { lockAccounts, look } from './store.ts';
  * Publishes the current balance of every account whose balance these messages contain. This replaces a late
  * copy of an older state, which may be the last record of its key in the compacted topic.
  */
-export async function restateBalances(
+export async function republishBalances(
   pool: Pool,
   messages: readonly PublishedEvent[],
   balancesTopic: string,
 ): Promise<void> {
   const ids = new Set(messages.flatMap(({ topic, key }) => (topic === balancesTopic && key !== null ? [key] : [])));
-  if (ids.size > 0) await restate(pool, [...ids]);
+  if (ids.size > 0) await republish(pool, [...ids]);
 }
 
 const accountsAtOnce = 500;
@@ -25,7 +25,7 @@ const accountsAtOnce = 500;
  * Publishes the current balance of every customer account again. Postings continue meanwhile and wait for at
  * most one page. Returns the number of accounts.
  */
-export async function restateAllBalances(pool: Pool, schema: string): Promise<number> {
+export async function republishAllBalances(pool: Pool, schema: string): Promise<number> {
   let count = 0;
   for (let last = '00000000-0000-0000-0000-000000000000'; ; ) {
     const { rows } = await pool.query<{ account_id: string }>(
@@ -34,7 +34,7 @@ export async function restateAllBalances(pool: Pool, schema: string): Promise<nu
     );
     const next = rows.at(-1)?.account_id;
     if (next === undefined) return count;
-    await restate(
+    await republish(
       pool,
       rows.map((row) => prefixed('acc', row.account_id)),
     );
@@ -45,7 +45,7 @@ export async function restateAllBalances(pool: Pool, schema: string): Promise<nu
 }
 
 /** The accounts are locked as for a posting, so that the outbox has the order of the states. */
-async function restate(pool: Pool, ids: string[]): Promise<void> {
+async function republish(pool: Pool, ids: string[]): Promise<void> {
   await transaction(pool, async (client) => {
     const accounts = await lockAccounts(client, ids);
     const { now } = await look(client, []);
