@@ -48,7 +48,7 @@ afterAll(async () => {
   await proxy.set('refuse');
 });
 
-/** The service. It echoes every request except those without a recipient. */
+/** The service. It echoes every request except those with the key `silent`. */
 async function answer(messages: ReceivedMessage[]): Promise<void> {
   if (delayMs > 0) await sleep(delayMs);
   received.push(...messages);

@@ -84,8 +84,9 @@ function codeOf(from: Account | undefined, to: Account | undefined): string | un
 }
 
 /**
- * Why the money does not suffice, or the loan owes less, behind the lines above; else it is taken into account. Lines
- * that are decided each for itself come in no order: what comes in cannot be counted on.
+ * Returns the reason if the lines above leave too little money for this one, or too small a debt on the loan;
+ * otherwise deducts it. In independent mode the lines are decided in no particular order, so that money which an
+ * earlier line brings in is not counted.
  */
 function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
   const leftOf = (account: Account) =>

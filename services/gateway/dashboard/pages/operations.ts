@@ -11,7 +11,7 @@ const url = '/admin/ui/operations';
 type Service = Operations['services'][number];
 type Lag = NonNullable<Operations['consumer_lag']>[number];
 
-/** The state of the services that respond. The page refreshes itself. */
+/** Shows the state of every service, also of those that do not respond. The page refreshes itself. */
 export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person }) => {
     const { data } = await api.get<Operations>('/admin/operations');

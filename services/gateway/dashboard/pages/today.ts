@@ -12,7 +12,7 @@ import { countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letter-views.ts';
 import { transactionsUrl } from './transaction-list.ts';
 
-/** What was posted today, and what requires action by staff. The first page refreshes itself. */
+/** What was posted today, and what requires action by staff. This part of the first page refreshes itself. */
 
 const url = '/admin/ui/today';
 
