@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { runToEnd } from '../../tools/local/child.ts';
 import { bugs } from '../planted/bugs.ts';
-import { copyCheckout, plant } from '../planted/plant.ts';
+import { copyCheckout, plant, typeErrors } from '../planted/plant.ts';
 import type { Verdict } from '../support/verdict.ts';
 import type { Result } from './campaign.ts';
 
@@ -18,6 +18,8 @@ interface Planted {
   found: RegExp;
 }
 
+/** A quick campaign takes a few minutes. */
+const campaignMs = 30 * 60_000;
 const events = 'services/ledger/batch/events.ts';
 
 const drops: Planted = {
@@ -118,14 +120,21 @@ async function campaignOn({
   const copy = copyCheckout();
   try {
     for (const bug of planted) plant(copy, bug);
+    const errors = await typeErrors(copy);
+    if (errors.length > 0) throw new Error(`the planted bugs do not type-check: ${errors.join('; ')}`);
     // The logs of a failed campaign are kept, but here they are in the copy and are deleted with
     // it.
     mkdirSync(join(copy, 'tmp'));
     const report = join(copy, 'report.json');
     const args = [join(copy, 'tests', 'faults', 'run.ts'), '--quick', '--only', rows, '--json', report];
     const env = { ...process.env, TMPDIR: join(copy, 'tmp') };
-    const child = spawn(process.execPath, args, { cwd: copy, stdio: ['ignore', 'ignore', 'inherit'], env });
-    await new Promise((resolve) => child.once('exit', resolve));
+    const { stdout, stderr } = await runToEnd(process.execPath, args, {
+      cwd: copy,
+      env,
+      timeoutMs: campaignMs,
+      groupGraceMs: 30_000,
+    });
+    if (!existsSync(report)) throw new Error(`the campaign ended without a report\n${stdout}${stderr}`);
     const results = JSON.parse(readFileSync(report, 'utf8')) as Result[];
     return planted.map(({ name, found }) => ({ name, finding: nameOf(results, found) }));
   } finally {

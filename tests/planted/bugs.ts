@@ -74,7 +74,9 @@ export const bugs: PlantedBug[] = [
       {
         file: engine,
         find: "import { isPosting, openBooks } from './books.ts';",
-        replace: "import { readTransactions } from '../rows.ts';\nimport { isPosting, openBooks } from './books.ts';",
+        replace: `import type { TransactionRecord } from '../domain/records.ts';
+import { readTransactions } from '../rows.ts';
+import { isPosting, openBooks } from './books.ts';`,
       },
       {
         file: batchBooks,
@@ -96,7 +98,7 @@ export const bugs: PlantedBug[] = [
         file: 'libs/kafka/consume/message-pool.ts',
         find: '    for (let attempt = 1; ; attempt++) {',
         replace:
-          '    for (const { chunk } of batch.parts) tenure.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {',
+          '    for (const { chunk } of batch.parts) generation.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {',
       },
     ],
     tests: 'libs/kafka/consume',
@@ -108,8 +110,7 @@ export const bugs: PlantedBug[] = [
       {
         file: engine,
         find: 'return writeOutbox(client, events);',
-        replace:
-          'return transaction(pool, (other) => writeOutbox(other, events)).then(() => writeOutbox(client, source.ledger, []));',
+        replace: 'return transaction(pool, (other) => writeOutbox(other, events));',
       },
     ],
     tests: 'services/ledger/batch',

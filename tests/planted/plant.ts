@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { runToEnd } from '../../tools/local/child.ts';
 import type { PlantedBug } from './bugs.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
@@ -36,6 +37,23 @@ export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; 
     texts.set(file, parts.join(replace));
   }
   return { originals, texts };
+}
+
+const typeCheckMs = 600_000;
+
+/**
+ * The type errors of a copy with planted bugs. With one, tests fail because a name does not exist, not because they
+ * find the bug. Unused names are allowed.
+ */
+export async function typeErrors(copy: string): Promise<string[]> {
+  const tsc = join(copy, 'node_modules', '.bin', 'tsc');
+  const { code, stdout, stderr } = await runToEnd(
+    tsc,
+    ['--noEmit', '--noUnusedLocals', 'false', '--noUnusedParameters', 'false'],
+    { cwd: copy, timeoutMs: typeCheckMs },
+  );
+  const errors = stdout.split('\n').filter((line) => line.includes('error TS'));
+  return code === 0 || errors.length > 0 ? errors : [`tsc ended with ${code}: ${stderr}`];
 }
 
 /** Plants the bug; returns a function that removes it. */
