@@ -1,4 +1,5 @@
 import { machineSeconds } from './cpu.ts';
+import type { Phases } from './helper.ts';
 import type { LoadPlan, LoadResult, Target } from './load-plan.ts';
 import type { Side, World } from './world.ts';
 
@@ -50,6 +51,16 @@ export interface Reading extends LoadResult {
 
 export type LoadOptions = Pick<LoadPlan, 'target' | 'connections' | 'seconds' | 'warmUpSeconds' | 'rate'>;
 
+/** A reading of requests with several items each, by item. */
+export function perItem(reading: Reading, items: number): Reading {
+  return {
+    ...reading,
+    perSecond: reading.perSecond * items,
+    cpuMicrosPerRequest: reading.cpuMicrosPerRequest / items,
+    cpuMicros: Object.fromEntries(Object.entries(reading.cpuMicros).map(([name, micros]) => [name, micros / items])),
+  };
+}
+
 /** By default, transfers between the side's accounts. */
 export function transfersOf(side: Side): Target {
   return { kind: 'transfer', accounts: side.accounts };
@@ -64,31 +75,48 @@ export async function load(
   options: LoadOptions,
   generator = world.generator,
 ): Promise<Reading> {
-  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
-  let [before, after] = [snapshot(), snapshot()];
+  const meter = meterOf(world, side);
   const plan: LoadPlan = { ports: side.ports ?? [side.port], credential: side.credential, ...options };
-  const result = await generator.run(plan, (options.seconds + options.warmUpSeconds) * 1000 + patienceMs, {
-    measuring: () => {
-      before = snapshot();
-    },
-    measured: () => {
-      after = snapshot();
-    },
-  });
-  const used = Object.entries(after.side).map(([name, seconds]) => [name, seconds - (before.side[name] ?? 0)] as const);
-  const sum = used.reduce((total, [, seconds]) => total + seconds, 0);
-  const each = 1e6 / Math.max(1, result.completed);
-  const reading = {
-    ...result,
-    cpuMicrosPerRequest: sum * each,
-    cpuMicros: Object.fromEntries(used.map(([name, seconds]) => [name, seconds * each])),
-    elsewhere: Math.max(
-      0,
-      ((after.machine - before.machine - sum) * 1000) / (after.at - before.at) - result.generatorCores,
-    ),
-  };
+  const timeoutMs = (options.seconds + options.warmUpSeconds) * 1000 + patienceMs;
+  const result = await generator.run(plan, timeoutMs, meter.phases);
+  const reading = { ...result, ...meter.costs(result.completed, result.generatorCores) };
   world.loads.push(reading);
   return reading;
+}
+
+/** Counts the CPU use of a side, and of others, during the measured time of a helper. */
+export function meterOf(
+  world: World,
+  side: Side,
+): {
+  phases: Required<Phases>;
+  /** `cores`: those that the helper itself used. */
+  costs(completed: number, cores: number): Pick<Reading, 'cpuMicrosPerRequest' | 'cpuMicros' | 'elsewhere'>;
+} {
+  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
+  let [before, after] = [snapshot(), snapshot()];
+  return {
+    phases: {
+      measuring() {
+        before = snapshot();
+      },
+      measured() {
+        after = snapshot();
+      },
+    },
+    costs(completed, cores) {
+      const used = Object.entries(after.side).map(
+        ([name, seconds]) => [name, seconds - (before.side[name] ?? 0)] as const,
+      );
+      const sum = used.reduce((total, [, seconds]) => total + seconds, 0);
+      const each = 1e6 / Math.max(1, completed);
+      return {
+        cpuMicrosPerRequest: sum * each,
+        cpuMicros: Object.fromEntries(used.map(([name, seconds]) => [name, seconds * each])),
+        elsewhere: Math.max(0, ((after.machine - before.machine - sum) * 1000) / (after.at - before.at) - cores),
+      };
+    },
+  };
 }
 
 /**

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Target } from '../load-plan.ts';
-import { type LoadOptions, load, type Reading } from '../measure.ts';
+import { type LoadOptions, load, perItem, type Reading } from '../measure.ts';
 import type { Side, World } from '../world.ts';
 
 /** The version of each peer. */
@@ -58,9 +58,7 @@ export function offer(world: World, side: Side, target: Target, connections: num
   return {
     connections,
     async run(options) {
-      const reading = await load(world, side, { ...options, target });
-      const { perSecond, cpuMicrosPerRequest } = reading;
-      return { ...reading, perSecond: perSecond * items, cpuMicrosPerRequest: cpuMicrosPerRequest / items };
+      return perItem(await load(world, side, { ...options, target }), items);
     },
   };
 }
@@ -71,10 +69,15 @@ export interface Answer {
 }
 
 /** Sends one request of the preparation. Throws unless the response is 2xx. */
-export async function request({ port, credential }: Side, path: string, body?: object): Promise<Answer> {
+export async function request(
+  { port, credential }: Side,
+  path: string,
+  body?: object,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<Answer> {
   const [name = '', value = ''] = credential.split(': ');
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-    method: body === undefined ? 'GET' : 'POST',
+    method,
     headers: { [name]: value, 'content-type': 'application/json' },
     body: body === undefined ? null : JSON.stringify(body),
     signal: AbortSignal.timeout(answerMs),

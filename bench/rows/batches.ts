@@ -11,7 +11,7 @@ const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = '
   mode,
 });
 /** Concurrent batches: as many as the gateway accepts of one caller, of a few kilobytes each. */
-const batchConnections = 8;
+export const batchConnections = 8;
 const singlesPerSecond = 200;
 
 /**

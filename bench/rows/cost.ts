@@ -1,12 +1,11 @@
 import type { Target } from '../load-plan.ts';
-import { best, bestPool, inTurn, load, median, type Reading, ratio, transfersOf } from '../measure.ts';
+import { best, bestPool, inTurn, load, median, perItem, type Reading, ratio, transfersOf } from '../measure.ts';
 import { pgbench, pgbenchMissing } from '../pgbench.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { Side, World } from '../world.ts';
+import { batchConnections } from './batches.ts';
 
 const batchItems = 100;
-/** Concurrent batches: as many as the gateway accepts of one caller. */
-const batchConnections = 8;
 
 /**
  * Transfers per second of every contender, each at its best number of connections, and the CPU cost
@@ -111,13 +110,7 @@ async function bestOf({ world, effort }: Bench, name: string, side: Side, target
 /** The figures of one item. */
 async function full(world: World, { side, target, connections, items }: Loaded, { effort }: Bench): Promise<Reading> {
   const { seconds, warmUpSeconds } = effort;
-  const reading = await load(world, side, { target, connections, seconds, warmUpSeconds });
-  return {
-    ...reading,
-    perSecond: reading.perSecond * items,
-    cpuMicrosPerRequest: reading.cpuMicrosPerRequest / items,
-    cpuMicros: Object.fromEntries(Object.entries(reading.cpuMicros).map(([name, micros]) => [name, micros / items])),
-  };
+  return perItem(await load(world, side, { target, connections, seconds, warmUpSeconds }), items);
 }
 
 /** By process, of the rounds. */

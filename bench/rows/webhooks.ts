@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Bank } from '../bank.ts';
 import type { ReceiverPlan, ReceiverResult } from '../contenders/receiver.ts';
-import { machineSeconds } from '../cpu.ts';
 import { type Helper, startHelper } from '../helper.ts';
-import { inTurn, load, median } from '../measure.ts';
+import { inTurn, load, median, meterOf } from '../measure.ts';
+import { request } from '../peers/peer.ts';
 import type { Bench, Group, Outcome } from '../rows.ts';
 
 const startMs = 60_000;
@@ -68,37 +68,26 @@ async function deliver(
   { count, from, port }: { count: number; from: string; port: number },
 ): Promise<Measured> {
   const { seconds, warmUpSeconds } = effort;
-  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(bank) });
-  let [before, after] = [snapshot(), snapshot()];
-  const counted = receiver.run({ seconds, warmUpSeconds }, (seconds + warmUpSeconds) * 1000 + patienceMs, {
-    measuring: () => {
-      before = snapshot();
-    },
-    measured: () => {
-      after = snapshot();
-    },
-  });
-  const ids = await Promise.all(
+  const meter = meterOf(world, bank);
+  const timeoutMs = (seconds + warmUpSeconds) * 1000 + patienceMs;
+  const counted = receiver.run({ seconds, warmUpSeconds }, timeoutMs, meter.phases);
+  const paths = await Promise.all(
     Array.from({ length: count }, async () => {
-      const { webhook_id } = await call(bank, 'POST', '/webhooks', {
-        url: `http://127.0.0.1:${port}/`,
-        event_types: ['transaction.completed'],
-      });
-      await call(bank, 'POST', `/webhooks/${webhook_id}/replay`, { from, to: new Date().toISOString() });
-      return webhook_id ?? '';
+      const url = `http://127.0.0.1:${port}/`;
+      const created = await request(bank, '/webhooks', { url, event_types: ['transaction.completed'] });
+      const path = `/webhooks/${(created.body as { data: { webhook_id: string } }).data.webhook_id}`;
+      await request(bank, `${path}/replay`, { from, to: new Date().toISOString() });
+      return path;
     }),
   );
   const { completed, cores } = await counted;
-  await Promise.all(ids.map((id) => call(bank, 'DELETE', `/webhooks/${id}`)));
-  const each = 1e6 / Math.max(1, completed);
-  const used = Object.entries(after.side).map(([name, cpu]) => [name, cpu - (before.side[name] ?? 0)] as const);
-  const sum = used.reduce((total, [, cpu]) => total + cpu, 0);
-  const elsewhere = Math.max(0, (after.machine - before.machine - sum) / seconds - cores);
+  await Promise.all(paths.map((path) => request(bank, path, undefined, 'DELETE')));
+  const { cpuMicros, elsewhere } = meter.costs(completed, cores);
   world.loads.push({ elsewhere, generatorCores: cores, wrong: 0 });
   return {
     perSecond: completed / seconds,
-    cpuMicros: Object.fromEntries(used.map(([name, cpu]) => [name, cpu * each])),
-    receiverMicros: cores * seconds * each,
+    cpuMicros,
+    receiverMicros: (cores * seconds * 1e6) / Math.max(1, completed),
   };
 }
 
@@ -115,17 +104,4 @@ function outcome(measured: Record<'one' | 'eight', Measured[]>): Outcome {
     ],
     raw: measured,
   };
-}
-
-async function call(bank: Bank, method: string, path: string, body?: object): Promise<Record<string, string>> {
-  const [, apiKey = ''] = bank.credential.split(': ');
-  const response = await fetch(`http://127.0.0.1:${bank.port}${path}`, {
-    method,
-    headers: { 'x-api-key': apiKey, ...(body && { 'content-type': 'application/json' }) },
-    body: body && JSON.stringify(body),
-    signal: AbortSignal.timeout(startMs),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return text === '' ? {} : (JSON.parse(text) as { data: Record<string, string> }).data;
 }

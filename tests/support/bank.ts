@@ -18,7 +18,7 @@ import { migrateWebhooks } from '#services/webhooks/schema.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
 import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
 import type { BankSettings, ServiceKind, ServiceSpec, ServiceWithSchema } from '../../tools/local/bank.ts';
-import { MAIN_CLIENT, newKeyPair, roleUrl, startService } from '../../tools/local/bank.ts';
+import { MAIN_CLIENT, newKeyPair, roleName, startService } from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
 import { trySignal } from '../../tools/local/child.ts';
 import { logTail } from '../../tools/local/log-file.ts';
@@ -269,8 +269,7 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
 }
 
 function migrationTarget(kind: ServiceWithSchema, settings: BankSettings): MigrationTarget {
-  const role = decodeURIComponent(new URL(roleUrl(settings, kind)).username);
-  return { owner_url: settings.ownerUrl, role, role_password: settings.rolePasswords[kind] };
+  return { owner_url: settings.ownerUrl, role: roleName(settings, kind), role_password: settings.rolePasswords[kind] };
 }
 
 async function makeKey(settings: BankSettings): Promise<string> {

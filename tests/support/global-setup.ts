@@ -20,9 +20,10 @@ const registry = globalThis as { [key]?: Shared };
 /**
  * Provides tests with a real Kafka and a real Postgres in KAFKA_BROKERS and DATABASE_URL (a
  * superuser's), and with an identity provider in TEST_ISSUER, TEST_CLIENT_SECRET, and
- * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL, and with the bank of
- * useSharedBank at TEST_SHARED_BANK. The servers are those in the environment, else containers if an engine responds and has or can pull the
- * images, else the programs that `npm start` uses. Prints its choice; fails if none is possible.
+ * TEST_USER_PASSWORD, which redirects people to this machine and to TEST_PUBLIC_URL, and with the
+ * bank of useSharedBank at TEST_SHARED_BANK. The servers are those in the environment, else
+ * containers if an engine responds and has or can pull the images, else the programs that `npm
+ * start` uses. Prints its choice; fails if none is possible.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const shared = (registry[key] ??= { users: 0, started: start() });

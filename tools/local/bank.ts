@@ -74,7 +74,7 @@ export type ServiceSpec = {
 };
 
 /** Role names include the database's name, because roles are shared by the whole server. */
-function roleName(settings: BankSettings, kind: ServiceWithSchema): string {
+export function roleName(settings: BankSettings, kind: ServiceWithSchema): string {
   const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres';
   return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
