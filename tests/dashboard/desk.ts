@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import type { Records } from './records.ts';
-import { personAt, ways } from './typing.ts';
+import { personAt, type, ways } from './typing.ts';
 
 /** What is on a desk all day: lists that name people, and the page of an account. */
 export function testDesk({ world, ui, as }: Dashboard, records: () => Records): void {
@@ -151,8 +151,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       const { page, complaints } = await as('officer');
       const account = await api.newAccount({ initial_deposit: 10 });
       await page.goto(ui(`/counter/${account.account_id}/deposit`));
-      await page.keyboard.type('3,25');
-      await page.keyboard.press('Enter');
+      await type(page, '3,25', 'Enter');
       await page.getByRole('button', { name: /^Deposit/ }).click();
       await page.waitForURL('**/counter/receipts/**');
       await page.goto(ui('/transactions'));
