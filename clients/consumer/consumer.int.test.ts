@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IHeaders, Kafka, type KafkaMessage, logLevel } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EventData } from '../../libs/contracts/events.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import {
@@ -14,6 +14,7 @@ import {
   type Loss,
   prometheusText,
 } from './index.ts';
+import { Places } from './places.ts';
 import { brokerRetry } from './session.ts';
 import { openProxy } from './test/proxy.fixture.ts';
 
@@ -328,6 +329,37 @@ describe('offline for longer than the topic’s retention', () => {
     await send(event('a', 3, 0));
     await eventually(async () => done.includes('a-3'));
     expect(done).toEqual(['a-2', 'a-3']);
+  });
+
+  it('a member whose group rebalances before its starting offsets are known has started when they are, not before', async () => {
+    const next = Places.prototype.next;
+    const known = Promise.withResolvers<void>();
+    const delayed = vi.spyOn(Places.prototype, 'next').mockImplementation(async function (this: Places, ...of) {
+      await known.promise;
+      return next.apply(this, of);
+    });
+    try {
+      const done: string[] = [];
+      const started: number[] = [];
+      const start = (n: number) =>
+        consumer({ fromBeginning: false, handlers: { [completed]: ({ id }) => void done.push(id) } })
+          .start()
+          .then(() => started.push(n));
+      await send(event('a', 1, 0));
+      const first = start(1);
+      await eventually(async () => delayed.mock.calls.length === 1);
+      const second = start(2);
+      await eventually(async () => delayed.mock.calls.length === 3);
+      expect(started).toEqual([]);
+      known.resolve();
+      await Promise.all([first, second]);
+      await send(...range(4).map((n) => event(`b${n}`, 1, n - 1)));
+      await eventually(async () => done.length === 4);
+      expect(done.toSorted()).toEqual(['b1-1', 'b2-1', 'b3-1', 'b4-1']);
+    } finally {
+      known.resolve();
+      delayed.mockRestore();
+    }
   });
 
   it('a partition that was stopped for so long is handled in the same way', async () => {

@@ -38,7 +38,11 @@ export class Session {
   readonly #onSign: (hasJoined: boolean) => void;
   readonly #pauses = new Set<NodeJS.Timeout>();
   #held = new Set<string>();
+  /** Of the held partitions, those whose starting offset is known. */
+  #begun = new Set<string>();
   #memberId = '';
+  /** Counts the assignments: each makes the previous one, and what was begun for it, obsolete. */
+  #assignment = 0;
   #stopping = false;
   #isOver = false;
   /** While the group waits for handlers of other members, there are no responses. */
@@ -125,15 +129,17 @@ export class Session {
 
   /**
    * Sequences in memory are valid only if no other member has read the partition, that is, if this
-   * member already had it under the same id. A member that was expelled gets a new id.
+   * member had begun it under the same id. A member that was expelled gets a new id.
    */
   #join(memberId: string, assignment: Record<string, number[]>): void {
     const { partitions } = this.#shared;
-    const kept = memberId === this.#memberId ? this.#held : new Set<string>();
+    const kept = memberId === this.#memberId ? this.#begun : new Set<string>();
     const given = Object.entries(assignment).flatMap(([topic, numbers]) =>
       numbers.map((partition) => ({ topic, partition, name: `${topic}/${partition}` })),
     );
     this.#held = new Set(given.map(({ name }) => name));
+    this.#begun = new Set([...kept].filter((name) => this.#held.has(name)));
+    const current = ++this.#assignment;
     for (const { name, ...place } of given) {
       const partition = partitions.get(name) ?? new Partition(this.#shared, place);
       partitions.set(name, partition);
@@ -151,21 +157,24 @@ export class Session {
     this.#consumer.pause(fresh);
     this.#logger.info({ groupId: this.#options.groupId, assignment }, 'joined the consumer group');
     this.#sign(false);
-    void Promise.all(fresh.map(({ topic, partitions }) => this.#begin(topic, partitions))).then(() => this.#sign(true));
+    void Promise.all(fresh.map(({ topic, partitions }) => this.#begin(topic, partitions))).then(() => {
+      if (current === this.#assignment) this.#sign(true);
+    });
   }
 
-  /** Determines the starting offsets of newly assigned partitions, and enables fetching. */
+  /** Determines the starting offsets of newly assigned partitions, and enables fetching, unless they are assigned anew. */
   async #begin(topic: string, given: number[]): Promise<void> {
-    const memberId = this.#memberId;
-    for (;;) {
-      if (this.#isOver || this.#stopping || memberId !== this.#memberId) return;
+    const current = this.#assignment;
+    const isObsolete = () => this.#isOver || this.#stopping || current !== this.#assignment;
+    while (!isObsolete()) {
       try {
         const places = await this.#places.next(topic, this.#options);
+        if (isObsolete()) return;
         const begun: TopicPartitionOffset[] = [];
         for (const partition of given) {
           const place = places.get(partition);
           const state = this.#shared.partitions.get(`${topic}/${partition}`);
-          if (!place || !state || !this.#held.has(`${topic}/${partition}`)) continue;
+          if (!place || !state) continue;
           state.position = place.position;
           if (place.lostFrom !== undefined)
             state.lose({ topic, partition, from: place.lostFrom, to: place.position - 1n });
@@ -174,6 +183,8 @@ export class Session {
         }
         // Committed at once: a restart before the first event is handled must not choose a later offset.
         await this.#consumer.commitOffsets(begun);
+        if (isObsolete()) return;
+        for (const { partition } of begun) this.#begun.add(`${topic}/${partition}`);
         this.#consumer.resume([{ topic, partitions: given }]);
         await this.#lookAtEnds([topic]);
         return;
