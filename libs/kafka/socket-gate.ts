@@ -48,6 +48,8 @@ export class SocketGate {
       : net.connect({ ...address }, onConnect);
     socket.setKeepAlive(true, keepAliveDelayMs);
     socket.setNoDelay(true);
+    // While it connects, kafkajs calls unref() once for every waiting caller, and each call adds a listener.
+    socket.setMaxListeners(0);
     this.#sockets.add(socket);
     socket.once('close', () => {
       this.#sockets.delete(socket);
