@@ -6,7 +6,7 @@ export interface Goal {
   most?: number;
 }
 
-const pipeline = 'a bare request-reply with a posting between';
+const pipeline = 'a minimal request-reply with one posting (pipeline)';
 
 /**
  * Every goal by its id, in the order of the report. rows.ts names the group of rows that measures
@@ -22,7 +22,7 @@ export const goals = {
   'peers-p50': { title: 'p50 of transfers at 200/s ÷ the best peer', most: 1 },
   'peers-p99': { title: 'p99 of the same ÷ the best peer', most: 1 },
   'peers-first': { title: 'p50 of a list of transactions, page 1 ÷ the best peer', most: 1 },
-  'peers-deep': { title: 'the same, the page in the middle ÷ the best peer', most: 1 },
+  'peers-deep': { title: 'the same, the middle page ÷ the best peer', most: 1 },
   'cost-transfer': { title: 'CPU of all processes per transfer at saturation ÷ direct', most: 0.45 },
   'cost-item': { title: 'the same per item of a batch of 100 ÷ a transfer of direct', most: 0.2 },
   'cost-read': { title: 'the same per balance read ÷ direct', most: 1.5 },
@@ -37,13 +37,13 @@ export const goals = {
   'p99-at-500': { title: 'p99 at 500/s ÷ the same pipeline', most: 1 },
   'p50-at-1000': { title: 'p50 at 1,000/s ÷ the same pipeline', most: 1 },
   'p99-at-1000': { title: 'p99 at 1,000/s ÷ the same pipeline', most: 1 },
-  'p50-of-read': { title: 'p50 of one balance read at a time ÷ a bare request-reply', most: 2 },
+  'p50-of-read': { title: 'p50 of one balance read at a time ÷ a minimal request-reply (bare)', most: 2 },
   'read-beside': { title: 'p50 of a balance read while writes run at half load', unit: 'ms', most: 10 },
   'deposits-over-direct': { title: 'deposits/s ÷ direct deposits/s' },
   'deposits-of-transfers': { title: 'deposits/s (each touches Vault) ÷ transfers/s', least: 1 },
-  'deposits-cliff': { title: 'deposits/s at 1,000 connections ÷ at the best number', least: 0.9 },
+  'deposits-cliff': { title: 'deposits/s at 1,000 connections ÷ at the best number of connections', least: 0.9 },
   'batch-cpu': {
-    title: 'CPU of all processes per item of a batch of 100 ÷ per single transfer, 100 in progress in both',
+    title: 'CPU of all processes per item of a batch of 100 ÷ per single transfer, 100 transfers concurrent in both',
     most: 0.5,
   },
   'batch-cpu-saturated': { title: 'the same at saturation, single transfers in full transactions' },

@@ -13,7 +13,7 @@ export function markdown(groups: Record<string, Outcome>, machine: Machine): str
       .flatMap(({ figures = [] }) => figures)
       .map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
     table(
-      ['rows', 'loads', 'cores busy elsewhere, median', 'at most', 'cores of the generator, at most', 'not 2xx'],
+      ['rows', 'loads', 'other processes, cores, median', 'maximum', 'generator, cores, maximum', 'not 2xx'],
       Object.entries(groups).map(trustRow),
     ),
     table(['measured with', ''], Object.entries(machine)),

@@ -85,14 +85,14 @@ function outcome(measured: Record<Name, Reading[]>): Outcome {
     ],
     figures: [
       {
-        title: 'Batches: items booked per second, and CPU of all processes for each',
-        columns: ['load', 'items/s', 'CPU µs each', 'p50 ms', 'p99 ms', 'elsewhere, of a core', 'not 2xx'],
+        title: 'Batches: items posted per second, and CPU time of all processes per item',
+        columns: ['load', 'items/s', 'CPU µs each', 'p50 ms', 'p99 ms', 'other processes, cores', 'not 2xx'],
         rows: (['hundred', 'one', 'singles', 'of100', 'atomic', 'of1000'] as const).map((name) => [
           {
-            hundred: 'single transfers, 100 under way',
-            one: 'batches of 100, one under way',
-            singles: 'single transfers, as many as go',
-            of100: 'batches of 100, as many as go',
+            hundred: 'single transfers, 100 concurrent',
+            one: 'batches of 100, one at a time',
+            singles: 'single transfers, at saturation',
+            of100: 'batches of 100, at saturation',
             atomic: 'the same, atomic',
             of1000: 'batches of 1,000',
           }[name],

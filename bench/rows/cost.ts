@@ -66,7 +66,8 @@ export const cost: Group = {
       ],
       figures: [
         {
-          title: 'Throughput and cost, each contender at its best number of connections; of batches, by item',
+          title:
+            'Throughput and cost of each contender at its best number of connections. Figures for batches are per item',
           columns: [
             'contender',
             'connections',
@@ -75,8 +76,8 @@ export const cost: Group = {
             'p99 ms',
             'CPU µs each',
             'of these',
-            'generator, of a core',
-            'elsewhere, of a core',
+            'generator, cores',
+            'other processes, cores',
             'not 2xx',
           ],
           rows: [

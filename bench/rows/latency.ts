@@ -88,7 +88,7 @@ function outcome(measured: Record<Load, (Reading | Latency)[]>): Outcome {
     figures: [
       {
         title:
-          'Latency in ms, medians of the rounds (open loop except for one at a time, counted from the moment at which a request was to be sent)',
+          'Latency in ms, medians of the rounds. It is counted from the time at which a request should have been sent (open loop, except for one at a time)',
         columns: [
           'load',
           'p50',
@@ -96,9 +96,9 @@ function outcome(measured: Record<Load, (Reading | Latency)[]>): Outcome {
           'p99',
           'p99.9',
           'max',
-          'sent late',
+          'sent late, ms',
           'CPU µs each',
-          'elsewhere, of a core',
+          'other processes, cores',
           'not 2xx',
         ],
         rows: (Object.keys(measured) as Load[]).map((name) => [

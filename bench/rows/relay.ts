@@ -78,7 +78,7 @@ function outcome(measured: { on: Posted[]; off: Drained[]; events: Latency[] }, 
       {
         goal: 'drain',
         value: of('drainRatio'),
-        note: `${Math.round(of('backlog'))} messages in ${(of('drainedMs') / 1000).toFixed(1)} s, with the relay kept from its lease meanwhile`,
+        note: `${Math.round(of('backlog'))} messages in ${(of('drainedMs') / 1000).toFixed(1)} s, during which the relay could not get its lease`,
       },
     ],
     raw: measured,
