@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
@@ -36,6 +37,8 @@ const stopMs = 8_000;
 const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
 
 type Ended = Attempt & { webhook_id: string };
+/** Returns the signing key of a sealed secret. */
+type KeyOf = (sealed: string) => KeyObject;
 
 /**
  * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
@@ -50,8 +53,6 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
   let loop: Promise<void> = Promise.resolve();
   let wakeUp = Promise.withResolvers<void>();
 
-  /** The signing key of a webhook and sealed secret. Opening a secret takes longer than signing with it. */
-  const keyOf = memo((webhookId) => memo((sealed) => signingKey(options.secretKeys.open(webhookId, sealed))));
   const wake = (): void => wakeUp.resolve();
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
   const receiverOf = (webhookId: string) => {
@@ -68,26 +69,28 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
       return { webhook_id, running: count, places: Math.max(0, places) };
     });
     const claimed = await claimDue(pool, loads, shared);
+    // Opening a secret takes four times as long as signing with it, so each is opened once per round.
+    const keyOf = memo((webhookId) => memo((sealed) => signingKey(options.secretKeys.open(webhookId, sealed))));
     // If this fails, the claims expire.
-    for (const one of await showTo(pool, claimed)) void attempt(one);
+    for (const one of await showTo(pool, claimed)) void attempt(one, keyOf(one.webhook_id));
   }
 
-  async function attempt(one: Claimed): Promise<void> {
+  async function attempt(one: Claimed, keyOf: KeyOf): Promise<void> {
     const { webhook_id, ordinal, claim, event } = one;
     const receiver = receiverOf(webhook_id);
     receiver.running++;
     const begun = now();
-    const sent = event === null ? unsent('the event is no longer kept') : await post(one, event, begun);
+    const sent = event === null ? unsent('the event is no longer kept') : await post(one, keyOf, event, begun);
     const tries = event === null ? retryDelaysMs.length : one.tries;
     receiver.failures = isDelivered(sent) ? 0 : receiver.failures + 1;
     ended.push({ webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
     await recordAll();
   }
 
-  async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
+  async function post(one: Claimed, keyOf: KeyOf, body: string, begun: number): Promise<Sent> {
     const { webhook_id, url, secret, previous_secret, event_id } = one;
     try {
-      const keys = [secret, previous_secret].flatMap((sealed) => (sealed === null ? [] : [keyOf(webhook_id)(sealed)]));
+      const keys = [secret, previous_secret].flatMap((sealed) => (sealed === null ? [] : [keyOf(sealed)]));
       const headers = {
         'content-type': 'application/cloudevents+json; charset=utf-8',
         'user-agent': options.userAgent,

@@ -95,6 +95,22 @@ describe('a delivery', () => {
     expect((await get(webhook_id)).previous_secret_ends_at).toBeNull();
   });
 
+  it('is signed with a secret that the process does not keep after the round', async () => {
+    let opened = 0;
+    const open = (...sealed: Parameters<typeof harness.secretKeys.open>) => {
+      opened++;
+      return harness.secretKeys.open(...sealed);
+    };
+    deliver({ secretKeys: { ...harness.secretKeys, open } });
+    const at = await receiver();
+    await harness.webhook(at.url);
+    for (const count of [1, 2]) {
+      await harness.take(completed(newId('account'), 1));
+      await until(() => at.received.length === count);
+      expect(opened).toBe(count);
+    }
+  });
+
   it('is retried with the same id if its receiver responds 500, redirects, closes the connection, or hangs; every attempt is stored', async () => {
     deliver({ timeoutMs: 300 });
     const elsewhere = await receiver();

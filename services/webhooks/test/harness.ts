@@ -11,7 +11,7 @@ import {
   messages,
   messageType,
 } from '#libs/contracts/messages.ts';
-import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
+import { createSecretKeys, newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { CloudEvent, Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -117,13 +117,13 @@ export async function startHarness() {
     secretKeys,
     outbox: () => readOutbox(pool),
     /** Starts another process that delivers. */
-    deliver(options: { concurrency?: number; timeoutMs?: number } = {}) {
+    deliver(options: { concurrency?: number; timeoutMs?: number; secretKeys?: SecretKeys } = {}) {
       const sender = createSender(addresses, options.timeoutMs ?? 1_000);
       const own = newPool(url.href, 5);
       const deliverer = createDeliverer({
         pool: own,
         sender,
-        secretKeys,
+        secretKeys: options.secretKeys ?? secretKeys,
         now: () => deps.now().getTime(),
         concurrency: options.concurrency ?? 512,
         userAgent: 'test',
