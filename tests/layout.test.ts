@@ -186,10 +186,10 @@ describe('layout', () => {
     const gateway = 'services/gateway';
     const outside = (folder: string, others: string[]) =>
       wrong(`${gateway}/${folder}`, (name) => !others.some((other) => name.startsWith(`${gateway}/${other}/`)));
-    expect(outside('overload', ['access', 'api', 'openapi', 'dashboard'])).toEqual([]);
-    expect(outside('access', ['overload', 'openapi', 'dashboard'])).toEqual([]);
-    expect(outside('api', ['openapi', 'dashboard'])).toEqual([]);
-    expect(outside('observe', ['access', 'overload', 'openapi', 'dashboard'])).toEqual([]);
+    expect(outside('overload', ['access', 'api', 'dashboard'])).toEqual([]);
+    expect(outside('access', ['overload', 'dashboard'])).toEqual([]);
+    expect(outside('api', ['dashboard'])).toEqual([]);
+    expect(outside('observe', ['access', 'overload', 'dashboard'])).toEqual([]);
     expect(outside('dashboard/html', ['dashboard/pages'])).toEqual([]);
     expect(outside('dashboard/session', ['dashboard/pages'])).toEqual([]);
   });

@@ -5,12 +5,12 @@ import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { describe, expect, it, test } from 'vitest';
 import { errorCodes } from '#libs/contracts/errors.ts';
-import { eventExamples } from '#libs/contracts/event-examples.ts';
 import { failureCodes } from '#libs/contracts/event-fields.ts';
-import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { eventTopics, isEventTopic, type TopicDefinition, topics } from '#libs/contracts/topics.ts';
+import { eventExamples } from '../../tools/generate/events/event-examples.ts';
+import { eventSchemaFiles } from '../../tools/generate/events/event-schemas.ts';
 import { changes } from '../support/schema-changes.ts';
 
 /** The documents for consumers in docs/ are correct and stay compatible with released versions. */

@@ -3,13 +3,13 @@ import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { wireSchema } from '#libs/contracts/event-schemas.ts';
 import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
+import { wireSchema } from '../../tools/generate/events/event-schemas.ts';
 import {
   newPhone,
   type RestAccount,

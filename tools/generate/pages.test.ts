@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { errorMeanings } from '#libs/contracts/error-meanings.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { programs } from './configuration.ts';
+import { errorMeanings } from './error-meanings.ts';
 import { pages } from './pages.ts';
 
 test.each(Object.entries(pages))('docs/%s is up to date with the code (else: npm run generate)', (name, page) => {

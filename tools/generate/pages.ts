@@ -1,12 +1,14 @@
-import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
-import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { chartReadme, valuesSchema } from './chart.ts';
 import { configurationPage } from './configuration.ts';
 import { errorsPage } from './errors.ts';
+import { asyncApiDocument } from './events/asyncapi.ts';
+import { eventSchemaFiles } from './events/event-schemas.ts';
 import { kafkaAcls, kafkaUsers } from './kafka-rights.ts';
 import { kafkaTopics } from './kafka-topics.ts';
 import { metricsPage } from './metrics.ts';
+import { operationsSource } from './openapi/generate-client.ts';
+import { openApiDocument } from './openapi/openapi.ts';
 
 const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
 const eventSchemas = Object.entries(eventSchemaFiles()).map(
@@ -18,8 +20,10 @@ export const pages: Record<string, () => string> = {
   'configuration.md': configurationPage,
   'errors.md': errorsPage,
   'metrics.md': metricsPage,
+  'openapi.json': () => json(openApiDocument(packageJson.version)),
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),
+  '../clients/typescript/operations.ts': operationsSource,
   '../deploy/helm/core-banking/values.schema.json': valuesSchema,
   '../deploy/helm/core-banking/README.md': chartReadme,
   '../deploy/kafka/users.yaml': kafkaUsers,

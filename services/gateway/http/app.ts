@@ -19,7 +19,6 @@ import type { RouteGroup } from '../config.ts';
 import type { DashboardOptions } from '../dashboard/dashboard.ts';
 import { addDashboard } from '../dashboard/dashboard.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import { addDocs } from '../openapi/docs.ts';
 import type { HeldBodies } from '../overload/held-bodies.ts';
 import { createHeldBodies } from '../overload/held-bodies.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
@@ -27,6 +26,7 @@ import { checkCodings, parseBody, receiveBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { createCors } from './cors.ts';
+import { addDocs } from './docs.ts';
 import { internalError, logRefused, Refused, refusalOf, refuse, sendRefusal } from './errors.ts';
 import { addSecurityText } from './security-text.ts';
 import { traceRequests } from './trace.ts';
@@ -147,7 +147,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   takeJsonOnly(app, held);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
-  if (deps.routes.includes('docs')) await addDocs(app, deps.apiVersion);
+  if (deps.routes.includes('docs')) await addDocs(app);
   if (deps.dashboard && deps.routes.includes('admin'))
     await addDashboard(app, {
       ...deps.dashboard,

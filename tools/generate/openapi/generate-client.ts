@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
 import { errorCodeSchema } from '#libs/contracts/errors.ts';
@@ -6,9 +5,8 @@ import type { Json } from './openapi-schemas.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
 /**
- * Writes clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain
- * TypeScript, so that the package depends neither on this project nor on zod. `npm run generate`
- * calls it; a test fails if this was forgotten.
+ * clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain TypeScript, so that
+ * the package depends neither on this project nor on zod.
  */
 
 const longestLine = 140;
@@ -192,6 +190,3 @@ function multiline(schema: Json, indent: string): string {
     .map((field) => `${indent}  ${field};\n`)
     .join('')}${indent}}`;
 }
-
-if (import.meta.main)
-  writeFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), operationsSource());

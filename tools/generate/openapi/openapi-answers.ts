@@ -1,5 +1,5 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
-import { depositExample, holdExample, transferExample } from '#libs/contracts/event-examples.ts';
+import { depositExample, holdExample, transferExample } from '../events/event-examples.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { type EventType, events, schemaId } from '#libs/contracts/events.ts';
 import { eventExamples } from './event-examples.ts';
-import { type EventType, events, schemaId } from './events.ts';
 
 /** Generates the JSON Schemas (draft-07) of events: docs/events/<type>.schema.json, and the payloads in AsyncAPI. */
 

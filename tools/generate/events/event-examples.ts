@@ -1,4 +1,4 @@
-import type { EventData, EventType } from './events.ts';
+import type { EventData, EventType } from '#libs/contracts/events.ts';
 
 /** One example of each event type, used in the JSON Schemas, in AsyncAPI, and in docs/events.md. */
 

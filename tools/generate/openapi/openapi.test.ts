@@ -1,27 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
-import { fieldMeanings } from '#libs/contracts/field-meanings.ts';
+import { ids, ok, samples, testApp } from '#services/gateway/test/test-app.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
-import { operationsSource } from './generate-client.ts';
+import { fieldMeanings } from './field-meanings.ts';
 import { openApiDocument } from './openapi.ts';
 
 const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version)));
-
-test('docs/openapi.json is up to date with the endpoints table', () => {
-  expect(JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'))).toEqual(document);
-});
-
-test('so is the TypeScript client', () => {
-  expect(readFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(
-    operationsSource(),
-  );
-});
 
 test('every endpoint is included, with its scope and its errors', () => {
   for (const [name, { path, method, errors }] of Object.entries(endpoints)) {
@@ -194,47 +182,6 @@ test('the endpoints accept the request examples', async () => {
       }
     }
   }
-  await app.close();
-});
-
-test('/docs does not store credentials that were entered', async () => {
-  const { app } = await testApp(undefined, { routes: ['docs'] });
-  const { statusCode, body } = await app.inject({ url: '/docs/static/swagger-initializer.js' });
-  expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([
-    200,
-    true,
-    false,
-  ]);
-  await app.close();
-});
-
-test('/docs needs no credentials, other paths do', async () => {
-  const { app } = await testApp(undefined, { routes: ['api', 'docs'] });
-  const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
-  expect([
-    await get('/docs'),
-    await get('/docs/json'),
-    await get('/openapi.json'),
-    await get('/docs/static/swagger-ui.css'),
-  ]).toEqual([200, 200, 200, 200]);
-  expect([
-    await get('/docs/nothing'),
-    await get('/docsx'),
-    await get('/openapi.yaml'),
-    await get('/docs/../clients'),
-    await get('/docs/%2e%2e/clients'),
-  ]).toEqual([401, 401, 401, 401, 401]);
-  expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
-  // For consumers of events: the document and the schemas in docs/.
-  for (const [url, file] of [
-    ['/docs/asyncapi.json', 'asyncapi.json'],
-    ['/docs/events/corebanking.balance.v1.schema.json', 'events/corebanking.balance.v1.schema.json'],
-  ] as const) {
-    const served = (await app.inject({ method: 'GET', url })).json();
-    const written = JSON.parse(readFileSync(new URL(`../../../docs/${file}`, import.meta.url), 'utf8'));
-    expect({ ...served, info: undefined }).toEqual({ ...written, info: undefined });
-  }
-  expect(await get('/docs/events/nothing.schema.json')).toBe(401);
   await app.close();
 });
 

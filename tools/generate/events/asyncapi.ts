@@ -1,10 +1,10 @@
-import { headerNames, replySchema, replyType } from './envelope.ts';
-import { refusalSchema } from './errors.ts';
+import { headerNames, replySchema, replyType } from '#libs/contracts/envelope.ts';
+import { refusalSchema } from '#libs/contracts/errors.ts';
+import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
+import { type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
+import { isEventTopic, type TopicDefinition, type TopicName, topics } from '#libs/contracts/topics.ts';
 import { eventExamples } from './event-examples.ts';
 import { eventSchema, eventSummaries, type JsonSchema, wireSchema } from './event-schemas.ts';
-import { type EventType, eventHeadersSchema, events } from './events.ts';
-import { type MessageName, messages, messageType } from './messages.ts';
-import { isEventTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
 
 /** Builds the AsyncAPI 3 document from the tables of topics, events, and messages. */
 
