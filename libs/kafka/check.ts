@@ -3,9 +3,9 @@ import type { KafkaClient, KafkaOptions } from './client.ts';
 const timeoutMs = 5_000;
 
 /**
- * Connects once to verify TLS and login settings, if any are configured. Rejects, naming the setting, if the
- * failure is permanent: an untrusted certificate or refused credentials. Unreachable brokers are not an error,
- * because their users wait for them.
+ * Connects once to verify TLS and login settings, if any are configured. Rejects with the name of the setting
+ * if the failure is permanent: an untrusted certificate or refused credentials. Unreachable brokers are not an
+ * error, because the clients wait for them.
  */
 export async function checkBrokers(
   kafka: KafkaClient,

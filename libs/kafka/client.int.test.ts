@@ -9,7 +9,7 @@ import { ensureTopics, groupLag, partitionCounts, topicRanges } from './topics.t
 
 const kafka = testKafka();
 
-test('an idle publisher and consumer set hardly any timers', async () => {
+test('an idle publisher and consumer set few timers', async () => {
   const topic = await testTopic(kafka, 'idle', 2);
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'idle' });
   await publisher.start();
@@ -27,7 +27,7 @@ test('an idle publisher and consumer set hardly any timers', async () => {
   expect(count).toBeLessThan(50);
 });
 
-test('a dead letter keeps key and bytes, and states reason and origin', async () => {
+test('a dead letter contains the original key and bytes, the reason, and the origin', async () => {
   const topic = await testTopic(kafka, 'poison', 1);
   await ensureTopics(kafka, [{ name: `${topic}.dlq`, partitions: 1, replication_factor: 1, config: {} }]);
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
@@ -78,7 +78,7 @@ test('a dead letter keeps key and bytes, and states reason and origin', async ()
   await publisher.stop();
 });
 
-test('topics are created once, by any number of concurrent callers, and never changed', async () => {
+test('concurrent callers create topics once, and existing topics are not changed', async () => {
   const names = [unique('made'), unique('made')];
   const specs = names.map((name) => ({
     name,

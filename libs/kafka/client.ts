@@ -29,7 +29,7 @@ export interface KafkaOptions {
   route?(address: Address): Address;
 }
 
-/** A kafkajs object with its sockets. close() ends it within `graceMs`, whatever its state. */
+/** A kafkajs object with its sockets. close() ends it within `graceMs` in any state. */
 export interface Link<T> {
   client: T;
   gate: SocketGate;
@@ -39,7 +39,7 @@ export interface Link<T> {
 /** The interface to kafkajs for the other files of this folder. Nothing outside this folder uses kafkajs. */
 export interface KafkaClient {
   clientId: string;
-  /** True if kafkajs runs without our patches; its messages then have a different form. */
+  /** True if kafkajs runs without our patches. Its messages then have a different type. */
   asPublished: boolean;
   /** The kafkajs module, for its constants. */
   kafkajs: typeof KafkaJs;
@@ -59,11 +59,11 @@ const adminTimeoutMs = 15_000;
 
 // With the defaults (300 ms doubling to 30 s) the first message after a broker restart can be 30 s late.
 const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
-// Producers and consumers must not give up by themselves. A send with an unknown outcome is exact only while it
-// is retried under the same sequence numbers, and a member that rejoins under its own id is back in the group
-// at once, while a new member waits for the old one's session timeout. The publisher and the supervisor end
-// them through the gate. After a final error we rebuild the consumer, so that there is one way to restart, not
-// two.
+// Producers and consumers must not give up by themselves. A send whose outcome is unknown is free of duplicates
+// only while it is retried under the same sequence numbers, and a member that rejoins under its own id is back
+// in the group at once, while a new member waits for the old one's session timeout. The publisher and the
+// supervisor end them through the gate. After a final error, the supervisor rebuilds the consumer, so that
+// there is only one way to restart.
 const endlessRetry: RetryOptions = {
   ...boundedRetry,
   retries: Number.MAX_SAFE_INTEGER,
@@ -147,7 +147,7 @@ function clusterOf(kafka: object): Cluster {
 }
 
 /**
- * kafkajs starts with the first broker of its list. A client that replaces an unresponsive one starts with
+ * kafkajs starts with the first broker of its list. The client that replaces an unresponsive one starts with
  * another broker.
  */
 let turn = 0;
@@ -170,10 +170,10 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
   };
 }
 
-// Errors that kafkajs logs at level ERROR but recovers from: starting and stopping brokers, rebalances,
-// elections. The publisher and the consumer supervisor log what matters.
+// Errors that kafkajs logs at level ERROR although it recovers from them, such as those of starting and
+// stopping brokers, rebalances, and elections. The publisher and the consumer supervisor log the relevant ones.
 const transient =
-  /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
+  /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|ended by this process|should not be null|brokers array is empty/i;
 
 /** The numeric log levels of kafkajs. */
 const [infoLevel, debugLevel] = [4, 5];

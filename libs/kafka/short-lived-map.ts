@@ -1,11 +1,13 @@
 /**
- * An unordered map for short-lived entries, with the used subset of Map's methods. V8's Map is unsuitable: a
- * table that it grows or shrinks out of points to its successor and keeps its entries alive. Once such a table
- * is in the old generation, which a young collection does not scan, everything that passes through the map is
- * promoted.
+ * An unordered map for short-lived entries, with the used subset of Map's methods. V8's Map is unsuitable: when
+ * it grows or shrinks, its old table points to the new one and keeps the entries alive. Once an old table is in
+ * the old generation, which a young collection does not scan, all entries of the map are promoted.
  */
 export class ShortLivedMap<K extends string | number, V> {
-  /** The index of each key's entry: a dictionary object, which retains nothing but is slow to iterate. */
+  /**
+   * The index of each key's entry. It is a dictionary object, which does not retain deleted entries but is slow
+   * to iterate.
+   */
   #places = emptied<K>();
   #entries: ([K, V] | undefined)[] = [];
   #free: number[] = [];

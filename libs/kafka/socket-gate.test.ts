@@ -12,7 +12,7 @@ function request(apiKey: number): Buffer {
   return bytes;
 }
 
-test('ends only the fetches, knows whether there is a connection, and ends everything when closed', async () => {
+test('cutFetches ends only the fetches, close ends every connection, and the gate reports whether there is a connection', async () => {
   const server = net.createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -29,7 +29,7 @@ test('ends only the fetches, knows whether there is a connection, and ends every
   expect(gate.isConnected).toBe(true);
   const cut = once(fetching, 'error');
   gate.cutFetches();
-  expect(await cut).toEqual([expect.objectContaining({ message: 'the fetch was given up' })]);
+  expect(await cut).toEqual([expect.objectContaining({ message: 'the fetch was ended by this process' })]);
   expect([fetching.destroyed, producing.destroyed, other.destroyed]).toEqual([true, false, false]);
   const ended = Promise.all([once(producing, 'error'), once(other, 'error')]);
   const disconnected = new Promise<void>((resolve) => {
@@ -39,7 +39,7 @@ test('ends only the fetches, knows whether there is a connection, and ends every
   expect(gate.isConnected).toBe(false);
   await Promise.all([ended, disconnected]);
   expect(() => gate.createSocket({ host: '127.0.0.1', port, onConnect: () => undefined })).toThrow(
-    'the connection was given up',
+    'the connection was closed by this process',
   );
   server.close();
 });

@@ -16,9 +16,9 @@ const fetchApiKey = 1;
 const keepAliveDelayMs = 30_000;
 
 /**
- * All sockets of one kafkajs producer, consumer, or admin. It knows whether there is a connection, which
- * kafkajs does not report, and it is the only reliable way to end a kafkajs object: after close() nothing can
- * be written and no retry can reconnect.
+ * Contains all sockets of one kafkajs producer, consumer, or admin. It shows whether there is a connection,
+ * which kafkajs does not report. It is also the only reliable way to end a kafkajs object: after close(),
+ * nothing can be written and no retry can reconnect.
  */
 export class SocketGate {
   /** Called when the last connection has closed. */
@@ -29,7 +29,7 @@ export class SocketGate {
   readonly #route: (address: Address) => Address;
   #closed = false;
 
-  /** `route` maps the address that kafkajs knows to the one to connect to. */
+  /** `route` maps the address that kafkajs uses to the one to connect to. */
   constructor(route: (address: Address) => Address = (address) => address) {
     this.#route = route;
   }
@@ -40,7 +40,7 @@ export class SocketGate {
 
   /** The `socketFactory` for kafkajs: plain or TLS, without Nagle's delay. */
   readonly createSocket = ({ host, port, ssl, onConnect }: SocketArguments): net.Socket => {
-    if (this.#closed) throw new Error('the connection was given up');
+    if (this.#closed) throw new Error('the connection was closed by this process');
     const address = this.#route({ host, port });
     // The certificate is checked against the broker's advertised name, whatever the route.
     const socket = ssl
@@ -69,13 +69,13 @@ export class SocketGate {
     this.#closed = true;
     for (const socket of this.#sockets) {
       // kafkajs handles 'error' and 'end' but not 'close': without an error its requests would hang.
-      socket.destroy(new Error('the connection was given up'));
+      socket.destroy(new Error('the connection was closed by this process'));
     }
   }
 
   /** Ends only the fetches that wait at the brokers. */
   cutFetches(): void {
-    for (const socket of this.#fetching) socket.destroy(new Error('the fetch was given up'));
+    for (const socket of this.#fetching) socket.destroy(new Error('the fetch was ended by this process'));
   }
 
   /** A Kafka request starts with its size (int32) and its API key (int16). */

@@ -3,7 +3,7 @@ import { createPublisher } from './publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
 import { requireReplication } from './topics.ts';
 
-test('topics that could be lost with one broker are refused by name', async () => {
+test('topics that could be lost with one broker are rejected by name', async () => {
   const kafka = testKafka();
   const topics = [
     await testTopic(kafka, 'alone', 1),
@@ -17,7 +17,7 @@ test('topics that could be lost with one broker are refused by name', async () =
   );
 });
 
-test('a silent connection is given up before a caller times out', async () => {
+test('an unresponsive connection is closed before a caller times out', async () => {
   const proxy = await new FaultProxy().open();
   const kafka = testKafka(proxy.route);
   const topic = await testTopic(testKafka(), 'silent', 1);

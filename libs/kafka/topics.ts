@@ -2,7 +2,7 @@ import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
 import { pause, repeatUntilDone } from './wait.ts';
 
-/** Topic settings by their Kafka names, for example 'cleanup.policy'. */
+/** Topic settings by their names in Kafka, for example 'cleanup.policy'. */
 export type Settings = Record<string, string>;
 
 export interface TopicSpec {
@@ -72,7 +72,7 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
 
 /**
  * Changes these settings of existing topics and keeps all others. Returns the names of topics that had other
- * values. Nobody else should change them at the same time, because kafkajs only supports the request that
+ * values. Nothing else should change them at the same time, because kafkajs only supports the request that
  * replaces all settings of a topic.
  */
 export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Settings>): Promise<string[]> {
@@ -120,8 +120,8 @@ export interface PartitionOffset {
 }
 
 /**
- * Returns the offset of the first message of each partition from that time on, by the topic's timestamps; the
- * end offset if there is none.
+ * Returns, for each partition, the offset of its first message at or after `moment` by the topic's timestamps,
+ * or the end offset if there is none.
  */
 export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date): Promise<PartitionOffset[]> {
   return kafka.withAdmin(async (admin) => {
@@ -130,7 +130,7 @@ export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date)
   });
 }
 
-/** How far a group is behind in one partition. */
+/** The lag of a group in one partition. */
 export interface PartitionLag {
   topic: string;
   partition: number;
@@ -185,9 +185,9 @@ async function replicationFault(kafka: KafkaClient, topics: readonly string[]): 
     if (error.type !== 'TOPIC_AUTHORIZATION_FAILED') throw error;
   });
   if (weak === undefined)
-    return 'the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start';
+    return 'the Kafka user needs Describe and DescribeConfigs on every topic, because replication is checked at start';
   if (weak.length === 0) return undefined;
-  return `topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
+  return `topics that may be lost with a single broker (ALLOW_UNREPLICATED=true allows them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
 }
 
 /** Returns a line for each topic that does not meet requireReplication. */

@@ -19,7 +19,7 @@ afterAll(() => publisher.stop());
 
 test.each(['gzip', 'snappy', 'lz4', 'zstd'])('a topic compressed with %s can be read', async (compression) => {
   const topic = await testTopic(kafka, compression, 1, { 'compression.type': compression });
-  // What repeats near and far, and what does not repeat at all, in more than one block of any format.
+  // Near and far repetitions, and random bytes, in more than one block of any format.
   const noise = randomBytes(50_000).toString('hex');
   const values = Array.from(
     { length: 200 },

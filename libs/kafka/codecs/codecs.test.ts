@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { decompressLz4 } from './lz4.ts';
 import { decompressSnappy } from './snappy.ts';
 
-/** What brokers compress is read in codecs.int.test.ts; here is what no broker sends. */
+/** Data that no broker sends. codecs.int.test.ts reads data that brokers have compressed. */
 const snappy = Buffer.from([12, 0x08, 0x61, 0x62, 0x63, 0x15, 0x03]);
 const lz4 = Buffer.from('04224d18604082' + '07000000' + '35616263030000' + '00000000', 'hex');
 

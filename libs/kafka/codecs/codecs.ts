@@ -10,7 +10,7 @@ interface Codec {
 }
 
 const readOnly = (name: string, decompress: (bytes: Buffer) => Buffer): Codec => ({
-  compress: async () => Promise.reject(new Error(`${name} is only read here: write gzip or zstd`)),
+  compress: async () => Promise.reject(new Error(`${name} can only be decompressed here: compress with gzip or zstd`)),
   decompress: async (bytes) => decompress(bytes),
 });
 

@@ -19,7 +19,7 @@ export function decompressLz4(bytes: Buffer): Buffer {
 
 /** Decompresses one frame and returns its end. */
 function readFrame(bytes: Buffer, start: number, to: Output): number {
-  if (bytes.readUInt32LE(start) !== magic) throw new RangeError('no lz4 frame');
+  if (bytes.readUInt32LE(start) !== magic) throw new RangeError('not an lz4 frame');
   const flags = bytes.readUInt8(start + 4);
   if (flags & dictionaryFlag) throw new RangeError('an lz4 frame needs a dictionary');
   // Magic number, flags, block size, and header checksum.
@@ -30,7 +30,7 @@ function readFrame(bytes: Buffer, start: number, to: Output): number {
     at += 4;
     if (head === 0) return at + (flags & contentChecksumFlag ? 4 : 0);
     const size = head & ~uncompressedFlag;
-    if (at + size > bytes.length) throw new RangeError('an lz4 block is cut off');
+    if (at + size > bytes.length) throw new RangeError('an lz4 block is truncated');
     const block = bytes.subarray(at, at + size);
     if (head >= uncompressedFlag) to.copyFrom(block, 0, size);
     else readBlock(block, to);
@@ -56,7 +56,7 @@ function readBlock(block: Buffer, to: Output): void {
   }
 }
 
-/** The decompressed bytes, contiguous because blocks may copy from earlier blocks. */
+/** The decompressed bytes. They are contiguous, because blocks may copy from earlier blocks. */
 class Output {
   #buffer = Buffer.allocUnsafe(64 * 1024);
   #length = 0;
@@ -67,14 +67,14 @@ class Output {
   }
 
   copyFrom(source: Buffer, at: number, count: number): void {
-    if (at + count > source.length) throw new RangeError('lz4 literals are cut off');
+    if (at + count > source.length) throw new RangeError('lz4 literals are truncated');
     this.#reserve(count);
     this.#length += source.copy(this.#buffer, this.#length, at, at + count);
   }
 
   /** Copied byte by byte, because the source may overlap the destination. */
   repeat(offset: number, count: number): void {
-    if (offset === 0 || offset > this.#length - this.#frameStart) throw new RangeError('an lz4 copy is impossible');
+    if (offset === 0 || offset > this.#length - this.#frameStart) throw new RangeError('an lz4 copy has an invalid offset');
     this.#reserve(count);
     const buffer = this.#buffer;
     for (let left = count; left > 0; left--, this.#length++)

@@ -6,7 +6,7 @@
 const xerialMagic = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 /** The magic number and two version numbers. */
 const xerialHeaderBytes = 16;
-/** No record batch is larger than this when decompressed; one that claims to be is corrupt. */
+/** No decompressed record batch is larger than this. One whose header says so is corrupt. */
 const maxBytes = 1 << 30;
 
 export function decompressSnappy(bytes: Buffer): Buffer {
@@ -14,7 +14,7 @@ export function decompressSnappy(bytes: Buffer): Buffer {
   const blocks: Buffer[] = [];
   for (let at = xerialHeaderBytes; at < bytes.length; ) {
     const size = bytes.readInt32BE(at);
-    if (size < 0 || at + 4 + size > bytes.length) throw new RangeError('a snappy block is cut off');
+    if (size < 0 || at + 4 + size > bytes.length) throw new RangeError('a snappy block is truncated');
     blocks.push(decompressBlock(bytes.subarray(at + 4, at + 4 + size)));
     at += 4 + size;
   }
@@ -41,7 +41,7 @@ function decompressBlock(from: Buffer): Buffer {
       if (lengthBytes > 0) length = uint(from, at, lengthBytes);
       at += lengthBytes;
       length += 1;
-      if (at + length > from.length || written + length > size) throw new RangeError('a snappy literal is cut off');
+      if (at + length > from.length || written + length > size) throw new RangeError('a snappy literal is truncated');
       written += from.copy(to, written, at, at + length);
       at += length;
       continue;
@@ -51,16 +51,16 @@ function decompressBlock(from: Buffer): Buffer {
     const length = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
     at += offsetBytes;
     if (offset === 0 || offset > written || written + length > size)
-      throw new RangeError('a snappy copy is impossible');
+      throw new RangeError('a snappy copy has an invalid offset');
     // Copied byte by byte, because the source may overlap the destination.
     for (let left = length; left > 0; left--, written++) to[written] = to[written - offset] as number;
   }
-  if (written !== size) throw new RangeError('a snappy block is shorter than it says');
+  if (written !== size) throw new RangeError('a snappy block is shorter than its header says');
   return to;
 }
 
 function uint(bytes: Buffer, at: number, count: number): number {
-  if (at + count > bytes.length) throw new RangeError('a snappy block is cut off');
+  if (at + count > bytes.length) throw new RangeError('a snappy block is truncated');
   return bytes.readUIntLE(at, count);
 }
 

@@ -73,13 +73,13 @@ function sorted(list: number[]): number[] {
   return [...list].sort((a, b) => a - b);
 }
 
-/** The sum of what the group has not committed. */
+/** The number of messages that the group has not committed. */
 async function lag(): Promise<number> {
   return (await groupLag(kafka, groupId, [topic])).reduce((sum, part) => sum + Number(part.lag), 0);
 }
 
 describe('batches', () => {
-  test('one batch has the waiting messages of all partitions, in order per partition, up to maxBatch', async () => {
+  test('one batch contains the waiting messages of all partitions, in order per partition, up to maxBatch', async () => {
     await write(0, 1_000);
     const batches: ReceivedMessage[][] = [];
     await started(
@@ -111,7 +111,7 @@ describe('batches', () => {
     expect(sizes[0]).toBe(8);
   });
 
-  test('one call at a time, or as many as allowed', async () => {
+  test('handle is called once at a time, or as often as concurrency allows', async () => {
     const most = async (concurrency: number): Promise<number> => {
       let calls = 0;
       let highest = 0;
@@ -210,7 +210,7 @@ describe('never skipped', () => {
     expect(first).toHaveLength(handled);
   });
 
-  test('a call longer than the session timeout keeps the membership', async () => {
+  test('a call that takes longer than the session timeout keeps the membership', async () => {
     await write(0, 8);
     const seen: number[] = [];
     const consumer = await started(
@@ -294,7 +294,7 @@ describe('change', () => {
       await until(() => seen.length === 80);
       await proxy.set(mode);
       await until(() => !consumer.health().ok, 5_000);
-      // Which is no reason to start the process again.
+      // An outage is not a reason to restart the process.
       expect(consumer.alive()).toEqual({ ok: true });
       await write(80, 160);
       await proxy.set('pass');
@@ -317,7 +317,7 @@ describe('change', () => {
         testKafka(proxy.route),
       );
       await proxy.set(mode);
-      // Longer than a consumer may receive nothing while the brokers respond.
+      // Longer than the time for which a consumer may receive nothing while the brokers respond.
       await sleep(5_000);
       await write(0, 80);
       await proxy.set('pass');
@@ -327,7 +327,7 @@ describe('change', () => {
     },
   );
 
-  test('without a broker or without the topic it waits, is not healthy, and can be stopped', async () => {
+  test('without a broker or without the topic, a consumer waits, is not healthy, and can be stopped', async () => {
     await proxy.set('refuse');
     const lost = consume(testKafka(proxy.route), { groupId, topics: [topic], handle: async () => undefined, logger });
     const missing = consume(kafka, { groupId, topics: [unique('nowhere')], handle: async () => undefined, logger });
@@ -360,7 +360,7 @@ describe('fetched data', () => {
     await until(() => !consumer.health().ok && read.some(({ partition }) => partition === 2));
     expect(consumer.health()).toEqual({
       ok: false,
-      reason: `${topic}/1: the record batch at offset 1 does not have the checksum that it was written with`,
+      reason: `${topic}/1: the record batch at offset 1 does not match its checksum`,
     });
     expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before']);
     await until(async () => (await lag()) === 2);

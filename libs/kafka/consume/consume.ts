@@ -14,15 +14,15 @@ export interface ConsumeOptions {
   /**
    * Receives available messages of all assigned partitions, up to maxBatch, in order per partition. When it
    * resolves, the messages are processed and their offsets will be committed. When it rejects, the same
-   * messages are delivered again after 100 ms to 2 s, and no later messages before them. A message that can
-   * never be processed must therefore be dead-lettered inside. After a crash or a rebalance, messages may be
+   * messages are delivered again after 100 ms to 2 s, and no later messages before them. The handler must
+   * therefore dead-letter messages that can never be processed. After a crash or a rebalance, messages may be
    * delivered twice.
    */
   handle: Handle;
   logger: Logger;
   /** The maximum number of messages per call of handle. Default 500. */
   maxBatch?: number;
-  /** The number of concurrent calls of handle. Default 1. With more, order is not preserved. */
+  /** The number of concurrent calls of handle. Default 1. If higher, order is not preserved. */
   concurrency?: number;
   /** Where a group without committed offsets starts. Default true: at the oldest message. */
   fromBeginning?: boolean;
@@ -40,7 +40,10 @@ export interface Consumer {
   stop(options?: { timeoutMs?: number }): Promise<void>;
   /** Not ok if there was no fetch or heartbeat for two session timeouts, or if a partition cannot be read. */
   health(): { ok: boolean; reason?: string };
-  /** Not ok if only a restart helps: nothing was received for more than a minute although the brokers respond. */
+  /**
+   * Not ok if the process must be restarted: it received nothing for more than a minute although the brokers
+   * respond.
+   */
   alive(): { ok: boolean; reason?: string };
   assigned(): Assignment[];
 }

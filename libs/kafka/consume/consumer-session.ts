@@ -25,14 +25,14 @@ export interface Reader {
   onJoin(assignment: Assignment[], seek: (topic: string, partition: number, offset: bigint) => void): void;
   /**
    * Called when the assignment ends, before a new join or at the end. `isStillMember` is true while the group
-   * waits for this member to rejoin: a request sent now reaches the coordinator before that.
+   * waits for this member to rejoin: a request sent now reaches the coordinator before the rejoin.
    */
   onLost(isStillMember: boolean): void;
   /** Called before leaving the group, to finish running work and commit. Its duration must be bounded. */
   beforeStop(): Promise<void>;
 }
 
-/** One kafkajs consumer, from connecting to its end. */
+/** One kafkajs consumer, from its connection until it ends. */
 export interface ConsumerSession {
   /** Resolves at the first join; never rejects. */
   joined: Promise<void>;
@@ -49,7 +49,7 @@ const maxHeartbeatAloneMs = 2_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
 /**
- * The pause before a partition with a corrupt batch is read again. If the batch was corrupted in transit, it is
+ * The pause before a partition with a corrupt batch is read again. A batch that was corrupted in transit is
  * then correct.
  */
 const corruptPauseMs = 1_000;
@@ -80,7 +80,7 @@ export function openSession(
     sessionTimeout: reader.sessionTimeoutMs,
     heartbeatInterval: beatMs,
     rebalanceTimeout: rebalanceTimeoutMs,
-    // The time that an empty fetch waits at the broker, after which a heartbeat is due. It bounds how fast a
+    // An empty fetch waits at the broker for this time, and then a heartbeat is due. It determines how soon a
     // rebalance is noticed and how often an idle consumer wakes up.
     maxWaitTimeInMs: beatMs,
     minBytes: 1,
@@ -109,7 +109,7 @@ export function openSession(
     );
     setTimeout(pause(), corruptPauseMs);
   };
-  // A session that has ended may still call back while the next one already uses the same reader.
+  // A session that has ended may still invoke callbacks while the next one already uses the same reader.
   const current: Reader = {
     ...reader,
     eachBatch: async (payload) => {
@@ -155,8 +155,8 @@ async function run(
   await consumer.run({
     autoCommit: false,
     eachBatchAutoResolve: false,
-    // A fetch ends when all its partitions are processed; with fewer workers they would be processed one after
-    // another.
+    // One worker per partition: a fetch ends when all its partitions are processed, and with fewer workers they
+    // would be processed one after another.
     partitionsConsumedConcurrently: Math.max(1, partitions),
     // The patched kafkajs passes our batch type instead of its own.
     eachBatch: (payload: unknown) =>
@@ -194,7 +194,7 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
   const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
   // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
   link.gate.cutFetches();
-  // Only now that kafkajs is stopping may the calls that it waits for return.
+  // The calls that kafkajs waits for may return only now that it is stopping.
   reader.onLost(false);
   await closed;
 }

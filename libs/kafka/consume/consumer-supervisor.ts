@@ -13,7 +13,7 @@ const hopelessMs = 60_000;
 /** The number of consecutive failed starts that are expected while brokers start or groups rebalance. */
 const quietFailures = 3;
 
-/** Keeps a consumer running: it starts a new session after every crash and whenever the consumer hears nothing. */
+/** Keeps a consumer running: it starts a new session after every crash and whenever the consumer receives nothing. */
 export class Supervisor {
   readonly #kafka: KafkaClient;
   readonly #nextReader: () => Reader;
@@ -24,7 +24,7 @@ export class Supervisor {
   #running: Promise<void> | undefined;
   #sessionTimeoutMs = 0;
   #lastSign = 0;
-  /** When the brokers were last unreachable. Silence up to then is not the consumer's fault. */
+  /** The last time at which the brokers were unreachable. Until then it is expected that nothing is received. */
   #lastAway = performance.now();
   #failures = 0;
 
@@ -61,15 +61,16 @@ export class Supervisor {
   }
 
   /**
-   * Not ok if nothing was received although the brokers respond, for longer than rebuilding the consumer takes:
-   * only a restart can help. Unreachable brokers, also during the start, are not a reason to restart.
+   * Not ok if nothing was received although the brokers respond, for longer than it takes to rebuild the
+   * consumer. The process must then be restarted. Unreachable brokers are not a reason to restart, nor are they
+   * during the start.
    */
   alive(): { ok: boolean; reason?: string } {
     if (!this.#running) return { ok: true };
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
     return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs
       ? { ok: true }
-      : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
+      : { ok: false, reason: `nothing received for ${Math.round(silentMs)} ms, although the brokers respond` };
   }
 
   /** Ends the current session. The next one starts immediately. */
@@ -84,7 +85,7 @@ export class Supervisor {
       this.#failures += 1;
       const err = await this.#runSession(reader).catch((error: unknown) => error);
       if (this.#stopping.signal.aborted) return;
-      // A session that had joined reset the count to 0, so its end is always logged.
+      // A session that had joined has reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn'](
         { group: reader.groupId, err, failures: this.#failures },
@@ -115,8 +116,8 @@ export class Supervisor {
 
   /**
    * Ends a session that receives nothing although the brokers have responded for a session timeout. While they
-   * do not respond, and just after, it is left alone: kafkajs keeps trying and rejoins at once under its old
-   * member id, while a new member waits for the old one's session timeout.
+   * do not respond, and shortly afterwards, the session continues: kafkajs keeps retrying and rejoins at once
+   * under its old member id, whereas a new member would wait for the session timeout of the old one.
    */
   async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
     let patienceMs = joinGraceMs;
@@ -140,7 +141,7 @@ export class Supervisor {
         continue;
       session.kill(
         new Error(
-          `nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`,
+          `nothing received for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers respond`,
         ),
       );
     }

@@ -12,7 +12,10 @@ export interface BatchPayload {
     /** The last offset of this batch, whether or not it has a message. The next fetch starts after it. */
     lastOffset(): bigint;
   };
-  /** Moves the start of the next fetch past this offset, or past the whole batch if it is that of the last message. */
+  /**
+   * Makes the next fetch start after this offset, or after the whole batch if this is the offset of its last
+   * message.
+   */
   resolveOffset(offset: bigint): void;
   heartbeat(): Promise<void>;
   /** Stops fetching from this partition. Returns a function that resumes it. */

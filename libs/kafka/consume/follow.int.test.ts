@@ -70,7 +70,7 @@ test('from a time: earlier messages are skipped, and start resolves with all lat
   const topic = await testTopic(kafka, 'since', 3, { 'message.timestamp.type': 'LogAppendTime' });
   const value = (n: number) => ({ topic, key: 'k', value: String(n), headers: {}, partition: n % 2 });
   for (const n of [1, 2, 3]) await publisher.publish(value(n), { timeoutMs: 5_000 });
-  // The timestamp is the broker's, so the test does not depend on the clock of this process.
+  // The broker assigns the timestamp, so the test does not depend on the clock of this process.
   await sleep(5);
   await publisher.publish(value(4), { timeoutMs: 5_000 });
   const fourth = await readMessage(kafka, { topic, partition: 0, offset: 1n }, 5_000);
@@ -119,7 +119,7 @@ test('start resolves with all messages, then updates and removals follow', async
   expect(Date.now() - begun).toBeLessThan(1_000);
 });
 
-test('an empty topic is read immediately, a missing one never', async () => {
+test('start resolves immediately for an empty topic, and never for a missing one', async () => {
   const { follower } = following(await testTopic(kafka, 'empty', 3));
   await follower.start();
   expect(follower.health()).toEqual({ ok: true });
@@ -128,7 +128,7 @@ test('an empty topic is read immediately, a missing one never', async () => {
   );
 });
 
-test('after an outage it continues', async () => {
+test('a follower continues after an outage', async () => {
   const topic = await testTopic(kafka, 'outage', 2);
   await put(topic, 'a', '1');
   const { follower, state, log } = following(topic, testKafka(proxy.route));
@@ -141,12 +141,13 @@ test('after an outage it continues', async () => {
   expect(log).toEqual(['a 1 state', 'b 2 state']);
 });
 
-test('it waits for brokers that become unavailable while it starts', async () => {
+test('a follower waits for brokers that become unavailable while it starts', async () => {
   const topic = await testTopic(kafka, 'start', 1);
   await put(topic, 'a', '1');
   const routed = testKafka(proxy.route);
   let calls = 0;
-  // The first administration counts the partitions, before it joins; the second asks for their ends.
+  // The first administrative call counts the partitions, before the consumer joins. The second asks for their
+  // end offsets.
   const client: KafkaClient = {
     ...routed,
     withAdmin: async (run, timeoutMs) => {

@@ -71,7 +71,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const supervisor = new Supervisor(
     kafka,
     () => ({
-      // Each session has its own group, because a member that died without leaving would keep its share of the
+      // Each session has its own group, because a member that ended without leaving would keep its share of the
       // partitions.
       groupId: `${groupId}-${randomUUID()}`,
       topics: [topic],
@@ -91,7 +91,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
       for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options)))
         positions.set(partition, offset);
       await supervisor.start();
-      // An empty partition needs no reading, whatever its end offset.
+      // An empty partition counts as read, whatever its end offset.
       const ranges = await repeatUntilDone(() => topicRanges(kafka, topic));
       ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
       checkCaughtUp();

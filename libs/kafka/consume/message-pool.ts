@@ -79,7 +79,10 @@ export class MessagePool {
     this.#generation = newGeneration(assigned);
   }
 
-  /** Ends the current assignment: its messages are neither started nor retried, and only this call may still commit. */
+  /**
+   * Ends the current assignment: its messages are neither started nor retried, and its offsets are committed
+   * for the last time if `mayCommit`.
+   */
   lose(mayCommit: boolean): void {
     const generation = this.#generation;
     if (mayCommit) void this.#commit(generation);
@@ -188,7 +191,7 @@ export class MessagePool {
     this.#commitSoon(generation);
   }
 
-  /** Commits together what was processed meanwhile. */
+  /** Commits the processed offsets together, once per interval. */
   #commitSoon(generation: Generation): void {
     if (generation !== this.#generation) return;
     this.#commits ??= setTimeout(() => {
@@ -197,7 +200,7 @@ export class MessagePool {
     }, commitIntervalMs);
   }
 
-  /** Sends heartbeats while handle runs long, which also reveals a rebalance. */
+  /** Sends heartbeats while handle runs. They also reveal a rebalance. */
   async #beat(generation: Generation): Promise<void> {
     if (generation.fetches.length === 0 || !generation.payload) {
       clearInterval(this.#beats);
@@ -233,7 +236,7 @@ export class MessagePool {
   #commit(generation: Generation): Promise<unknown> {
     const positions = generation.payload ? generation.tracker.takeDirty() : [];
     if (positions.length === 0) return generation.committing;
-    // The commits need not wait for each other: they share a connection, which preserves order.
+    // The commits need not wait for each other, because they share a connection, which preserves their order.
     generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(
       () => undefined,
     );

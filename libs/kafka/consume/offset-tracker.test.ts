@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { OffsetTracker } from './offset-tracker.ts';
 
-test('nothing is due before the first chunk is done, or after the first gap', () => {
+test('no offset is due before the first chunk is done, or after the first gap', () => {
   const tracker = new OffsetTracker();
   const [a, b, c] = [10n, 20n, 30n].map((next) => tracker.begin('topic', 1, next));
   const other = tracker.begin('topic', 2, 5n);
@@ -19,7 +19,7 @@ test('nothing is due before the first chunk is done, or after the first gap', ()
   ]);
 });
 
-test('offsets that could not be committed are due again, with their newest value', () => {
+test('offsets whose commit failed are due again, with their newest value', () => {
   const tracker = new OffsetTracker();
   tracker.done(tracker.begin('topic', 0, 1n));
   const taken = tracker.takeDirty();

@@ -51,7 +51,7 @@ export class OffsetTracker {
     return moved;
   }
 
-  /** Marks positions as due again after a failed commit. */
+  /** Makes takeDirty return these positions again, after a failed commit. */
   markDirty(positions: readonly Position[]): void {
     for (const { topic, partition } of positions) this.#state(topic, partition).dirty = true;
   }

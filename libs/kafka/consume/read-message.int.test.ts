@@ -37,7 +37,7 @@ test('reads a message of several megabytes', async () => {
   expect((await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs))?.value?.length).toBe(3_000_000);
 });
 
-test('is undefined if there is no message: not yet written, deleted, no such partition or topic', async () => {
+test('returns undefined for a message that is not yet written or deleted, and for an unknown partition or topic', async () => {
   const topic = await topicWith('a', 'b');
   const at = (partition: number, offset: bigint, name = topic) =>
     readMessage(kafka, { topic: name, partition, offset }, timeoutMs);
@@ -47,7 +47,7 @@ test('is undefined if there is no message: not yet written, deleted, no such par
   expect(await at(7, 0n)).toBeUndefined();
   expect(await at(0, 0n, unique('nowhere'))).toBeUndefined();
   await kafka.withAdmin(async (admin) => {
-    // kafkajs deletes only where it knows the topic already.
+    // kafkajs deletes records only from topics that it already knows.
     await admin.fetchTopicOffsets(topic);
     await admin.deleteTopicRecords({ topic, partitions: [{ partition: 1, offset: '1' }] });
   });

@@ -38,8 +38,8 @@ const goneTypes = new Set(['OFFSET_OUT_OF_RANGE', 'UNKNOWN_TOPIC_OR_PARTITION'])
 
 /**
  * Reads the message at a position with a single fetch and no consumer group. Returns undefined if there is no
- * message: deleted by retention or compaction, or never written. Rejects if the broker does not respond within
- * `timeoutMs`.
+ * message, because it was deleted by retention or compaction, or never written. Rejects if the broker does not
+ * respond within `timeoutMs`.
  */
 export async function readMessage(
   kafka: KafkaClient,
@@ -62,7 +62,7 @@ export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs
   const [range] = await withTimeout(topicRanges(kafka, topic), timeoutMs, `reading the end of ${topic}`);
   if (range === undefined || range.high === range.low) return undefined;
   const last = await readMessage(kafka, { topic, partition: range.partition, offset: range.high - 1n }, timeoutMs);
-  if (last === undefined) throw new Error(`the last message of ${topic} is gone`);
+  if (last === undefined) throw new Error(`the last message of ${topic} does not exist`);
   return last.value?.toString();
 }
 

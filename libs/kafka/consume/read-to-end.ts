@@ -9,7 +9,7 @@ export interface ReadToEndOptions {
   topics: string[];
   /** The prefix of a temporary consumer group, which is deleted at the end. */
   groupId: string;
-  /** Receives messages, each once, in order per partition. The next call follows when it has resolved. */
+  /** Receives messages, each once, in order per partition. It is called again when the call has resolved. */
   take(messages: ReceivedMessage[]): Promise<void>;
   /** Rejects if nothing is received for this long. */
   idleMs: number;
@@ -55,7 +55,7 @@ export async function readToEnd(
   const watch = setInterval(
     () =>
       performance.now() - heardAt > idleMs &&
-      over.reject(new Error(`nothing more came of ${topics.join(', ')} within ${idleMs} ms`)),
+      over.reject(new Error(`no more messages arrived from ${topics.join(', ')} within ${idleMs} ms`)),
     500,
   );
   try {

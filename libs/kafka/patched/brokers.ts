@@ -26,8 +26,8 @@ interface BrokerPool {
 const coordinatorPauseMs = 100;
 
 /**
- * Patches how kafkajs handles lost brokers: two temporary failures that it considers final, and which broker it
- * believes about a coordinator. Throws if kafkajs is not the expected version.
+ * Patches how kafkajs handles lost brokers: two temporary failures that it considers final, and the choice of
+ * the broker that it trusts about a coordinator. Throws if kafkajs is not the expected version.
  */
 export function keepBrokers(require: NodeJS.Require): void {
   waitForCoordinator(require);
@@ -37,8 +37,8 @@ export function keepBrokers(require: NodeJS.Require): void {
 
 /**
  * kafkajs asks one random broker for the coordinator of a group. A broker that is cut off from the others keeps
- * naming itself. This asks all brokers and believes the first one that names another broker; one that names
- * itself is believed only if no other answers.
+ * naming itself. This asks all brokers and accepts the first response that names another broker. A broker that
+ * names itself is accepted only if no other responds.
  */
 function believeOthers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
@@ -67,10 +67,10 @@ function believeOthers(require: NodeJS.Require): void {
 }
 
 /**
- * A consumer gave up permanently if connections were cut while it looked for its coordinator, though not if
- * they were refused. Its successor, a new member, then waited for the old one's session timeout. This treats
- * both as an unreachable broker. A closed gate still ends the consumer: it leaves no address, which kafkajs
- * does not retry.
+ * A consumer stopped permanently if connections were cut while it looked for its coordinator, but not if they
+ * were refused. Its successor, a new member, then waited for the session timeout of the old one. This treats
+ * both cases as an unreachable broker. A closed gate still ends the consumer: the error then has no address,
+ * and kafkajs does not retry it.
  */
 function waitForCoordinator(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
@@ -93,8 +93,8 @@ function waitForCoordinator(require: NodeJS.Require): void {
 }
 
 /**
- * kafkajs forgets a broker whose connection was closed, and a consumer that knows no broker gives up
- * permanently. This keeps the last broker: it is reconnected when it is back, and asked for the others.
+ * kafkajs removes a broker whose connection was closed, and a consumer without a broker stops permanently. This
+ * keeps the last broker, which is reconnected when it is back and then asked for the others.
  */
 function keepLastBroker(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: BrokerPool };

@@ -40,7 +40,7 @@ export class ByteReader {
     return this.bytes.toString('utf8', start, this.at);
   }
 
-  /** Zigzag, in plain arithmetic so that it is correct beyond 32 bits. */
+  /** Zigzag. It uses arithmetic, because bit operations are limited to 32 bits. */
   varInt(): number {
     let byte = this.bytes[this.at++] as number;
     let value = byte & 0x7f;

@@ -1,4 +1,7 @@
-/** Longer strings are written by the runtime. For shorter ones its call costs more than a loop. */
+/**
+ * Strings that are longer than this are written by the runtime. For shorter ones, calling it costs more than a
+ * loop.
+ */
 const loopChars = 64;
 const maxVarIntBytes = 10;
 /** The maximum UTF-8 bytes of one UTF-16 unit. */
@@ -29,7 +32,7 @@ export class ByteWriter {
     return this.#bytes;
   }
 
-  /** Returns what was written as a separate buffer and resets the writer. */
+  /** Returns the written bytes in a separate buffer, and resets the writer. */
   take(): Buffer {
     const taken = Buffer.allocUnsafe(this.#at);
     this.#bytes.copy(taken, 0, 0, this.#at);
@@ -82,7 +85,7 @@ export class ByteWriter {
     this.#at += value.length;
   }
 
-  /** Zigzag keeps small negative numbers small; plain arithmetic is correct beyond 32 bits. */
+  /** Zigzag keeps small negative numbers small. It uses arithmetic, because bit operations are limited to 32 bits. */
   varInt(value: number): void {
     this.#reserve(maxVarIntBytes);
     let rest = value >= 0 ? value * 2 : -value * 2 - 1;
@@ -109,9 +112,9 @@ export class ByteWriter {
   }
 
   /**
-   * Begins data that is preceded by its length as a varint; pass the returned value to endSized. It takes one
-   * pass: two bytes are reserved for the length, and the data moves in the rare case that the length needs a
-   * different size.
+   * Begins data that is preceded by its length as a varint; pass the returned value to endSized. One pass
+   * suffices: two bytes are reserved for the length, and the data is moved in the rare case that the length has
+   * a different size.
    */
   beginSized(): number {
     this.int16(0);

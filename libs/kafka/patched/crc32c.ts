@@ -21,8 +21,8 @@ function makeTable(): Int32Array {
 
 /**
  * Returns the CRC-32C of `bytes` from `start` to `end`, as used in record batches. It processes 16 bytes per
- * step with 16 tables (slicing) and reads words as little-endian, like every machine that runs Node. This is
- * five times as fast as byte by byte.
+ * step with 16 tables (slicing) and reads words as little-endian, which every platform of Node is. This is five
+ * times as fast as byte by byte.
  */
 export function crc32c(bytes: Uint8Array, start: number, end: number): number {
   const t = table;

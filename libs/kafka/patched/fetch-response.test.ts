@@ -29,7 +29,7 @@ interface BatchInput {
     headers: Record<string, string | string[]>;
     timestampDelta: number;
   }[];
-  /** The number of records that compaction removed after the last one. */
+  /** The number of records after the last one that compaction has removed. */
   hole: number;
   isControl: boolean;
   isAppendTime: boolean;
@@ -117,7 +117,7 @@ async function encodeResponse(partitions: BatchInput[][], cut: number): Promise<
     if (partition % 2 === 1) writer.raw(Buffer.alloc(16));
     writer.int32(-1);
     const set = Buffer.concat(await Promise.all(list.map(encodeBatch)));
-    // A broker sends the first one whole.
+    // A broker sends the first batch completely.
     const firstLength = list[0] ? (await encodeBatch(list[0])).length : 0;
     const sent = set.subarray(0, set.length - cut < firstLength ? 0 : set.length - cut);
     writer.int32(sent.length);
@@ -126,7 +126,7 @@ async function encodeResponse(partitions: BatchInput[][], cut: number): Promise<
   return writer.take();
 }
 
-/** kafkajs' message as ours looks. */
+/** Converts kafkajs' message to our form. */
 function asReceived({ key, value, headers = {}, timestamp, offset }: KafkaMessage) {
   const texts = Object.entries(headers).map(([name, header]) => [
     name,
@@ -160,7 +160,7 @@ test('reads the same as kafkajs, however batches are split, and wherever the fet
       for (const record of our.messages)
         for (const [name, text] of Object.entries(record.received('topic', 0).headers))
           expect(/[^\0-\x7f]/.test(name) || record.header(name) === text).toBe(true);
-      // kafkajs continues after the last message, and we after the last complete batch.
+      // kafkajs continues after the last message, our decoder after the last complete batch.
       const sizes = await Promise.all(list.map(async (batch) => (await encodeBatch(batch)).length));
       const sumTo = (i: number) => sizes.slice(0, i + 1).reduce((sum, size) => sum + size, 0);
       const whole = list
@@ -251,7 +251,7 @@ test('unreadable data is an error, not a loss', async () => {
   await expect(decodeFetchResponse(old)).rejects.toThrow('a record batch of format 1 cannot be read');
 });
 
-test('a batch with one changed bit or an impossible length is not read, nor what follows it', async () => {
+test('neither a batch with one changed bit or an impossible length nor anything after it is read', async () => {
   const one = {
     messages: [{ key: null, value: Buffer.from('100.00'), headers: {}, timestampDelta: 0 }],
     hole: 0,

@@ -35,7 +35,7 @@ interface BatchHeader {
   isControl: boolean;
   attributes: number;
   firstTimestampMs: number;
-  /** When the batch was appended, if the topic stores that time. */
+  /** The time at which the batch was appended, if the topic stores that time. */
   appendedAtMs: number | undefined;
   count: number;
 }
@@ -58,7 +58,7 @@ const { lookupCodecByAttributes } = createRequire(import.meta.url)('kafkajs/src/
 
 /**
  * Decodes a fetch response (version 11). Unlike kafkajs, it verifies the checksum of every record batch, omits
- * partitions without new data and control records, and decodes messages only on access. Rejects if a batch has
+ * control records and partitions without new data, and decodes messages only on access. Rejects if a batch has
  * an unsupported compression or a format older than Kafka 0.11.
  */
 export async function decodeFetchResponse(bytes: Buffer): Promise<FetchResponse> {
@@ -113,7 +113,7 @@ function readBatch(reader: ByteReader, end: number, into: FetchedPartition): Pro
   }
   const magic = bytes[at + magicOffset];
   if (magic === knownMagic && crc32c(bytes, at + checkedOffset, next) !== bytes.readUInt32BE(at + crcOffset)) {
-    into.corrupt = `the record batch at offset ${bytes.readBigInt64BE(at)} does not have the checksum that it was written with`;
+    into.corrupt = `the record batch at offset ${bytes.readBigInt64BE(at)} does not match its checksum`;
     return undefined;
   }
   if (magic !== knownMagic) throw new Error(`a record batch of format ${magic} cannot be read`);
@@ -135,7 +135,7 @@ function readBatch(reader: ByteReader, end: number, into: FetchedPartition): Pro
 
 async function readCompressed(bytes: Buffer, header: BatchHeader, into: FetchedPartition): Promise<void> {
   const codec = lookupCodecByAttributes(header.attributes);
-  if (!codec) throw new Error('a record batch is compressed by an unknown codec');
+  if (!codec) throw new Error('a record batch is compressed with an unknown codec');
   readRecords(new ByteReader(await codec.decompress(bytes)), header, into);
 }
 

@@ -36,7 +36,10 @@ export class FetchedBatch {
     return this.messages.length === 0 && this.corrupt === undefined;
   }
 
-  /** A partition without new data has no batch, so an empty batch was compacted or contained only control records. */
+  /**
+   * A partition without new data has no batch, so the records of an empty batch were compacted or are all
+   * control records.
+   */
   isEmptyDueToFiltering(): boolean {
     return this.isEmpty();
   }

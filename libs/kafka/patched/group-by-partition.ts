@@ -6,7 +6,7 @@ export interface GroupArguments<T> {
   partitioner(choice: { topic: string; partitionMetadata: readonly unknown[]; message: T }): number;
 }
 
-/** Groups the messages by partition, in order. kafkajs' own version copies all previous messages for each message. */
+/** Groups the messages by partition, in order. kafkajs copies all previous messages for each message. */
 export function groupByPartition<T>({
   topic,
   partitionMetadata,

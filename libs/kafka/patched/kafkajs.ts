@@ -37,7 +37,7 @@ export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
     addCodecs(loaded.kafkajs);
   }
   if (loaded.asPublished !== asPublished)
-    throw new Error('kafkajs was loaded before, with or without its patches: a process has one of the two');
+    throw new Error('kafkajs was already loaded, with or without its patches: a process can use only one of the two');
   return loaded.kafkajs;
 }
 
@@ -49,7 +49,7 @@ function patch(): void {
     );
   }
   if (require.cache[require.resolve('kafkajs')])
-    throw new Error('kafkajs was loaded before libs/kafka: only libs/kafka may import it, or another process');
+    throw new Error('kafkajs was already loaded: only libs/kafka may import it in this process');
   for (const [path, replace] of Object.entries(replacements)) {
     const name = require.resolve(`kafkajs/src/${path}`);
     const theirs: unknown = require(name);

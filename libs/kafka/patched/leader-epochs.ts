@@ -39,7 +39,7 @@ interface Cluster {
   };
   /**
    * Our additions: whether there were ever several brokers, the brokers that have not yet responded, the timer
-   * of the next request, the broker to ask next, and when to stop asking.
+   * of the next request, the broker to ask next, and the time at which to stop.
    */
   hasSeveral?: boolean;
   unanswered?: Set<string>;
@@ -51,19 +51,22 @@ interface Cluster {
 
 const epochVersion = 7;
 const askEveryMs = 500;
-/** Longer than any send or fetch takes, so that asking continues while one waits for its response. */
+/** Longer than any send or fetch takes, so that requests for metadata continue while one of those is in progress. */
 const asksForMs = 15_000;
-/** As long as kafkajs trusts a response: a topic that was deleted and recreated starts at epoch 0. */
+/**
+ * As long as kafkajs trusts a response. It must expire, because a topic that was deleted and recreated starts
+ * at epoch 0.
+ */
 const keptMs = 60_000;
 
 /**
  * A broker that is cut off from the others, but still reachable by clients, keeps claiming to lead its
- * partitions. A client that believes it cannot write or fetch, kafkajs asks again only after a minute, possibly
- * the same broker, and a new client starts with the first broker of its list. Therefore, if there are several
- * brokers, each is asked in turn who leads while a client is in use, and, as in Kafka's own client (KIP-320),
- * the highest leader epoch seen by any client of this process wins. kafkajs requests metadata in a version
- * without epochs; the next version, 7, has them and is otherwise the same. Throws if kafkajs is not the
- * expected version.
+ * partitions. A client that believes it can neither write nor fetch. kafkajs asks again only after a minute,
+ * possibly the same broker, and a new client starts with the first broker of its list. With this patch, if
+ * there are several brokers, each is asked in turn for the leaders while a client is in use. As in Kafka's own
+ * client (KIP-320), the highest leader epoch seen by any client of this process wins. kafkajs requests metadata
+ * in a version without epochs; the next version, 7, has them and is otherwise the same. Throws if kafkajs is
+ * not the expected version.
  */
 export function followNewestLeaders(require: NodeJS.Require): void {
   askForEpochs(require);
@@ -88,8 +91,8 @@ export function followNewestLeaders(require: NodeJS.Require): void {
 }
 
 /**
- * With one broker, or without topics, there is nothing to learn, and no timer wakes the process. The last of
- * several brokers is still asked, in case the others return.
+ * With one broker, or without topics, no metadata is requested, and no timer wakes the process. If there were
+ * several brokers, the last one is still asked, in case the others return.
  */
 function canAsk(cluster: Cluster): boolean {
   cluster.hasSeveral ||= Object.keys(cluster.brokerPool.brokers).length > 1;
@@ -153,7 +156,7 @@ function askForEpochs(require: NodeJS.Require): void {
   const definitions = require('kafkajs/src/protocol/requests/metadata') as RequestDefinitions;
   const { versions, protocol } = definitions;
   if (!versions.includes('6') || versions.includes(String(epochVersion)))
-    throw new Error('kafkajs asks for metadata in other versions than 0 to 6');
+    throw new Error('kafkajs does not request metadata in versions 0 to 6');
   const KafkaDecoder = require('kafkajs/src/protocol/decoder') as new (data: Buffer) => Decoder;
   definitions.versions = [...versions, String(epochVersion)];
   definitions.protocol = ({ version }) => {

@@ -48,8 +48,8 @@ interface ConsumerGroup {
 type KafkaJsError = Error & { type?: string; retriable?: boolean };
 
 /**
- * Slightly longer than the time after which a broker counts as dead (broker.session.timeout.ms), so that the
- * next metadata request finds the new leader.
+ * Slightly longer than the time after which the controller considers a broker dead (broker.session.timeout.ms),
+ * so that the next metadata request finds the new leader.
  */
 const silentMs = 3_500;
 /**
@@ -58,13 +58,13 @@ const silentMs = 3_500;
  */
 const helloMs = 1_500;
 const searchPauseMs = 100;
-/** A healthy coordinator answers a heartbeat faster. A slower answer is awaited in the background. */
+/** A healthy coordinator responds to a heartbeat faster. A later response is awaited in the background. */
 const beatMs = 250;
 
 /**
- * Timeouts by API key, for requests that a live broker answers soon. Join and sync of a group wait for other
- * members, an offset commit for all in-sync replicas, and administrative requests may take long: these keep
- * kafkajs' timeouts.
+ * Timeouts by API key, for requests to which a running broker responds soon. All others keep kafkajs' timeouts:
+ * joining and syncing a group wait for other members, an offset commit waits for all in-sync replicas, and
+ * administrative requests may take long.
  */
 const boundsMs: Partial<Record<number, number>> = {
   0: silentMs,
@@ -79,12 +79,12 @@ const boundsMs: Partial<Record<number, number>> = {
 const fetchApiKey = 1;
 
 /**
- * If one of several brokers is lost, kafkajs stays with it: after a request timeout it continues with the same
- * leader over the same connection; a consumer sends heartbeats to a dead coordinator for as long as it may
- * retry; and each change of a leader makes it rejoin its group, which stops all members. With this patch, a
- * silent broker loses its connections, so that the others are asked for the leaders; a new coordinator is
- * searched for, and a late heartbeat response awaited, while fetching continues; and a changed leader is
- * followed without rejoining. Throws if kafkajs is not the expected version.
+ * If one of several brokers is lost, kafkajs keeps using it. After a request timeout it continues with the same
+ * leader over the same connection. A consumer sends heartbeats to a failed coordinator for as long as it may
+ * retry. Each change of a leader makes it rejoin its group, which stops all members. With this patch, the
+ * connections to an unresponsive broker are closed, so that the others are asked for the leaders. Fetching
+ * continues while a new coordinator is searched for or a late heartbeat response is awaited. A change of leader
+ * does not cause a rejoin. Throws if kafkajs is not the expected version.
  */
 export function leaveLostBrokers(require: NodeJS.Require): void {
   patchSilence(require);
@@ -111,8 +111,8 @@ function patchSilence(require: NodeJS.Require): void {
     const request = createSocketRequest.call(this, pushed);
     const boundMs = boundsMs[pushed.entry.apiKey];
     if (boundMs !== undefined) {
-      // A request that is normally answered immediately may wait behind a commit that waits for replicas. Only
-      // its own connection is suspect.
+      // A request that is normally answered immediately may be queued behind a commit that waits for replicas.
+      // Close only its own connection.
       request.connections = (this.siblings ?? []).filter(
         ({ requestQueue }) => boundMs !== helloMs || requestQueue === this,
       );
@@ -125,7 +125,7 @@ function patchSilence(require: NodeJS.Require): void {
   requests.timeoutRequest = function timeout(this: SocketRequest): void {
     const sockets = (this.connections ?? []).flatMap(({ socket }) => (socket && !socket.destroyed ? [socket] : []));
     if (sockets.length === 0) return timeoutRequest.call(this);
-    for (const socket of sockets) socket.destroy(new Error('the broker is silent'));
+    for (const socket of sockets) socket.destroy(new Error('the broker does not respond'));
   };
 }
 
@@ -183,7 +183,7 @@ function patchConsumerGroup(require: NodeJS.Require): void {
   };
 }
 
-/** Keeps the member id: the next coordinator knows the group. */
+/** Keeps the member id, because the next coordinator knows the group. */
 async function searchCoordinator(group: ConsumerGroup): Promise<void> {
   for (;;) {
     try {

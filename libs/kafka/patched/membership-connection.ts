@@ -10,16 +10,16 @@ interface ConnectionPool {
 }
 
 export const heartbeatApiKey = 12;
-/** JoinGroup, Heartbeat, SyncGroup. */
+/** API keys: JoinGroup, Heartbeat, SyncGroup. */
 const membershipApiKeys = [11, heartbeatApiKey, 14];
 
 /**
- * A broker answers the requests of one connection in order: an offset commit when all in-sync replicas have it,
- * and a join when all members of the group have joined or been expelled. Behind a commit that waits for a lost
- * replica, a heartbeat is not even received, and its member is expelled. Behind a join, no other request is
- * answered in time, so its connection is closed, and the join with it; the member then returns under a new id,
- * and the group waits for the old one. kafkajs uses one connection per broker for fetches and one for
- * everything else. This adds a separate connection for membership, opened with its first request.
+ * A broker responds to the requests of one connection in order: to an offset commit when all in-sync replicas
+ * have it, and to a join when all members of the group have joined or been expelled. A heartbeat queued behind
+ * a commit that waits for a lost replica is not even read, and its member is expelled. A request queued behind
+ * a join times out, so the connection is closed during the join; the member then returns under a new id, and
+ * the group waits for the old one. kafkajs uses one connection per broker for fetches and one for all other
+ * requests. This adds a separate connection for membership, opened with its first request.
  */
 export function poolWithMembership(theirs: new (options: object) => ConnectionPool): typeof theirs {
   return class extends theirs {
@@ -29,7 +29,7 @@ export function poolWithMembership(theirs: new (options: object) => ConnectionPo
       super(options);
       const [first] = this.pool;
       if (first === undefined || typeof this.getConnectionByRequest !== 'function')
-        throw new Error('kafkajs has another ConnectionPool');
+        throw new Error('kafkajs has a different ConnectionPool');
       this.#membership = this.pool.push(new (first.constructor as new (options: object) => Connection)(options)) - 1;
     }
 

@@ -28,7 +28,7 @@ test('patched kafkajs sets its timer only while a request waits', () => {
   clearTimeout(queue.throttleCheckTimeoutId ?? undefined);
 });
 
-test('patched kafkajs stores requests in flight where nothing outlives them', () => {
+test('patched kafkajs stores requests in flight in a map that does not retain deleted entries', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => Queue;
   expect(new RequestQueue({}).inflight).toBeInstanceOf(ShortLivedMap);
 });
@@ -40,8 +40,8 @@ test('patched kafkajs encodes, decodes, and groups with our functions', () => {
   expect(require('kafkajs/src/producer/groupMessagesPerPartition')).toBe(groupByPartition);
 });
 
-test('a process uses kafkajs with its patches or without, not both', () => {
-  expect(() => loadKafkaJs(true)).toThrow('a process has one of the two');
+test('a process uses kafkajs either with or without its patches', () => {
+  expect(() => loadKafkaJs(true)).toThrow('a process can use only one of the two');
 });
 
 test('messages of one topic are grouped by partition, in order', () => {
@@ -52,7 +52,7 @@ test('messages of one topic are grouped by partition, in order', () => {
   expect(group([])).toEqual({});
 });
 
-test('patched kafkajs never forgets its last broker', () => {
+test('patched kafkajs never removes its last broker', () => {
   const { prototype } = require('kafkajs/src/cluster/brokerPool') as {
     prototype: { removeBroker(address: object): void };
   };

@@ -47,12 +47,12 @@ const magic = 2;
 const batchHeaderBytes = 12;
 const crcOffset = 17;
 
-/** One per process: it is filled and emptied without interruption. */
+/** One per process suffices, because each use is synchronous. */
 const requestWriter = new ByteWriter();
 
 /**
  * Encodes a produce request (versions 3 to 7) in one pass, byte for byte as kafkajs does. Compressed,
- * transactional, and timestamped messages, which we do not send, are encoded by `theirs`.
+ * transactional, and timestamped messages, which we do not send, are encoded by `theirs`, kafkajs' own encoder.
  */
 export function produceRequestWith(
   theirs: (options: ProduceArguments) => Request,

@@ -59,7 +59,7 @@ function patchTimers(require: NodeJS.Require): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
     timeoutChecks.add(this);
-    // It does not keep the process alive; open connections do.
+    // The timer does not keep the process alive; open connections do.
     timeoutTimer ??= setInterval(checkTimeouts, timeoutCheckIntervalMs).unref();
   };
 }

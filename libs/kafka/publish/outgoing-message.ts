@@ -8,8 +8,8 @@ export interface OutgoingMessage {
 }
 
 /**
- * Why a message was not published. `sent: false`: it was never passed to a producer and never will be. `sent:
- * true`: it was, and it is unknown whether the broker has written it.
+ * Why a message was not published. `sent: false`: it was not passed to a producer and never will be. `sent:
+ * true`: it was passed to a producer, and it is unknown whether the broker has written it.
  */
 export class PublishError extends Error {
   override name = 'PublishError';

@@ -6,8 +6,8 @@ import { createBackoff, pause, withTimeout } from '../wait.ts';
 const attemptMs = 5_000;
 
 /**
- * The kafkajs producer of a publisher. There is one at a time; it is connected with back-off and replaced when
- * its state is in doubt.
+ * The kafkajs producer of a publisher. There is one producer at a time. It is connected with back-off, and
+ * replaced when its state is in doubt.
  */
 export class ProducerLink {
   readonly #kafka: KafkaClient;
@@ -37,12 +37,12 @@ export class ProducerLink {
     return this.#partitions.get(topic);
   }
 
-  /** Asks the broker again. Never rejects. */
+  /** Asks the broker again for the partitions. Never rejects. */
   async lookUp(): Promise<void> {
     await this.#readPartitions().catch(() => undefined);
   }
 
-  /** Resolves when connected or closed. It retries until then, each attempt with a time limit. */
+  /** Resolves when connected or closed. Until then it retries; each attempt has a time limit. */
   connect(): Promise<void> {
     this.#connecting ??= this.#connectOn().finally(() => {
       this.#connecting = undefined;
@@ -77,7 +77,8 @@ export class ProducerLink {
           attemptMs,
           'connecting',
         );
-        // Partitions are rarely added, and the broker that would be asked may be the lost one.
+        // Do not wait for the partitions: they are rarely added, and the broker that would be asked may be the
+        // lost one.
         if (known) void this.lookUp();
         if (signal.aborted) return;
         this.#link = link;

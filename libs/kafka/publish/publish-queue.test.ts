@@ -56,7 +56,7 @@ const anyMessage = fc.record({
   ),
 });
 
-test('a batch is never larger on the wire than calculated', async () => {
+test('an encoded batch is never larger than calculated', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyMessage, { minLength: 1, maxLength: 20 }),
@@ -71,7 +71,7 @@ test('a batch is never larger on the wire than calculated', async () => {
   );
 });
 
-test('one send takes the waiting messages in order, for each partition up to the batch size of its topic', () => {
+test('one send contains the waiting messages in order, for each partition up to the batch size of its topic', () => {
   const queue = new PublishQueue();
   const large = 'x'.repeat(60_000);
   push(queue, [message(large), message('1', 1), message(`${large}2`, 1), message(large)]);
@@ -82,7 +82,7 @@ test('one send takes the waiting messages in order, for each partition up to the
   expect(queue.take(limits())).toEqual([]);
 });
 
-test('a key determines the partition; without one it is the first', () => {
+test('the key determines the partition; without a key it is partition 0', () => {
   const queue = new PublishQueue();
   push(queue, [
     { topic: 't', key: 'some key', value: 'v', headers: {} },

@@ -7,7 +7,7 @@ import { partitionForKey } from './partitioner.ts';
 export interface Unit {
   unacknowledged: number;
   deadline: number;
-  /** True once any of it was passed to a producer. */
+  /** True once any message of the unit was passed to a producer. */
   isBegun: boolean;
   isSettled: boolean;
   resolve(): void;
@@ -31,7 +31,7 @@ export function fail(unit: Unit, reason: string, cause?: unknown): void {
 export interface Entry {
   unit: Unit;
   message: OutgoingMessage;
-  /** The message as passed to kafkajs, once it was. */
+  /** The message in the form that was passed to kafkajs; undefined before. */
   copy?: Message;
 }
 
@@ -57,7 +57,7 @@ export class PublishQueue {
     for (const message of messages) this.#entries.push({ unit, message });
   }
 
-  /** Fails and removes the units whose deadline has passed. */
+  /** Rejects and removes the units whose deadline has passed. */
   expire(now: number, reason: string): void {
     let expired = false;
     for (const { unit } of this.#entries) {
@@ -69,8 +69,8 @@ export class PublishQueue {
   }
 
   /**
-   * Takes the messages of the next send: within its limits, and per partition within the topic's limit of a
-   * record batch. A message that never fits, or whose partition does not exist, fails alone.
+   * Takes the messages of the next send: within the limits of a send and, per partition, within the topic's
+   * limit of a record batch. A message that never fits, or whose partition does not exist, fails alone.
    */
   take(limitsOf: (topic: string) => TopicLimits | undefined): Entry[] {
     const taken: Entry[] = [];
@@ -109,6 +109,6 @@ function refusalOf(limits: TopicLimits | undefined, partition: number, size: num
   if (partition >= limits.partitions) return `there is no partition ${partition}`;
   const bytes = batchHeaderBytes + size;
   return bytes > limits.maxBatchBytes
-    ? `a message of ${bytes} bytes is larger than the ${limits.maxBatchBytes} that the topic takes`
+    ? `a message of ${bytes} bytes is larger than the ${limits.maxBatchBytes} that the topic accepts`
     : undefined;
 }

@@ -89,7 +89,7 @@ describe('exactness', () => {
     }
   });
 
-  test('with lost responses nothing is lost or duplicated, and the order is kept', async () => {
+  test('with lost responses, no message is lost or duplicated, and order is preserved', async () => {
     const cut = await testTopic(kafka, 'cut', 3);
     const publisher = await started(testKafka(proxy.route));
     const sent: Promise<void>[] = [];
@@ -115,7 +115,7 @@ describe('exactness', () => {
     }
   });
 
-  test('publishAll keeps its order, also beyond the size of one send', async () => {
+  test('publishAll preserves order, also across several sends', async () => {
     const large = await testTopic(kafka, 'large', 1, { 'max.message.bytes': '262144' });
     const publisher = await started(kafka, { topics: anyTopic(262_144) });
     const value = 'x'.repeat(3_000);
@@ -186,7 +186,7 @@ describe('errors', () => {
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
   });
 
-  test('an unknown topic or partition fails alone, unsent', async () => {
+  test('a message for an unknown topic or partition fails alone and is not sent', async () => {
     const publisher = await started(kafka);
     const bad = rejection(publisher.publish(message(unique('nowhere'), 'key', 'a'), { timeoutMs: 10_000 }));
     const good = publisher.publish(message(topic, 'key', 'b'), { timeoutMs: 10_000 });
@@ -200,7 +200,7 @@ describe('errors', () => {
     expect(inside.status).toBe('fulfilled');
   });
 
-  test('an unreachable broker: limited wait, not sent, and never sent later', async () => {
+  test('with an unreachable broker, a message fails in time as not sent and is never sent later', async () => {
     const away = await testTopic(kafka, 'away', 2);
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(away, 'key', 'before'), { timeoutMs: 5_000 });
@@ -223,7 +223,7 @@ describe('errors', () => {
     expect((await readAll(away)).map(({ value }) => String(value))).toEqual(['before', 'after']);
   });
 
-  test('a broker that becomes silent: the outcome is unknown, and the publisher recovers', async () => {
+  test('when a broker stops responding, the outcome is unknown and the publisher recovers', async () => {
     const publisher = await started(testKafka(proxy.route));
     await publisher.publish(message(topic, 'key', 'before'), { timeoutMs: 5_000 });
     await proxy.set('freeze');
@@ -237,7 +237,7 @@ describe('errors', () => {
     expect(publisher.health().ok).toBe(true);
   });
 
-  test('stop sends waiting messages, and is limited without a broker', async () => {
+  test('stop sends waiting messages, and returns in time without a broker', async () => {
     const last = await testTopic(kafka, 'last', 1);
     const publisher = await started(testKafka(proxy.route));
     const sent = Promise.all(

@@ -31,8 +31,8 @@ export interface Publisher {
   /** Resolves when all in-sync replicas have the message (acks=all). Rejects only with a PublishError. */
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
   /**
-   * Publishes several messages in order. Resolves when all are written. An error says nothing about individual
-   * messages.
+   * Publishes several messages in order. Resolves when all are written. An error does not show which messages
+   * were written.
    */
   publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
   health(): { ok: boolean; reason?: string };
@@ -85,7 +85,7 @@ class KafkaPublisher implements Publisher {
       const idle = new Promise<void>((resolve) => {
         this.#onIdle = resolve;
       });
-      await withTimeout(idle, timeoutMs, 'sending what waits').catch(() => undefined);
+      await withTimeout(idle, timeoutMs, 'sending queued messages').catch(() => undefined);
     }
     this.#state = 'stopped';
     clearInterval(this.#sweeper);
@@ -207,7 +207,7 @@ class KafkaPublisher implements Publisher {
     const { entries = [], abandon } = this.#inFlight ?? {};
     for (const { unit } of entries) if (unit.deadline <= now) fail(unit, 'the broker has not acknowledged it in time');
     if (abandon && entries.every(({ unit }) => unit.isSettled)) {
-      this.#warn(entries, 'a send was given up');
+      this.#warn(entries, 'a send was abandoned');
       this.#link.replace();
       abandon();
     }

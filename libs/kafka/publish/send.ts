@@ -6,11 +6,12 @@ const tooLargeTypes = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
 /**
  * Sends entries and acknowledges each. An entry that is too large by itself fails alone. Rejects if the outcome
- * of the others is unknown; kafkajs' sequence numbers are then in doubt.
+ * of the other entries is unknown; kafkajs' sequence numbers are then in doubt.
  *
  * The broker may allow less than the topics table says. Its error does not name the partition, so each
- * partition is sent separately; kafkajs has rolled back the sequence numbers by which the broker would
- * recognize what it has already written. Only a part that is too large alone is halved.
+ * partition is then sent separately. The broker cannot recognize messages that it has already written, because
+ * kafkajs has rolled back their sequence numbers, so only a part that is too large by itself is halved and sent
+ * again.
  */
 export async function send(producer: Producer, entries: readonly Entry[]): Promise<void> {
   try {
@@ -19,7 +20,7 @@ export async function send(producer: Producer, entries: readonly Entry[]): Promi
     if (!tooLargeTypes.has((error as { type?: string }).type ?? '')) throw error;
     for (const part of parts(entries)) await send(producer, part);
     if (entries.length === 1)
-      fail((entries[0] as Entry).unit, `the broker refuses it: ${(error as Error).message}`, error);
+      fail((entries[0] as Entry).unit, `the broker rejected it: ${(error as Error).message}`, error);
   }
 }
 
@@ -31,9 +32,9 @@ function parts(entries: readonly Entry[]): Entry[][] {
 }
 
 /**
- * Sends completely. If a partition moves to a broker that has already responded to the same send, kafkajs'
- * retry skips that broker and reports success. What the response does not name is sent again, as long as a
- * response names anything.
+ * Sends all messages. If a partition moves to a broker that has already responded to the same send, kafkajs'
+ * retry skips that broker and reports success. Messages for partitions that the response does not name are
+ * therefore sent again, unless the response names none at all.
  */
 async function sendWhole(producer: Producer, entries: readonly Entry[]): Promise<void> {
   let rest = entries;

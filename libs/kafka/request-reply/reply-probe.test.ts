@@ -4,7 +4,7 @@ import { ReplyProbe } from './reply-probe.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A probe whose messages come back after `delayMs`; never, while that is undefined. */
+/** A probe whose messages return after `delayMs`, or never while that is undefined. */
 function probing(delayMs: number | undefined) {
   const world = { delayMs, lost: 0, sent: 0, isAway: false };
   const probe: ReplyProbe = new ReplyProbe({
@@ -32,7 +32,7 @@ test.each([10, 400, 3_000])('probes that return after %i ms make it ready', asyn
   await probe.stop();
 });
 
-test('nothing returns: lost 4 s after the join, and not again before the next join', async () => {
+test('if no probe returns, onLost is called 4 s after the join, and not again before the next join', async () => {
   const { world, probe } = probing(undefined);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(3_900);
@@ -50,7 +50,7 @@ test('nothing returns: lost 4 s after the join, and not again before the next jo
   await probe.stop();
 });
 
-test('ready, then nothing returns: lost', async () => {
+test('if no more probes return after the start, onLost is called', async () => {
   const { world, probe } = probing(10);
   const started = probe.start();
   await vi.advanceTimersByTimeAsync(300);

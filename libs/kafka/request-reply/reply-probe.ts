@@ -16,9 +16,9 @@ const givenUpAfterMs = 4_000;
 const pauseMs = 100;
 
 /**
- * Verifies that replies arrive, by sending messages to itself: often until the first one arrives, then every
- * few seconds. Having joined the group proves nothing, because a new member reads from an offset that it looks
- * up later.
+ * Verifies that replies arrive, by sending messages to its own partition: often until the first one arrives,
+ * then every few seconds. Joining the group is not sufficient, because a new member reads from an offset that
+ * it looks up later.
  */
 export class ReplyProbe {
   readonly #options: ReplyProbeOptions;
@@ -51,17 +51,17 @@ export class ReplyProbe {
     await this.#running;
   }
 
-  /** Called when the consumer has rejoined. Probes then have a few seconds to arrive. */
+  /** Must be called when the consumer has rejoined. Probes then have a few seconds to arrive. */
   joined(): void {
     this.#joinedAt = Date.now();
   }
 
-  /** Called when any message was read. */
+  /** Must be called when any message was read. */
   taken(): void {
     this.#takenAt = Date.now();
   }
 
-  /** Reports whether this id belongs to a probe. A probe that arrives late proves as much as the current one. */
+  /** Reports whether this id belongs to a probe. A late probe counts as the current one does. */
   arrived(id: string): boolean {
     const isProbe = id.startsWith(this.#options.prefix);
     if (isProbe) this.#back?.();
@@ -96,9 +96,9 @@ export class ReplyProbe {
     try {
       await this.#options.send(this.#options.prefix + String(this.#sequence++));
     } catch {
-      // Without a broker, a failed probe says nothing about the consumer. Its time starts when a broker is
-      // available. Requests wait at the publisher meanwhile and are refused only if no broker accepts them in
-      // time.
+      // A probe that fails because there is no broker says nothing about the consumer, so its time starts when
+      // a broker is available. Meanwhile requests wait in the publisher, and are refused only if no broker
+      // accepts them in time.
       this.#joinedAt = Date.now();
       return undefined;
     }

@@ -17,7 +17,7 @@ let replies: string;
 let service: Consumer;
 let requesters: Requester[] = [];
 let received: ReceivedMessage[] = [];
-/** How long the service takes for one batch. */
+/** The time that the service takes for one batch. */
 let delayMs = 0;
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
   await proxy.set('refuse');
 });
 
-/** The service. It echoes every request except those with the key `silent`. */
+/** The service, which echoes every request except those with the key `silent`. */
 async function answer(messages: ReceivedMessage[]): Promise<void> {
   if (delayMs > 0) await sleep(delayMs);
   received.push(...messages);
@@ -102,7 +102,7 @@ async function stageOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe('replies', () => {
-  test('two concurrent requesters each get their own, also on one partition', async () => {
+  test('two concurrent requesters each get their own replies, also on one partition', async () => {
     const same = { partitions: 1 };
     const [one, two] = [await started(same), await started(same)];
     const late: string[] = [];
@@ -139,8 +139,8 @@ describe('replies', () => {
   });
 });
 
-describe('failures name their stage', () => {
-  test('no_reply: acknowledged, but there is no reply', async () => {
+describe('an error names the stage that failed', () => {
+  test('no_reply: the request is acknowledged, but there is no reply', async () => {
     const requester = await started();
     const begun = Date.now();
     expect(await stageOf(ask(requester, 'x', 'silent', 300, 400))).toBe('no_reply');
@@ -174,8 +174,8 @@ describe('failures name their stage', () => {
   });
 });
 
-describe('a reply consumer that receives nothing more', () => {
-  test('is detected by its probe, rebuilt, and continues', async () => {
+describe('a reply consumer that stops receiving messages', () => {
+  test('is detected by its probe, is rebuilt, and continues', async () => {
     const requester = await started({}, testKafka(proxy.route));
     expect(await ask(requester, 'before')).toBe('before');
     proxy.stall();

@@ -22,7 +22,7 @@ export interface RequesterOptions {
   /** The maximum number of pending requests; more are refused unsent. Default 10,000. */
   maxPending?: number;
   /**
-   * Called for each reply that arrives after its request was given up, with the topic of the request if it is
+   * Called for each reply that arrives after its request timed out, with the topic of the request if it is
    * still known.
    */
   onLate?(correlationId: string, topic: string | undefined): void;
@@ -37,7 +37,7 @@ export interface Reply {
 
 /**
  * Why there is no reply. not_sent: the request was not sent and never will be. unacknowledged: it is unknown
- * whether the broker has it. no_reply: the broker has it, and the reply did not arrive in time.
+ * whether the broker has it. no_reply: the broker has it, but the reply did not arrive in time.
  */
 export class RequestError extends Error {
   override name = 'RequestError';
@@ -73,9 +73,9 @@ interface Pending {
 }
 
 const sweepMs = 20;
-/** The number of given-up requests whose topics are remembered. The oldest are forgotten first. */
+/** The number of timed-out requests whose topics are remembered. The oldest are forgotten first. */
 const maxGivenUp = 20_000;
-/** A sweep that is this late shows that the process was stalled. */
+/** If a sweep is this late, the process was stalled. */
 const stallMs = 300;
 const probeTimeoutMs = 2_000;
 
@@ -93,7 +93,7 @@ class KafkaRequester implements Requester {
   readonly #options: Required<RequesterOptions>;
   readonly #supervisor: Supervisor;
   readonly #pending = new ShortLivedMap<string, Pending>();
-  /** The topics of given-up requests by correlation id. */
+  /** The topics of timed-out requests by correlation id. */
   readonly #givenUp = new Map<string, string>();
   /** The prefix of every correlation id of this process. Other messages belong to other processes. */
   readonly #origin = `${randomBytes(9).toString('base64url')}.`;
@@ -204,8 +204,8 @@ class KafkaRequester implements Requester {
   }
 
   /**
-   * The reader of one session. Each session has a new group, because a member that died unnoticed would keep
-   * the partition.
+   * The reader of one session. Each session has a new group, because a member that ended without leaving would
+   * keep the partition.
    */
   #reader() {
     const { topic, sessionTimeoutMs, instance } = this.#options;
@@ -220,7 +220,8 @@ class KafkaRequester implements Requester {
       eachBatch: async (payload: BatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
         this.#probe.joined();
-        // After a reconnect, continue at the last position: replies that arrived meanwhile are still awaited.
+        // After a reconnect, continue at the last position, because requests still wait for replies that were
+        // written meanwhile.
         if (this.#position !== undefined) seek(topic, partition, this.#position);
       },
       onLost: () => undefined,
@@ -260,7 +261,7 @@ class KafkaRequester implements Requester {
   }
 
   /**
-   * After a stall of this process (a long garbage collection, SIGSTOP), reads what is in the sockets before
+   * After a stall of this process (a long garbage collection, SIGSTOP), reads the replies in the sockets before
    * expiring requests.
    */
   #sweep(): void {
@@ -309,6 +310,6 @@ class KafkaRequester implements Requester {
       this.#position = undefined;
       this.#partition = (this.#partition + 1) % partitions;
     }
-    this.#supervisor.rebuild('no message came back');
+    this.#supervisor.rebuild('no probe arrived');
   }
 }

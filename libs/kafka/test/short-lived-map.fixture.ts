@@ -1,8 +1,8 @@
 import { ShortLivedMap } from '../short-lived-map.ts';
 
 /**
- * Prints how many bytes are held when a hundred megabytes have gone through a map, and only the
- * young generation was collected.
+ * Prints how many bytes are retained after a hundred megabytes have passed through a map and only the young
+ * generation was collected.
  */
 declare const gc: (options?: { type: 'minor' }) => void;
 const held = process.argv[2] === 'map' ? new Map<number, Buffer>() : new ShortLivedMap<number, Buffer>();

@@ -24,12 +24,12 @@ export function unique(name: string): string {
   return `${name}-${randomUUID().slice(0, 8)}`;
 }
 
-/** A table for publishers that holds whatever topic a test makes. */
+/** A table for publishers that contains every topic that a test creates. */
 export function anyTopic(maxBytes = 1_000_000) {
   return { get: () => ({ partitions: 1, config: { 'max.message.bytes': String(maxBytes) } }) };
 }
 
-/** A new topic with a name of its own. */
+/** Creates a topic with a unique name. */
 export async function testTopic(
   kafka: KafkaClient,
   name: string,
@@ -47,22 +47,22 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Waits until `check` holds, looking every 20 ms, for at most `timeoutMs`. */
+/** Waits until `check` returns true, calling it every 20 ms, for at most `timeoutMs`. */
 export async function until(check: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await check())) {
-    if (Date.now() > deadline) throw new Error(`not so within ${timeoutMs} ms: ${check.toString()}`);
+    if (Date.now() > deadline) throw new Error(`not true within ${timeoutMs} ms: ${check.toString()}`);
     await sleep(20);
   }
 }
 
 const produceApiKey = 0;
 
-/** A TCP proxy in front of the brokers that can do to connections what networks do. */
+/** A TCP proxy in front of the brokers that can simulate network failures. */
 export class FaultProxy {
   /**
-   * pass: as if it were not there. refuse: connections are cut, and nothing listens. cut: they are
-   * taken, and cut. freeze: they stand, and nothing gets through.
+   * pass: forwards everything. refuse: closes all connections and does not listen. cut: accepts connections and
+   * closes them. freeze: keeps connections open but forwards nothing.
    */
   mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
   /** While above 0, each response to a produce request is dropped and its connection closed. */
@@ -94,7 +94,7 @@ export class FaultProxy {
     return { host: '127.0.0.1', port: proxied };
   };
 
-  /** Changes the mode, for the connections that there are, too. */
+  /** Changes the mode, also for existing connections. */
   async set(mode: FaultProxy['mode']): Promise<void> {
     const before = this.mode;
     this.mode = mode;
@@ -114,7 +114,7 @@ export class FaultProxy {
     }
   }
 
-  /** The connections that there are stand still for ever, as when a host vanishes; new ones pass. */
+  /** Freezes the existing connections forever, as when a host disappears; new ones pass. */
   stall(): void {
     for (const { client, server } of this.#pairs) {
       client.pause();
@@ -164,7 +164,7 @@ function listen(server: net.Server, port: number): Promise<void> {
   });
 }
 
-/** Names the API key of every request that begins in what flows by. */
+/** Returns the API key of every request that begins in these bytes. */
 export function frameReader(): (data: Buffer) => number[] {
   let rest = Buffer.alloc(0);
   let skip = 0;
