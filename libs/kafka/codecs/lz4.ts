@@ -74,7 +74,8 @@ class Output {
 
   /** Copied byte by byte, because the source may overlap the destination. */
   repeat(offset: number, count: number): void {
-    if (offset === 0 || offset > this.#length - this.#frameStart) throw new RangeError('an lz4 copy has an invalid offset');
+    if (offset === 0 || offset > this.#length - this.#frameStart)
+      throw new RangeError('an lz4 copy has an invalid offset');
     this.#reserve(count);
     const buffer = this.#buffer;
     for (let left = count; left > 0; left--, this.#length++)
