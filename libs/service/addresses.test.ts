@@ -58,7 +58,7 @@ describe('addresses', () => {
     '::ffff:1.1.1.1',
   ])('%s is allowed', (address) => expect(none.allows(address)).toBe(true));
 
-  it('only those in WEBHOOK_ALLOW_NETWORKS are allowed in addition', () => {
+  it('networks in WEBHOOK_ALLOW_NETWORKS are allowed in addition', () => {
     for (const address of ['127.0.0.1', '::1', '10.1.2.3', '::ffff:10.1.2.3'])
       expect(local.allows(address), address).toBe(true);
     for (const address of ['10.1.3.1', '192.168.1.1', 'fe80::1']) expect(local.allows(address), address).toBe(false);
@@ -101,7 +101,7 @@ describe('urls', () => {
 });
 
 describe('names', () => {
-  /** The results of a resolver that returns another address each time, like an attacker's. */
+  /** The results of a resolver that returns a different address each time, as an attacker's would. */
   const resolving = (...answers: LookupAddress[][]) =>
     allowedAddresses(['127.0.0.0/8'], ((
       _name: string,
@@ -114,7 +114,7 @@ describe('names', () => {
     });
   const v4 = (address: string): LookupAddress => ({ address, family: 4 });
 
-  it('resolve only to allowed addresses, for each connection again', async () => {
+  it('names resolve only to allowed addresses, and are resolved again for each connection', async () => {
     const addresses = resolving(
       [v4('1.1.1.1'), v4('10.0.0.1')],
       [v4('10.0.0.1')],

@@ -2,8 +2,8 @@ import { type LookupAddress, lookup as resolve } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
 /**
- * Which addresses a service may connect to on behalf of a caller: none in private networks, unless configured
- * (contract: Webhooks).
+ * Determines which addresses a service may connect to on behalf of a caller: none in private networks, unless
+ * configured (contract: Webhooks).
  */
 
 /**
@@ -76,11 +76,11 @@ const isIn = (networks: Networks, address: string): boolean =>
 export interface AllowedAddresses {
   /** Reports whether requests may be sent to this address. */
   allows(address: string): boolean;
-  /** Returns what is wrong with the URL as far as the URL itself shows, or undefined. */
+  /** Returns why the URL is refused, judging by the URL alone, or undefined. */
   wrongWith(url: string): string | undefined;
   /**
-   * Resolves names to allowed addresses only. Passed to the HTTP client, it checks the very address that is
-   * connected to.
+   * Resolves names to allowed addresses only. The HTTP client uses it, so the address that is checked is the
+   * address that is connected to.
    */
   lookup: LookupFunction;
 }
@@ -99,7 +99,7 @@ export function allowedAddresses(networks: readonly string[], names: typeof reso
       const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
       const address = /^(.+\.)?localhost$/.test(host) ? '127.0.0.1' : isIP(host) === 0 ? undefined : plain(host);
       if (address !== undefined && !allows(address))
-        return 'must not lead to a private network (WEBHOOK_ALLOW_NETWORKS names those that may be used)';
+        return 'must not resolve to a private network (WEBHOOK_ALLOW_NETWORKS names exceptions)';
       if (protocol === 'http:' && (address === undefined || !isIn(loopback, address)))
         return 'must begin with https://';
       return undefined;
@@ -110,7 +110,7 @@ export function allowedAddresses(networks: readonly string[], names: typeof reso
         const usable = (found as LookupAddress[]).filter(({ address }) => allows(address));
         const [first] = usable;
         if (!first)
-          return callback(Object.assign(new Error('its name leads to a private network'), { code: 'EPRIVATE' }), []);
+          return callback(Object.assign(new Error('its name resolves to a private network'), { code: 'EPRIVATE' }), []);
         if (options.all) return callback(null, usable);
         callback(null, first.address, first.family);
       });

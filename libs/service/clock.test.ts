@@ -41,9 +41,12 @@ test.each([0, 4_900, -4_900, 7_200_000, -7_200_000, -1e12])(
   },
 );
 
-test('reports the difference and its direction, and when nothing is known yet', async () => {
+test('check reports the difference and its direction, and that there was no comparison yet', async () => {
   const { clock } = host(7_200_000);
-  expect(clock.check()).toEqual({ ok: false, reason: "this host's clock was not compared with the database's yet" });
+  expect(clock.check()).toEqual({
+    ok: false,
+    reason: "this host's clock has not been compared with the database's yet",
+  });
   await clock.start();
   expect(clock.check().reason).toBe("this host's clock is 7200.0 s ahead of the database's");
   clock.stop();
@@ -60,7 +63,7 @@ test('a jump is detected immediately, and so is its correction', async () => {
   clock.stop();
 });
 
-test('half of the round trip is subtracted, and a slow response is not used', async () => {
+test('half of the round trip is subtracted, and a slow response is ignored', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 0, back: 400 });
   await clock.start();
@@ -71,7 +74,7 @@ test('half of the round trip is subtracted, and a slow response is not used', as
   clock.stop();
 });
 
-test('is queried every second until there is a response, and keeps its value while there is none', async () => {
+test('the database is queried every second until it responds, and the clock runs on while it does not', async () => {
   const { clock, world, trueTime } = host(6_000);
   world.isAway = true;
   await clock.start();
@@ -85,7 +88,7 @@ test('is queried every second until there is a response, and keeps its value whi
   clock.stop();
 });
 
-test('a correction never turns the time back: it stands until it has caught up', async () => {
+test('a correction never turns the time back: the time does not change until the clock has caught up', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 0, back: 400 });
   await clock.start();
@@ -103,7 +106,7 @@ test('a correction never turns the time back: it stands until it has caught up',
   clock.stop();
 });
 
-test('a slower response that agrees changes nothing; one that disagrees, or a faster one, does', async () => {
+test('a slower response is used only if it contradicts the last one; a faster one always is', async () => {
   const { clock, world, trueTime } = host(0);
   Object.assign(world, { there: 2, back: 2 });
   await clock.start();
@@ -121,7 +124,7 @@ test('a slower response that agrees changes nothing; one that disagrees, or a fa
   late.clock.stop();
 });
 
-test('a fast response does not count forever, because clocks drift', async () => {
+test('a fast response loses its precedence over time, because clocks drift', async () => {
   const { clock, world, trueTime } = host(0);
   await clock.start();
   Object.assign(world, { there: 30, back: 40 });

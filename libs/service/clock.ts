@@ -11,14 +11,14 @@ export interface ClockOptions {
 }
 
 /**
- * The time that determines postings: the database's. Each process follows it, between comparisons with a
- * monotonic clock, so that the host's clock decides nothing. A host clock that is wrong is detected at once,
+ * The time of postings, which is the database's. Each process compares its clock with it and uses a monotonic
+ * clock between comparisons, so that the host's clock has no effect. A wrong host clock is detected at once,
  * also between comparisons.
  */
 export interface Clock {
   /**
    * Returns the current time in ms since 1970, by the database's clock; before the first comparison, by this
-   * host's. It does not go backwards by the error of a comparison, which is at most one second.
+   * host's. An inaccurate comparison, which is wrong by at most one second, never makes it go backwards.
    */
   now(): number;
   /** Ok if this host's clock has been compared and differs from the database's by at most 5 s. */
@@ -36,7 +36,7 @@ const everyMs = 5_000;
 const retryMs = 1_000;
 /** Two clocks may drift this far between comparisons: 200 ppm. */
 const driftMs = 1;
-/** A slower response says too little about the current time. */
+/** A slower response is too inaccurate. */
 const slowestMs = 1_000;
 
 export function createClock({
@@ -55,14 +55,15 @@ export function createClock({
 
   function now(): number {
     const time = known === undefined ? own() : known.ahead + monotonic();
-    // Correcting an earlier comparison must not move the time backwards: it stands still until the clock has
-    // caught up.
+    // Correcting an earlier comparison must not move the time backwards, so the time does not change until the
+    // clock has caught up.
     if (time >= latest || latest - time > slowestMs) latest = time;
     return latest;
   }
 
   function check(): CheckResult {
-    if (known === undefined) return { ok: false, reason: "this host's clock was not compared with the database's yet" };
+    if (known === undefined)
+      return { ok: false, reason: "this host's clock has not been compared with the database's yet" };
     const skewMs = own() - now();
     if (Math.abs(skewMs) <= maxSkewMs + known.precisionMs) return { ok: true };
     return {
@@ -81,8 +82,7 @@ export function createClock({
     const precisionMs = (answered - asked) / 2;
     const seen = { ahead: time - (asked + precisionMs), precisionMs };
     const kept = known && { ahead: known.ahead, precisionMs: known.precisionMs + driftMs };
-    // A slow response that agrees with an earlier, faster one adds nothing (the clock filter of RFC 5905,
-    // section 10).
+    // A slow response that agrees with an earlier, faster one is ignored (the clock filter of RFC 5905, section 10).
     known = kept && kept.precisionMs < precisionMs && Math.abs(kept.ahead - seen.ahead) <= precisionMs ? kept : seen;
     const { ok, reason } = check();
     if (ok !== wasRight) logger[ok ? 'info' : 'error'](ok ? "this host's clock is right again" : (reason ?? ''));

@@ -13,7 +13,7 @@ interface Content {
 /** The executed commands in order, and the dead letters with their reasons. */
 let executed: string[];
 let dead: [id: string, reason: string][];
-/** The behavior of a group that contains this command. */
+/** How a group behaves that contains this command. */
 let failures: Map<string, (group: string[]) => unknown>;
 let consumer: CommandConsumer;
 
@@ -50,16 +50,19 @@ const message = (key: string): ReceivedMessage => ({
 const messages = (...keys: string[]) => keys.map(message);
 const coded = (code: string) => Object.assign(new Error(`failed with ${code}`), { code });
 
-test('a group that Postgres refuses is halved down to the poison command; executed commands are not executed again', async () => {
+test('a group that Postgres rejects is halved until the poison command is found; executed commands are not executed again', async () => {
   failures.set('c', () => coded('22021'));
   await consumer.handle(messages('a', 'b', 'c', 'd', 'e'));
-  expect([executed.toSorted(), dead]).toEqual([['a', 'b', 'd', 'e'], [['c', 'the database refused its data (22021)']]]);
+  expect([executed.toSorted(), dead]).toEqual([
+    ['a', 'b', 'd', 'e'],
+    [['c', 'the database rejected its data (22021)']],
+  ]);
 });
 
-test('a single command that Postgres refuses becomes a dead letter immediately', async () => {
+test('a single command that Postgres rejects becomes a dead letter immediately', async () => {
   failures.set('a', () => coded('23514'));
   await consumer.handle(messages('a'));
-  expect([executed, dead]).toEqual([[], [['a', 'the database refused its data (23514)']]]);
+  expect([executed, dead]).toEqual([[], [['a', 'the database rejected its data (23514)']]]);
 });
 
 test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeError('too much')])(
@@ -96,7 +99,7 @@ const faults = [
   'XX000',
   'anything',
 ];
-test.each(faults)('%s is a fault: it is thrown and reported until the same messages succeed', async (code) => {
+test.each(faults)('%s is a fault: it is thrown and reported until the messages succeed', async (code) => {
   failures.set('b', () => coded(code));
   const group = messages('a', 'b');
   await expect(consumer.handle(group)).rejects.toThrow(code);
@@ -116,7 +119,7 @@ test('a fault in one half: commands executed in the other are not executed again
 });
 
 test.each([coded('57014'), new Error('Query read timeout')])(
-  'a group that timed out (%s) is halved; a single command that does is a fault',
+  'a group that timed out (%s) is halved; a single command that timed out is a fault',
   async (late) => {
     for (const id of ['a', 'b', 'c', 'd']) failures.set(id, (ids) => (ids.length > 1 ? late : undefined));
     await consumer.handle(messages('a', 'b', 'c', 'd'));

@@ -15,7 +15,7 @@ export interface Item<T> {
 
 export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }> {
   decode(message: ReceivedMessage): T | Unreadable;
-  /** Answers repeats without executing them, regardless of their order, and returns the other items. */
+  /** Replies to repeats without executing them, in any order, and returns the other items. */
   answerRepeats?(items: Item<T>[]): Promise<{ answers: Answer[]; fresh: Item<T>[] }>;
   /**
    * Removes groups that may be executed concurrently from the lanes (each lane contains one partition's items
@@ -25,8 +25,8 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
   /** The number of concurrently executed groups. Default 1. */
   concurrency?: number;
   /**
-   * Executes a group in one transaction. The returned answers are committed. If it throws, nothing was done.
-   * `afterwards` is called once the answers are being sent, without waiting for that.
+   * Executes a group in one transaction. The returned replies are committed. If it throws, nothing was
+   * committed. `afterwards` is called while the replies are being sent.
    */
   execute(group: Item<T>[]): Promise<{ answers: Answer[]; afterwards(): void }>;
   replies: Replies;
@@ -36,21 +36,21 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
 export interface CommandConsumer {
   /** The handler for libs/kafka's consume. */
   handle(messages: ReceivedMessage[]): Promise<void>;
-  /** Not ok while every attempt fails for a reason that is not a message's fault. */
+  /** Not ok while every attempt fails with a fault. */
   health(): CheckResult;
 }
 
-/** If partitions were revoked since the last attempt, nothing is retried here. */
+/** If partitions have been revoked since the last attempt, this has no retries. */
 const recentMs = 30_000;
 
 /**
  * Executes commands and decides what happens to one that fails (decision 28):
  * - Poison: a group is halved until the failing command is found. That command is dead-lettered, and the others
- *   are executed. If our own code fails, the command is at fault only if this process has executed another one,
- *   because code does not change at run time. Otherwise it is a fault.
- * - A group that took too long is halved too; a single command that did is a fault.
- * - A fault is thrown, and the same messages are delivered again until it is over. Messages that are done are
- *   not executed again.
+ *   are executed. If our own code fails, the command is poison only if this process has executed another
+ *   command, which shows that the code works. Otherwise it is a fault.
+ * - A group that timed out is halved too; a single command that timed out is a fault.
+ * - A fault is thrown, and the same messages are delivered again until they succeed. Messages that were
+ *   executed are not executed again.
  */
 export function createCommandConsumer<T extends { kind: string; address?: ReplyAddress | undefined }>(
   options: CommandConsumerOptions<T>,
@@ -81,7 +81,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     if (isDefect(error) && !hasExecuted) throw error;
     logger.error({ err: error, ...idsOf(message.headers) }, 'a command cannot be executed');
     // Error messages may contain data of the command.
-    const reason = isDefect(error) ? 'the service failed on it' : 'the database refused its data';
+    const reason = isDefect(error) ? 'the service failed while executing it' : 'the database rejected its data';
     await replies.deadLetter(message, {
       code: 'internal_error',
       reason: `${reason} (${kindOf(error)})`,
@@ -98,7 +98,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
       if (isUnreadable(content)) await replies.deadLetter(message, content);
       else items.push({ message, content });
     }
-    // Poison is found when it is executed.
+    // A poison command is detected when it is executed.
     const repeats = await answerRepeats?.(items).catch((error: unknown) => {
       if (!isPoison(error)) throw error;
     });

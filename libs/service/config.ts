@@ -65,7 +65,7 @@ function readVariable(name: string, env: Environment): string | undefined {
   const value = env[name] || undefined;
   const file = env[`${name}_FILE`] || undefined;
   if (file === undefined) return value;
-  if (value !== undefined) throw new Error(`is given twice, ${name}_FILE is set too`);
+  if (value !== undefined) throw new Error(`is given twice: ${name}_FILE is set too`);
   try {
     return readFileSync(file, 'utf8').trimEnd() || undefined;
   } catch {
@@ -138,7 +138,7 @@ export function pem(kind: string) {
 
 export const kafkaConfig = {
   KAFKA_BROKERS: list
-    .refine((brokers) => brokers.length > 0, 'names no broker')
+    .refine((brokers) => brokers.length > 0, 'must contain at least one broker')
     .refine(
       (brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)),
       'must be host:port, separated by commas',
@@ -146,7 +146,7 @@ export const kafkaConfig = {
     .describe('Bootstrap brokers, host:port separated by commas'),
   TOPIC_PREFIX: z
     .string()
-    .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore')
+    .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may contain letters, digits, dots, dashes, and underscores')
     .default('')
     .describe('Prefix of every topic and group name'),
   ALLOW_UNREPLICATED: flag
@@ -184,8 +184,8 @@ export const databaseConfig = {
 };
 
 /**
- * Used by whatever creates topics; by accounts, which reports how long topics keep a client's data; and by
- * webhooks, which stores events for as long, but at least 35 days.
+ * Used by programs that create topics; by accounts, which reports how long topics keep a client's data; and by
+ * webhooks, which stores events for the same time, but at least 35 days.
  */
 export const eventsRetentionConfig = {
   EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
@@ -207,7 +207,7 @@ export const outboxConfig = {
 
 const hourMs = 60 * 60 * 1000;
 
-/** Returns the options of libs/postgres' createRelay that follow from outboxConfig. */
+/** Returns the options of createRelay in libs/postgres that outboxConfig determines. */
 export function relayOptions({ OUTBOX_RETENTION_HOURS }: z.output<z.ZodObject<typeof outboxConfig>>) {
   return { retainMs: OUTBOX_RETENTION_HOURS * hourMs };
 }
@@ -223,13 +223,13 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
     mechanism && username !== undefined && password !== undefined ? { mechanism, username, password } : undefined;
   if (!sasl && (mechanism ?? username ?? password) !== undefined) {
     throw new ConfigError(
-      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD belong together, and one of them is missing',
+      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME, and KAFKA_SASL_PASSWORD must be set together, and one of them is missing',
     );
   }
   if (!ssl && (ca ?? cert ?? key) !== undefined)
-    throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY need KAFKA_SSL=true');
+    throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT, and KAFKA_SSL_KEY require KAFKA_SSL=true');
   if ((cert === undefined) !== (key === undefined))
-    throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY belong together, and one of them is missing');
+    throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY must be set together, and one of them is missing');
   const own = cert !== undefined && key !== undefined ? { cert, key } : {};
   return {
     brokers: config.KAFKA_BROKERS,
@@ -242,13 +242,13 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
 
 export interface VariableDescription {
   name: string;
-  /** The form of a value, in words. */
+  /** The type of the value, in words. */
   type: string;
   required: boolean;
   /** The default as text, if there is one. */
   default: string | undefined;
   description: string;
-  /** Should be given as NAME_FILE. */
+  /** True if the variable should be given as NAME_FILE. */
   secret: boolean;
 }
 

@@ -17,7 +17,7 @@ export interface HealthOptions {
   host: string;
   /** 0 lets the system choose. */
   port: number;
-  /** Checks for problems that only a restart can fix. An unreachable dependency does not belong here. */
+  /** Checks for problems that only a restart can fix. An unreachable dependency must not be one of them. */
   live?: Record<string, Check>;
   /** Checks that must pass before the process receives requests. */
   ready?: Record<string, Check>;

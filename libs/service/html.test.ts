@@ -9,7 +9,7 @@ describe('html', () => {
     );
   });
 
-  it('inserts markup of other templates, and lists of it, unchanged', () => {
+  it('inserts markup of other templates, and lists of markup, unchanged', () => {
     const items = ['a', '<b>'].map((item) => html`<li>${item}</li>`);
     expect(html`<ul>${items}</ul>`.text).toBe('<ul><li>a</li><li>&lt;b&gt;</li></ul>');
   });
@@ -18,7 +18,7 @@ describe('html', () => {
     expect(html`${['<', ['&']]}`.text).toBe('&lt;&amp;');
   });
 
-  it('prints nothing for missing values and false, and zero as zero', () => {
+  it('omits missing values and false, but not zero', () => {
     expect(html`${undefined}${null}${false}${0}${10n}${''}`.text).toBe('010');
   });
 

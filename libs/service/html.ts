@@ -11,7 +11,7 @@ class Markup {
 }
 export type Html = Markup;
 
-/** What a template accepts. Absent and false parts are omitted; lists are concatenated. */
+/** The values that a template accepts. Absent and false values are omitted; lists are concatenated. */
 export type Part = Html | string | number | bigint | false | null | undefined | readonly Part[];
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

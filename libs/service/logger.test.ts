@@ -19,7 +19,7 @@ test('a line has service, instance, level, and time', () => {
   });
 });
 
-test('credentials and personal data are redacted down to four levels, and nothing else is', () => {
+test('only credentials and personal data are redacted, down to four levels', () => {
   const text = logged((logger) =>
     logger.info(
       {
@@ -41,7 +41,7 @@ test('credentials and personal data are redacted down to four levels, and nothin
   for (const shown of ['shown-1', 'shown-2', 'shown-3']) expect(text).toContain(shown);
 });
 
-test('an error is logged without the fields that drivers add', () => {
+test('an error is logged without the fields that database drivers add', () => {
   const error = Object.assign(new Error('duplicate key', { cause: new Error('below') }), {
     code: '23505',
     constraint: 'clients_email',
@@ -61,7 +61,7 @@ test('an error is logged without the fields that drivers add', () => {
   });
 });
 
-test('circular causes end', () => {
+test('an error whose causes form a cycle is logged', () => {
   const error = new Error('a');
   error.cause = error;
   expect(JSON.stringify(serializeError(error)).length).toBeLessThan(20_000);

@@ -28,8 +28,8 @@ const hiddenDepth = 4;
 const childSerializers = Object.fromEntries([...hidden].map((name) => [name, () => '[hidden]']));
 
 /**
- * Returns a copy of the object with those fields hidden, in plain objects and arrays up to four levels deep.
- * Written by hand, because pino's redaction by path patterns took 40 µs per line here, and this takes 1 µs.
+ * Returns a copy of the object with those fields redacted, in plain objects and arrays up to four levels deep.
+ * It takes 1 µs per line; pino's redaction by path patterns took 40 µs.
  */
 function hide(fields: Record<string, unknown>, depth = 1): Record<string, unknown> {
   let copy: Record<string, unknown> | undefined;
@@ -74,7 +74,7 @@ export function createLogger(options: LoggerOptions, destination: DestinationStr
   return pino(settings, destination);
 }
 
-/** Written asynchronously, so that a stalled log reader cannot stall the process. Beyond 16 MiB, lines are dropped. */
+/** Writes are asynchronous, so that a stalled log reader cannot stall the process. Lines beyond 16 MiB are dropped. */
 function stdout(): DestinationStream {
   return pino.destination({ dest: 1, sync: false, minLength: 1, maxLength: 16 * 1024 * 1024 });
 }
@@ -102,7 +102,7 @@ interface SerializedError {
 
 const maxDepth = 4;
 
-/** Returns the loggable part of an error: name, message, code, stack, and the same of its causes. */
+/** Returns the loggable part of an error: name, message, code, stack, and those of its causes. */
 export function serializeError(error: unknown, depth = 0): SerializedError | string {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : Object.prototype.toString.call(error);
   const serialized: SerializedError = { type: error.name, message: error.message };

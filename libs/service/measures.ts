@@ -75,7 +75,7 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
   };
 }
 
-/** The number of callers that wait for a connection to Postgres. */
+/** Measures the number of callers that wait for a connection to Postgres. */
 export function measurePools(metrics: Metrics, pools: Record<string, { waitingCount: number }>): void {
   metrics.gauges('database_waiting', 'Callers waiting for a connection to Postgres, by pool', ['pool'], () =>
     Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })),

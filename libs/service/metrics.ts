@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { withTimeout } from '#libs/kafka/wait.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** In seconds, from a single round trip to the longest wait for a reply. */
+/** In seconds, from one round trip to the longest wait for a reply. */
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export interface Metrics {
@@ -111,7 +111,7 @@ export function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T>
   };
 }
 
-/** Caches the result of `make` per key: looking up the object of a label costs more than counting. */
+/** Caches the result of `make` per key, because looking up the object of a label takes longer than counting. */
 export function memo<T>(make: (key: string) => T): (key: string) => T {
   const made = new Map<string, T>();
   return (key) => {

@@ -1,7 +1,7 @@
 import { ZodError } from 'zod';
 import { isDataError } from '#libs/postgres/errors.ts';
 
-/** Thrown when the pure decision about a command fails: a bug of ours that this command triggers. */
+/** Thrown when the pure decision about a command fails, which is a bug in our code that the command triggers. */
 export class Defect extends Error {
   override name = 'Defect';
 }
@@ -14,8 +14,8 @@ export function isDefect(error: unknown): boolean {
 }
 
 /**
- * Reports whether a message is itself the cause of its failure: Postgres refuses its data, or our code fails on
- * it. Every other error is a fault; the message is retried.
+ * Reports whether a message is itself the cause of its failure: Postgres rejects its data, or our code fails
+ * because of it. Every other error is a fault, and the message is retried.
  */
 export function isPoison(error: unknown): boolean {
   return isDataError(error) || isDefect(error);

@@ -82,7 +82,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['KAFKA_SASL_PASSWORD', 'short', /less than 16/],
   ['ALLOW_UNREPLICATED', 'true', /three replicas/],
   ['JWT_WHOLE_BANK_CLIENTS', undefined, /azp.*\*/],
-  ['API_KEY_ENVIRONMENTS', 'live,test', /live alone/],
+  ['API_KEY_ENVIRONMENTS', 'live,test', /live only/],
   ['RATE_LIMIT_PER_MINUTE', '0', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '0', /limit/],
   ['DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
@@ -99,7 +99,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PEPPER', 'a pepper of sixteen', /less than 32.*openssl rand/],
   ['API_KEY_PEPPER', 'a'.repeat(64), /repeats itself/],
   ['API_KEY_PEPPER', '0123abcdef'.repeat(5), /repeats itself/],
-  ['API_KEY_PEPPER', `${random(20)}-change-me-${random(20)}`, /everybody tries/],
+  ['API_KEY_PEPPER', `${random(20)}-change-me-${random(20)}`, /easily guessed/],
   ['IDEMPOTENCY_SECRET', 'correct horse battery', /less than 32/],
   ['IDEMPOTENCY_SECRET', good['API_KEY_PEPPER'], /must differ from API_KEY_PEPPER/],
   ['API_KEY_PEPPER_PREVIOUS', good['API_KEY_PEPPER'], /must differ/],
@@ -216,7 +216,7 @@ test('TLS to Kafka accepts a CA, and a client certificate with its key', () => {
     load({ KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' }).sasl,
   ).toEqual({ mechanism: 'scram-sha-512', username: 'u', password: 'p' });
   expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: '/etc/ca.pem' })).toThrow('KAFKA_SSL_CA: must be PEM text');
-  expect(() => load({ KAFKA_SSL_CA: certificate })).toThrow('need KAFKA_SSL=true');
-  expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate })).toThrow('belong together');
-  expect(() => load({ KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'u' })).toThrow('belong together');
+  expect(() => load({ KAFKA_SSL_CA: certificate })).toThrow('require KAFKA_SSL=true');
+  expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate })).toThrow('must be set together');
+  expect(() => load({ KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'u' })).toThrow('must be set together');
 });

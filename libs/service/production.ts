@@ -2,20 +2,20 @@ import { z } from 'zod';
 import { areVast, touchLocal } from './networks.ts';
 
 /**
- * What a process refuses to start with in production: unencrypted connections, brokers without login, guessable
- * secrets, disabled limits, and development conveniences. There is one rule per variable, which says what is
- * wrong and how to fix it, but never the value, and one rule for all secrets together.
+ * Settings with which a process refuses to start in production: unencrypted connections, brokers without a
+ * login, guessable secrets, disabled limits, and settings for development. There is one rule per variable, and
+ * one for all secrets together. A message says what is wrong and how to fix it, but does not contain the value.
  */
 type Rule = (value: string | undefined, all: Record<string, string>) => string | undefined;
 
-/** Everything is production unless NODE_ENV is exactly development or test. */
+/** Every environment is production unless NODE_ENV is exactly development or test. */
 export function isProduction(environment: string | undefined): boolean {
   return environment !== 'development' && environment !== 'test';
 }
 
 const tlsToPostgres =
-  'must have ?sslmode=verify-full (and &sslrootcert=<file> where the CA is a private one): nothing less proves which server it is';
-const makeOne = 'make one with: openssl rand -hex 32';
+  'must have ?sslmode=verify-full (and &sslrootcert=<file> for a private CA), because no other mode verifies the identity of the server';
+const makeOne = 'create one with: openssl rand -hex 32';
 
 /** Returns the problems of these variables in production; empty if there are none. */
 export function productionProblems(
@@ -40,10 +40,10 @@ const rules = {
       ? 'must be set: a login for the brokers, or else a client certificate (KAFKA_SSL_CERT_FILE), because anyone with access to a broker without login could move money'
       : undefined,
   ),
-  KAFKA_SASL_PASSWORD: secret(16, 'have the broker set a longer random one'),
+  KAFKA_SASL_PASSWORD: secret(16, 'set a longer random one at the broker'),
   ALLOW_UNREPLICATED: (value) =>
     isTrue(value)
-      ? 'must not be true: topics have three replicas, so that no broker takes acknowledged messages along when it dies'
+      ? 'must not be true: topics need three replicas, so that the loss of one broker loses no acknowledged message'
       : undefined,
   DATABASE_URL: database,
   MIGRATION_DATABASE_URL: database,
@@ -53,14 +53,14 @@ const rules = {
   JWT_HS256_SECRET: (value) =>
     value === undefined
       ? undefined
-      : 'must not be set: tokens come from an issuer with JWKS_URL, whose private key nobody shares',
+      : 'must not be set: use JWKS_URL, so that only the issuer has the private key for tokens',
   JWT_WHOLE_BANK_CLIENTS: (value, all) =>
     value === undefined && all['JWKS_URL'] !== undefined
       ? 'must name the OAuth clients (azp or client_id) whose tokens may act for the whole bank, or be * for all of them'
       : undefined,
   API_KEY_ENVIRONMENTS: (value) =>
     value !== undefined && value.trim() !== 'live'
-      ? 'must be live alone: keys of a test have no place here'
+      ? 'must be live only, because test keys must not work in production'
       : undefined,
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
@@ -71,19 +71,19 @@ const rules = {
   WEBHOOKS_MAC_KEYS: eachSecret,
   WEBHOOK_SECRET_KEYS: eachSecret,
   WEBHOOK_ALLOW_NETWORKS: noLoopback,
-  DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),
+  DASHBOARD_CLIENT_SECRET: secret(24, 'create a longer random one at the issuer'),
   SESSION_SECRET: eachSecret,
   PUBLIC_URL: (value) =>
     value === undefined || /^https:\/\//i.test(value)
       ? undefined
-      : 'must begin with https://: session cookies travel there',
+      : 'must begin with https://, because session cookies are sent to it',
   // CORS_ORIGINS may be *: the API accepts no cookies, and the dashboard sends no CORS headers.
   TRUST_PROXY: proxies,
   RATE_LIMIT_PER_MINUTE: limit,
   AUTH_FAILURES_PER_MINUTE: limit,
   RETENTION_YEARS: (value) =>
     value !== undefined && Number(value) === 0
-      ? 'must not be 0: the law has clients and their accounts kept for years'
+      ? 'must not be 0, because the law requires clients and their accounts to be kept for years'
       : undefined,
   // The identity provider of npm start has one password for all users.
   IDP_CLIENT_SECRET: () =>
@@ -113,7 +113,7 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
   const other = secrets
     .slice(0, Math.max(0, secrets.indexOf(name)))
     .find((earlier) => secretsIn(values[earlier]).some((secret) => own.includes(secret)));
-  return other && `must differ from ${other}: otherwise the loss of one secret exposes both`;
+  return other && `must differ from ${other}: otherwise the disclosure of one secret exposes both`;
 }
 
 /** Returns the secrets in a value: the password of a database URL, or each element of a list. */
@@ -134,7 +134,7 @@ function atBrokers(rule: Rule): Rule {
 }
 
 function limit(value: string | undefined): string | undefined {
-  return value !== undefined && Number(value) === 0 ? 'must not be 0, which is no limit at all' : undefined;
+  return value !== undefined && Number(value) === 0 ? 'must not be 0, which disables the limit' : undefined;
 }
 
 function proxies(value: string | undefined): string | undefined {
@@ -146,21 +146,21 @@ function proxies(value: string | undefined): string | undefined {
   );
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
   return isVast
-    ? 'must name the proxies: with so large a part of all addresses trusted, callers choose their own'
+    ? 'must name the proxies: if so many addresses are trusted, callers can choose their own address'
     : undefined;
 }
 
 function noLoopback(value: string | undefined): string | undefined {
   const overlaps = (value ?? '').split(',').some((network) => touchLocal(network.trim()));
   return overlaps
-    ? 'must not hold loopback or link-local addresses: what listens there is of this machine, or of the cloud that it runs in'
+    ? 'must not contain loopback or link-local addresses, because services of this machine or of its cloud provider listen there'
     : undefined;
 }
 
 function https(value: string | undefined): string | undefined {
   return value === undefined || /^https:\/\//i.test(value)
     ? undefined
-    : 'must begin with https://: who can change what is read there can sign tokens';
+    : 'must begin with https://, because anyone who can change its content can sign tokens';
 }
 
 function database(value: string | undefined): string | undefined {
@@ -194,5 +194,5 @@ function weaknessOf(secretText: string, length: number): string | undefined {
   if (secretText.length < length) return `has less than ${length} characters`;
   // Repetitions of four hex digits occur by chance: one good secret in seventy has them.
   if (new Set(secretText).size < 8 || /(.)\1{7}|(.{2,16})\2{3}/s.test(secretText)) return 'repeats itself';
-  return wellKnown.test(secretText) ? 'holds a word that everybody tries first' : undefined;
+  return wellKnown.test(secretText) ? 'contains a word that is easily guessed' : undefined;
 }

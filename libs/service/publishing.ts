@@ -12,7 +12,7 @@ import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
 
-/** What the main program of a service provides. */
+/** The dependencies that the main program of a service provides. */
 export interface PublishingDependencies {
   relayPool: Pool;
   metrics: Metrics;

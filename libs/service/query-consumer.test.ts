@@ -78,7 +78,7 @@ test('expensive queries run separately with limited concurrency, and delay no ot
   expect(sent).toHaveLength(7);
 });
 
-test('with a hundred waiting queries, more are refused; expired ones are dropped', async () => {
+test('when a hundred queries are waiting, more are refused, and expired ones are dropped', async () => {
   const { handle, sent, begun } = start();
   await handle([
     query('get_trial_balance'),

@@ -20,7 +20,7 @@ export interface QueryConsumerOptions extends Reader {
   /** The number of concurrent answers. */
   concurrency: number;
   /**
-   * Queries that others must not wait for, in the same call or the next one. At most `concurrency` of them are
+   * Queries that must not delay others, in the same call or the next one. At most `concurrency` of them are
    * answered concurrently.
    */
   apart?: { takes(request: Request): boolean; concurrency: number };
@@ -38,8 +38,8 @@ const unavailable: ReplyBody = {
 };
 
 /**
- * Answers queries. A failed query gets an error reply and is not retried, because its caller may be gone. A
- * query whose caller no longer waits is dropped.
+ * Answers queries. A failed query gets an error reply and is not retried, because its caller may no longer
+ * wait. A query whose caller no longer waits is dropped.
  */
 export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
   const { takes, isBatched, answer, concurrency, apart, replies, logger, now } = options;
@@ -67,7 +67,7 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
 
   const waitingApart: Item<Request>[] = [];
   let underWayApart = 0;
-  /** Nothing awaits it, so it never rejects. */
+  /** Never rejects, because nothing awaits it. */
   const answerApart = async (): Promise<void> => {
     if (!apart || underWayApart >= apart.concurrency) return;
     underWayApart++;

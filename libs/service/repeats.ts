@@ -1,7 +1,7 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
 
-/** What accounts and webhooks reply to commands that were received before, or that must not be executed. */
+/** The replies of accounts and webhooks to commands that were received before or must not be executed. */
 
 /** A command that was received before. */
 export interface KnownCommand {
@@ -21,12 +21,12 @@ export function replyToRepeat(
       ok: false,
       refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
     };
-  // The same request was delivered again; its caller gets the first reply, not a replayed one.
+  // The same request was delivered again. Its caller gets the first reply, which is not marked as replayed.
   const isSameRequest = (correlation_id ?? null) === known.correlation_id;
   return reply === undefined || isSameRequest ? reply : { ...reply, replayed: true };
 }
 
-/** Returns why a command that was not received before is not executed, or undefined if it is. */
+/** Returns the reason for which a new command is not executed, or undefined if it is executed. */
 export function refusedUnseen({ repeat_only, deadline }: MessageContext, now: string): Refusal | undefined {
   if (repeat_only !== undefined) return unknownRepeat;
   if (deadline === undefined || deadline >= now) return undefined;

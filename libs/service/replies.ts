@@ -6,14 +6,14 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 
-/** A reply whose content is committed. Without an address nobody waits for it. */
+/** A reply whose content is committed. If it has no address, no caller waits for it. */
 export interface Answer {
   address: ReplyAddress | undefined;
   body: ReplyBody;
   context?: MessageContext | undefined;
 }
 
-/** Why a message can never be processed, and where to reply. */
+/** The reason for which a message can never be processed, and the address for a reply. */
 export interface Unreadable {
   kind: 'bad';
   code: string;

@@ -51,7 +51,7 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
     expect(code).toBe(0);
   });
 
-  test('a part that fails to stop, or hangs, does not prevent the others from stopping', async () => {
+  test('a component that fails to stop, or hangs, does not prevent the others from stopping', async () => {
     const failed = await outcome('stop-fails', ['SIGTERM']);
     expect(failed.out).toEqual(['started', 'stopping', 'a component did not stop cleanly', 'first stopped', 'stopped']);
     const hung = await outcome('hang', ['SIGTERM']);

@@ -26,9 +26,9 @@ export interface RunOptions {
 
 /**
  * Runs a process: main starts everything and returns. On SIGTERM or SIGINT, everything registered with onStop
- * is stopped in reverse order, and the process exits with 0. An uncaught error is logged, followed by the same
- * with exit code 1. If main rejects, one line with the reason is printed, everything started is stopped, and
- * the process exits with 1.
+ * is stopped in reverse order, and the process exits with 0. After an uncaught error, which is logged, the
+ * process stops in the same way, with exit code 1. If main rejects, one line with the reason is printed,
+ * everything started is stopped, and the process exits with 1.
  */
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
   collectSeldom();
@@ -47,10 +47,13 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
   const log = logger;
 
   closeWithGrace(
-    { delay: stopMs, logger: { error: (message: unknown) => log.fatal({ err: message }, 'stopped by force') } },
+    {
+      delay: stopMs,
+      logger: { error: (message: unknown) => log.fatal({ err: message }, 'the stop took too long; exiting') },
+    },
     async ({ err, signal }) => {
       ignoreFurtherSignals();
-      // Not `fatal`, because pino writes that level synchronously, before lines that are still buffered.
+      // Not `fatal`, because pino writes that level synchronously, ahead of lines that are still buffered.
       if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
       else log.info({ signal }, 'stopping');
       await stopAll(stops, stopStepMs, log);
@@ -74,11 +77,11 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
 }
 
 /**
- * Makes full garbage collections rarer; a small process that releases much would otherwise have one per second
- * (docs/performance/experiments.md, Promoted).
- * - V8 allocates objects in the old generation if it has seen their kind grow old (arrays of parameters, for
- *   example, during slow seconds). What they reference, the bytes of each request, is then freed by full
- *   collections only. The first flag disables this.
+ * Makes full garbage collections rarer. Without these flags, a small process that releases many objects has one
+ * per second (docs/performance/experiments.md, Promoted).
+ * - V8 allocates objects in the old generation if similar ones survived earlier (arrays of parameters, for
+ *   example, while the process was slow). The objects that they reference, such as the bytes of each request,
+ *   are then freed only by full collections. The first flag disables this.
  * - With the second flag, a full collection runs when the heap has grown to three times its size after the last
  *   one, which is within V8's own range (1.3 to 4 times).
  */

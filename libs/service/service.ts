@@ -19,11 +19,11 @@ import { createMetrics, type Metrics } from './metrics.ts';
 import type { RunContext } from './run.ts';
 import { createTracing, type TracingConfig } from './tracing.ts';
 
-/** The start of a service that executes commands, answers queries, and publishes what its outbox contains. */
+/** Starts a service that executes commands, answers queries, and publishes the messages of its outbox. */
 
 type Config = z.output<z.ZodObject<typeof processConfig & typeof kafkaConfig>> & TracingConfig;
 
-/** Creates what reports on a process, and its Kafka client. Nothing is connected yet. */
+/** Creates the metrics, the tracing, and the Kafka client of a process. Nothing is connected yet. */
 export async function createBasics(name: string, config: Config, { logger, instance, onStop }: RunContext) {
   const metrics = createMetrics(name);
   const tracing = await createTracing(name, config, logger);
@@ -50,7 +50,7 @@ export function poolsOf(
     createPool({ ...common, application_name, ...options }, logger);
 }
 
-/** Registers the pools to be closed, rejects a database that cannot be used, and starts the bank's clock. */
+/** Registers the pools to be closed, rejects an unusable database, and starts the bank's clock. */
 export async function connectDatabase(
   pool: Pool,
   pools: readonly Pool[],
@@ -94,8 +94,9 @@ export interface ServeOptions {
 }
 
 /**
- * Starts the probes, and then everything that uses Kafka. It waits while Kafka is unreachable, and the readiness probe
- * says for what. Consumers stop once the process is no longer ready, and the probes after them.
+ * Starts the probes, and then everything that uses Kafka. While Kafka is unreachable, it waits, and the
+ * readiness probe names the reason. During a stop, consumers stop after the process has become not ready, and
+ * the probes stop last.
  */
 export async function serve(
   config: Config,

@@ -12,13 +12,15 @@ function macKeysOf(service: string) {
     .pipe(
       z
         .array(
-          z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`),
+          z
+            .string()
+            .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`),
         )
-        .min(1, 'names no key'),
+        .min(1, 'must contain at least one key'),
     )
     .meta({ title: 'secrets, separated by commas' })
     .describe(
-      `Keys of the MACs of messages by ${service}: the first signs, all are accepted (docs/operations.md, Rotating secrets)`,
+      `Keys of the MACs of messages by ${service}: the first one signs, all are accepted (docs/operations.md, Rotating secrets)`,
     );
 }
 
@@ -29,7 +31,7 @@ export const macConfig = {
   LEDGER_MAC_KEYS: macKeysOf('the ledgers'),
 };
 
-/** For accounts, which records what webhooks does. */
+/** For accounts, which stores the audit records of webhooks. */
 export const webhooksMac = { WEBHOOKS_MAC_KEYS: macKeysOf('webhooks') };
 /** For webhooks, which receives commands from gateways and redriven ones from accounts. */
 export const webhooksMacConfig = {
@@ -65,7 +67,7 @@ function works(use: (text: string) => unknown) {
 /** For processes that write the states of API keys. */
 export const keySigningConfig = {
   API_KEY_SIGNING_KEY: pem('PRIVATE KEY')
-    .refine(works(createSigner), 'is no private key of Ed25519; make one with: openssl genpkey -algorithm ed25519')
+    .refine(works(createSigner), 'is not a private key of Ed25519; create one with: openssl genpkey -algorithm ed25519')
     .describe(
       'PEM of the private key with which accounts signs the states of API keys; usually given as API_KEY_SIGNING_KEY_FILE',
     ),
@@ -77,20 +79,19 @@ export const secretKeysConfig = {
     .pipe(
       z
         .array(
-          z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`),
+          z
+            .string()
+            .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`),
         )
-        .min(1, 'names no key'),
+        .min(1, 'must contain at least one key'),
     )
     .meta({ title: 'secrets, separated by commas' })
-    .describe('Keys for sealing the secrets of webhooks: the first seals, all open (docs/webhooks.md)'),
+    .describe('Keys for sealing the secrets of webhooks: the first one seals, all can open (docs/webhooks.md)'),
 };
 
 export const keyVerifyingConfig = {
   API_KEY_PUBLIC_KEYS: pem('PUBLIC KEY')
-    .refine(
-      works(createVerifier),
-      'holds no public key of Ed25519, or one of another kind; make it with: openssl pkey -pubout',
-    )
+    .refine(works(createVerifier), 'must contain only public keys of Ed25519; create them with: openssl pkey -pubout')
     .describe(
       'PEM of the public key of API_KEY_SIGNING_KEY. States of API keys without a valid signature are ignored. During a rotation, several concatenated',
     ),

@@ -26,7 +26,7 @@ const kinds: Record<SpanOptions['kind'], SpanKind> = {
   consumer: SpanKind.CONSUMER,
 };
 
-/** One second of a busy process. Spans beyond what the collector accepts are dropped. */
+/** The spans of one second of a busy process. Spans that the collector does not accept in time are dropped. */
 const batching = { maxQueueSize: 8_192, scheduledDelayMillis: 1_000, exportTimeoutMillis: 5_000 };
 const stopMs = 3_000;
 
@@ -39,7 +39,7 @@ export function startTracing(
   const quiet = () => undefined;
   const warn: DiagLogger['warn'] = (...parts) =>
     logger.warn({ detail: parts.map(String).join(' ').slice(0, 500) }, 'traces could not be sent');
-  // An unreachable collector delays nothing.
+  // An unreachable collector must not delay anything.
   diag.setLogger({ error: warn, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN);
   const exporter = new OTLPTraceExporter({
     url: `${endpoint.replace(/\/$/, '')}/v1/traces`,

@@ -35,7 +35,7 @@ test('an invalid traceparent is not sampled', () => {
   ]);
 });
 
-test("samplers: the caller's decision, otherwise the ratio", async () => {
+test("a parent-based sampler follows the caller's decision, otherwise the ratio", async () => {
   const collector = await startCollector();
   const sampled = async (env: Record<string, string>) => {
     const tracing = await tracingWith({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });

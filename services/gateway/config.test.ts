@@ -61,5 +61,5 @@ it('roles have existing scopes, and need a named claim', () => {
 it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start names the missing settings', (missing) => {
   const attempt = () => loadConfig(gatewayConfig, { ...base, ...dashboard, [missing]: undefined });
   expect(attempt).toThrow(ConfigError);
-  expect(attempt).toThrow(/belong together/);
+  expect(attempt).toThrow(/must be set together/);
 });

@@ -213,7 +213,7 @@ export const gatewayConfig = z
     SESSION_SECRET: rotatedSecret
       .optional()
       .describe(
-        'Secret from which the keys of session cookies are derived; the same for all gateways. Of two, the first seals and both open; changing a single one signs everybody out',
+        'Secret from which the keys of session cookies are derived; the same for all gateways. Of two, the first one seals and both can open; changing a single one signs everybody out',
       ),
     PUBLIC_URL: url('http', 'https')
       .optional()
@@ -293,7 +293,7 @@ export const gatewayConfig = z
     },
     {
       message:
-        'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET and PUBLIC_URL belong together, and need JWKS_URL',
+        'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET, and PUBLIC_URL must be set together, and require JWKS_URL',
     },
   );
 

@@ -17,7 +17,7 @@ export const testKeys = new MacKeys({
   webhooks: [testMacSecrets.webhooks],
 });
 
-/** The message with the MAC of the service that sends its kind. */
+/** Returns the message with the MAC of the service that sends messages of its kind. */
 export function signedForTest<M extends { headers: Record<string, string>; value: string | Buffer | null }>(
   message: M,
 ): M {

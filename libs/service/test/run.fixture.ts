@@ -1,4 +1,4 @@
-/** A process for run.int.test.ts: starts two parts and does what its argument says. */
+/** A process for run.int.test.ts: starts two components and behaves as its argument says. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { loadConfig, wholeNumber } from '../config.ts';

@@ -75,7 +75,7 @@ it('no connection is opened to an address that is not allowed, even if its name 
   for (let i = 0; i < 2; i++)
     expect(await rebinding.post(`http://receiver.example:${port}/`, {}, '{}')).toMatchObject({
       response_status: null,
-      error: 'its name leads to a private network',
+      error: 'its name resolves to a private network',
     });
   expect(received).toEqual([]);
   expect(

@@ -154,7 +154,7 @@ describe('a webhook', () => {
       'https://192.168.0.1:8443/',
     ]) {
       expect(await create(creation({ url: wrong }))).toEqual(
-        refusedWith('validation_failed', /^url must not lead to a private network/),
+        refusedWith('validation_failed', /^url must not resolve to a private network/),
       );
     }
     expect(await create(creation({ url: 'http://receiver.example/' }))).toEqual(
