@@ -9,13 +9,18 @@ it.each([
   { size: 2, sinceMs: 9, waits: 0, why: 'the time is over' },
   { size: 1, sinceMs: 2, waits: 0, why: 'a caller who sends one command after another does not wait' },
   { size: 500, sinceMs: 2, waits: 0, why: 'a full batch has more behind it' },
+  { size: 2, sinceMs: 1, busy: 0.25, waits: 2, why: 'the process has time for smaller batches' },
+  { size: 2, sinceMs: 3, busy: 0.25, waits: 0, why: 'the process has time for smaller batches' },
   { size: 0, sinceMs: 0, waits: 0, why: 'nothing was decided' },
-])('after a batch of $size that began $sinceMs ms ago the ledger waits $waits ms: $why', ({ size, sinceMs, waits }) => {
-  expect(pauseMs(size, sinceMs, pace)).toBe(waits);
-});
+])(
+  'after a batch of $size that began $sinceMs ms ago the ledger waits $waits ms: $why',
+  ({ size, sinceMs, busy = 0.5, waits }) => {
+    expect(pauseMs(size, sinceMs, busy, pace)).toBe(waits);
+  },
+);
 
 it('without a pace it never waits', () => {
-  expect(pauseMs(2, 0)).toBe(0);
+  expect(pauseMs(2, 0, 1)).toBe(0);
 });
 
 const from = (...partitions: number[]) =>

@@ -27,7 +27,10 @@ export interface CommandDependencies extends Reader {
   answerQueries: (messages: ReceivedMessage[]) => Promise<void>;
 }
 
-/** Batches of more than one and fewer than `full` commands start at least `ms` milliseconds apart. */
+/**
+ * The busier this process, the larger its batches: those of more than one and fewer than `full` commands start at least
+ * `ms` milliseconds apart once its thread is busy for half of the time, and proportionally sooner below that.
+ */
 export interface Pace {
   full: number;
   ms: number;
@@ -39,6 +42,8 @@ export interface DecidedBatch {
   replies: ReplyBody[];
   times: BatchTimes;
 }
+
+const busyWindowMs = 250;
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 
@@ -59,6 +64,7 @@ const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'
 /** Executes the waiting single commands of all partitions as one batch. */
 export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
   const { logger, pace } = deps;
+  const busy = busyMeter();
   const consumer = createCommandConsumer({
     decode: (message) => decode(message, deps),
     execute: (batch) => execute(batch, deps),
@@ -71,7 +77,7 @@ export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
     async handle(messages) {
       const begun = performance.now();
       await handle(messages);
-      const waitMs = pauseMs(messages.length, performance.now() - begun, pace);
+      const waitMs = pauseMs(messages.length, performance.now() - begun, busy(), pace);
       if (waitMs > 0) await sleep(waitMs);
     },
   };
@@ -105,12 +111,27 @@ export function recording({ pool, replies }: Pick<CommandDependencies, 'pool' | 
 }
 
 /**
- * Returns how long to wait, in ms, before the next batch after one of `size` commands that began `sinceMs` ago.
- * Commands that arrive meanwhile form one batch. There is no wait after a single command, because a caller that
- * sends one command after another would only be delayed.
+ * Returns how long to wait, in ms, before the next batch after one of `size` commands that began `sinceMs` ago, in a
+ * thread that is busy for the share `busy` of the time. Commands that arrive meanwhile form one batch. There is no
+ * wait after a single command, because a caller that sends one command after another would only be delayed.
  */
-export function pauseMs(size: number, sinceMs: number, { full, ms }: Pace = { full: 0, ms: 0 }): number {
-  return size > 1 && size < full ? Math.max(0, ms - sinceMs) : 0;
+export function pauseMs(size: number, sinceMs: number, busy: number, { full, ms }: Pace = { full: 0, ms: 0 }): number {
+  return size > 1 && size < full ? Math.max(0, ms * Math.min(1, 2 * busy) - sinceMs) : 0;
+}
+
+/** Returns a function that reports how busy this thread was, from 0 to 1, in the latest quarter of a second or more. */
+function busyMeter(): () => number {
+  let start = performance.eventLoopUtilization();
+  let startedAt = performance.now();
+  let busy = 0;
+  return () => {
+    if (performance.now() - startedAt < busyWindowMs) return busy;
+    const now = performance.eventLoopUtilization();
+    busy = performance.eventLoopUtilization(now, start).utilization;
+    start = now;
+    startedAt = performance.now();
+    return busy;
+  };
 }
 
 async function execute(batch: Item<Request>[], deps: CommandDependencies) {
