@@ -1,11 +1,11 @@
 /**
- * Postgres' binary array format for parameters. pg sends a Buffer parameter in binary, so a statement that
- * casts it (`$1::text[]`, `$2::int8[]`, …) receives thousands of values without an array literal that must be
- * built, quoted, and parsed. Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag,
+ * Rows as one parameter, in Postgres' binary format for arrays of a composite type: pg sends a Buffer parameter in
+ * binary, so the server receives thousands of values without an array literal that must be built, quoted, and
+ * parsed. Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag,
  * element oid; per dimension its length and lower bound; per element its byte length (-1 = null) and its bytes.
  * Integers are big-endian.
  */
-const oid = { int8: 20, int4: 23, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
+const oid = { int8: 20, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
 const headerBytes = 20;
 const epochOf2000Ms = 946_684_800_000;
@@ -26,27 +26,13 @@ const write = {
     buffer.writeBigInt64BE(value, at);
     return width.int8;
   },
-  timestamptz(buffer: Buffer, value: string | number, at: number): number {
-    const ms = typeof value === 'string' ? Date.parse(value) : value;
+  timestamptz(buffer: Buffer, value: string, at: number): number {
+    const ms = Date.parse(value);
     if (!Number.isFinite(ms)) throw new RangeError('not a timestamp');
-    buffer.writeBigInt64BE(BigInt(Math.trunc(ms) - epochOf2000Ms) * 1000n, at);
+    buffer.writeBigInt64BE(BigInt(ms - epochOf2000Ms) * 1000n, at);
     return width.timestamptz;
   },
 };
-
-/** For `$n::text[]`. A lone surrogate becomes U+FFFD; the server refuses NUL (22021). */
-export function textArray(values: readonly (string | null)[]): Buffer {
-  let bytes = 0;
-  for (const value of values) bytes += value === null ? 0 : roomFor(value);
-  const buffer = arrayBuffer(values, oid.text, bytes);
-  let at = values.length === 0 ? buffer.length : headerBytes;
-  for (const value of values) {
-    const length = value === null ? -1 : buffer.write(value, at + 4);
-    buffer.writeInt32BE(length, at);
-    at += 4 + Math.max(length, 0);
-  }
-  return buffer.subarray(0, at);
-}
 
 /** An upper bound of a text's bytes; counting short texts exactly is not worthwhile. */
 function roomFor(text: string): number {
@@ -59,29 +45,6 @@ function bytesOf(type: ColumnType, value: unknown): number {
   return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
 }
 
-/** For `$n::int8[]`. Throws a RangeError outside 64 bits. */
-export function bigintArray(values: readonly (bigint | null)[]): Buffer {
-  return fixedArray(values, oid.int8, width.int8, write.int8);
-}
-
-/** For `$n::int4[]`. Throws a RangeError outside 32 bits. */
-export function intArray(values: readonly (number | null)[]): Buffer {
-  return fixedArray(values, oid.int4, 4, (buffer, value, at) => buffer.writeInt32BE(value, at));
-}
-
-/** For `$n::uuid[]`, from uuids or ids that end in 32 hex digits (`acc_…`). Throws a RangeError for other values. */
-export function uuidArray(values: readonly (string | null)[]): Buffer {
-  return fixedArray(values, oid.uuid, width.uuid, write.uuid);
-}
-
-/**
- * For `$n::timestamptz[]`, from ISO 8601 text or ms since 1970, with millisecond precision. Throws a RangeError
- * for an invalid time.
- */
-export function timestampArray(values: readonly (string | number | null)[]): Buffer {
-  return fixedArray(values, oid.timestamptz, width.timestamptz, write.timestamptz);
-}
-
 type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz';
 
 /** The attributes of a composite type, in its order, by the names of the fields that contain them. */
@@ -91,8 +54,9 @@ export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[]
  * For `$n::name[]`, where `name` is a composite type: all its rows in one parameter. Each element (record_recv,
  * src/backend/utils/adt/rowtypes.c) contains the number of columns and, for each, the oid of its type and its
  * bytes as in an array. The server takes the composite type from the cast, because its oid differs between
- * databases. Values and errors are those of uuidArray, textArray, bigintArray, and timestampArray; the server
- * refuses columns that do not match the type (42804).
+ * databases. A uuid is given as itself or as an id that ends in its 32 hex digits (`acc_…`), a time as ISO 8601 with
+ * millisecond precision. Throws a RangeError for an invalid uuid or time, and outside 64 bits. A lone surrogate
+ * becomes U+FFFD; the server refuses NUL (22021), and columns that do not match the type (42804).
  */
 export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   let bytes = rows.length * (4 + columns.length * 8);
@@ -101,7 +65,7 @@ export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
       const value = row[name];
       if (value !== null) bytes += bytesOf(type, value);
     }
-  const buffer = arrayBuffer(rows, oid.record, bytes);
+  const buffer = arrayBuffer(rows.length, bytes);
   let at = rows.length === 0 ? buffer.length : headerBytes;
   for (const row of rows) {
     const start = at;
@@ -117,37 +81,18 @@ export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   return buffer.subarray(0, at);
 }
 
-function fixedArray<T>(
-  values: readonly (T | null)[],
-  elementOid: number,
-  bytes: number,
-  writeOne: (buffer: Buffer, value: T, at: number) => void,
-): Buffer {
-  const nulls = values.reduce((count, value) => count + (value === null ? 1 : 0), 0);
-  const buffer = arrayBuffer(values, elementOid, (values.length - nulls) * bytes);
-  let at = headerBytes;
-  for (const value of values) {
-    buffer.writeInt32BE(value === null ? -1 : bytes, at);
-    at += 4;
-    if (value === null) continue;
-    writeOne(buffer, value, at);
-    at += bytes;
-  }
-  return buffer;
-}
-
 /** Allocates a buffer with the header and room for `bytes` of element data. */
-function arrayBuffer(values: readonly unknown[], elementOid: number, bytes: number): Buffer {
-  if (values.length === 0) {
+function arrayBuffer(length: number, bytes: number): Buffer {
+  if (length === 0) {
     const empty = Buffer.alloc(12);
-    empty.writeInt32BE(elementOid, 8);
+    empty.writeInt32BE(oid.record, 8);
     return empty;
   }
-  const buffer = Buffer.allocUnsafe(headerBytes + values.length * 4 + bytes);
+  const buffer = Buffer.allocUnsafe(headerBytes + length * 4 + bytes);
   buffer.writeInt32BE(1, 0);
-  buffer.writeInt32BE(values.includes(null) ? 1 : 0, 4);
-  buffer.writeInt32BE(elementOid, 8);
-  buffer.writeInt32BE(values.length, 12);
+  buffer.writeInt32BE(0, 4);
+  buffer.writeInt32BE(oid.record, 8);
+  buffer.writeInt32BE(length, 12);
   buffer.writeInt32BE(1, 16);
   return buffer;
 }

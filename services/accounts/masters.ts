@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { EventData } from '#libs/contracts/events.ts';
 import { events } from '#libs/contracts/events.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { textArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
@@ -49,7 +48,7 @@ async function readMasters(
     const { rows } = await client.query<AccountRow & { status_version: number }>(
       `select ${accountColumns}, status_version from accounts
        where (account_id = any($1::text[]) or client_id = any($2::text[])) and state = 'open' order by account_id for share`,
-      [textArray(accounts), textArray(ofClients)],
+      [accounts, ofClients],
     );
     for (const { status_version, ...row } of rows)
       states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time));
@@ -57,7 +56,7 @@ async function readMasters(
   if (clients.length > 0) {
     const { rows } = await client.query<ClientRow>(
       `select ${clientColumns} from clients where client_id = any($1::text[]) order by client_id for share`,
-      [textArray(clients)],
+      [clients],
     );
     for (const row of rows) {
       const { client_id, client_type, created_at, updated_at, erased_at } = row;

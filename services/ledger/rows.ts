@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Columns, uuidArray } from '#libs/postgres/arrays.ts';
+import { idBits } from '#libs/contracts/ids.ts';
+import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
@@ -11,6 +12,11 @@ import type { EntryRecord, HoldState, TransactionRecord } from './domain/records
 /** Converts a uuid to an id with that prefix. */
 export function prefixed(prefix: string, uuid: string): string {
   return `${prefix}_${uuid.replaceAll('-', '')}`;
+}
+
+/** Returns the uuids of ids, for a parameter such as `$1::uuid[]`. A uuid is returned as it is. */
+export function uuids(ids: readonly (string | null)[]): (string | null)[] {
+  return ids.map((id) => (id === null || id.includes('-') ? id : idBits(id)));
 }
 
 /**
@@ -98,7 +104,7 @@ export async function readTransactions(client: Queries, ids: string[]): Promise<
   const { rows } = await client.query<TransactionRow>({
     name: 'read_transactions',
     text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
-    values: [uuidArray(ids)],
+    values: [uuids(ids)],
   });
   return rows.map(recordOf);
 }
@@ -111,7 +117,7 @@ export async function readReversals(client: Queries, ids: string[]): Promise<Map
     text: `select reverses_transaction_id as original, transaction_id as reversal from transactions
       where id_key(reverses_transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))
         and reverses_transaction_id is not null and status = 'Completed'`,
-    values: [uuidArray(ids)],
+    values: [uuids(ids)],
   });
   return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
 }

@@ -136,8 +136,8 @@ import { isPosting, openBooks } from './books.ts';`,
       },
       {
         file: relayRead,
-        find: 'const values = [maxEvents, bigintArray(published)];',
-        replace: 'const values = [maxEvents, bigintArray(published), seen.last];',
+        find: 'const values = [maxEvents, published];',
+        replace: 'const values = [maxEvents, published, seen.last];',
       },
       {
         file: relayRead,

@@ -1,5 +1,4 @@
 import type { Pool } from 'pg';
-import { bigintArray } from '../arrays.ts';
 
 /** How long the lease of a silent holder excludes others, in database time. */
 const leaseMs = 3000;
@@ -56,7 +55,7 @@ export function createLease(pool: Pool, holder: string): Lease {
     const { rows } = await pool.query<{ held: bigint }>({
       name: 'outbox_mark',
       text: markStatement,
-      values: [holder, leaseMs, bigintArray(batchIds)],
+      values: [holder, leaseMs, batchIds],
     });
     return settle(askedAt, rows[0]?.held === 1n);
   }

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
-import { intArray } from '../arrays.ts';
 import { createPool } from '../pool.ts';
 import { createTestDatabase, silent } from '../test/test-database.ts';
 import { transaction } from '../transaction.ts';
@@ -95,7 +94,7 @@ test('the CTEs can be combined with others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
   const values = outboxValues([event(1), event(2)]);
-  await pool.query(text, [intArray([1, 2]), ...values]);
+  await pool.query(text, [[1, 2], ...values]);
   expect((await messages()).map((message) => message.value)).toEqual(['{"n":1}', '{"n":2}']);
   await empty();
 });

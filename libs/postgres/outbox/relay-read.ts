@@ -1,5 +1,4 @@
 import type { Pool } from 'pg';
-import { bigintArray } from '../arrays.ts';
 import type { Position } from './history.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { unpackEvents } from './outbox-messages.ts';
@@ -30,7 +29,7 @@ export async function readUnpublished(
   maxEvents: number,
   published: readonly bigint[] = [],
 ): Promise<UnpublishedBatch[]> {
-  const values = [maxEvents, bigintArray(published)];
+  const values = [maxEvents, published];
   const { rows } = await pool.query<Position & { records: Buffer }>({
     name: 'outbox_read',
     text: readStatement,

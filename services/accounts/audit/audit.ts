@@ -1,6 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { events } from '#libs/contracts/events.ts';
-import { textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -40,18 +39,18 @@ export function auditInsert(first: number): string {
 }
 
 /** Returns the parameters of auditInsert, in order. */
-export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
+export function auditColumns(records: readonly AuditRecord[]): unknown[] {
   const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') =>
-    textArray(records.map((record) => record[field]));
+    records.map((record) => record[field]);
   return [
     column('audit_id'),
-    timestampArray(records.map(({ created_at }) => created_at)),
+    records.map(({ created_at }) => created_at),
     column('actor'),
     column('action'),
     column('resource_id'),
     column('outcome'),
     column('request_id'),
-    textArray(records.map(({ details }) => JSON.stringify(details))),
+    records.map(({ details }) => JSON.stringify(details)),
     column('address'),
   ];
 }

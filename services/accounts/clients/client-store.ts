@@ -1,7 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { Client } from '#libs/contracts/resources.ts';
-import { textArray } from '#libs/postgres/arrays.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
@@ -77,7 +76,7 @@ export async function insertClients(client: Queries, rows: ClientRow[]): Promise
   const inserted = await client.query<{ client_id: string }>(
     `insert into clients (${clientColumns}) select ${values} from unnest(${types}) as c (${clientColumns})
      on conflict (ussd_phone_number) where ussd_status = 'active' do nothing returning client_id`,
-    fields.map((field) => textArray(rows.map((row) => textOf(row[field])))),
+    fields.map((field) => rows.map((row) => textOf(row[field]))),
   );
   return new Set(inserted.rows.map((row) => row.client_id));
 }
@@ -133,7 +132,7 @@ export type ClientState = 'live' | 'being erased' | 'erased';
  * transaction ends, and one that has started is visible. Clients are never deleted.
  */
 export async function clientStates(client: Queries, ids: string[]): Promise<Map<string, ClientState>> {
-  const wellFormed = textArray(ids.filter((id) => isId('client', id)));
+  const wellFormed = ids.filter((id) => isId('client', id));
   const found = await client.query<Pick<ClientRow, 'client_id' | 'erased_at'>>(
     'select client_id, erased_at from clients where client_id = any($1::text[]) order by client_id for share',
     [wellFormed],

@@ -1,4 +1,3 @@
-import { textArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 const taken = {
@@ -21,9 +20,9 @@ export async function claimExternalIds(
   await client.query(
     `select pg_advisory_xact_lock(key) from
        (select distinct hashtextextended(id, $2) as key from unnest($1::text[]) as id order by key) sorted`,
-    [textArray(ids), of === 'clients' ? 1 : 2],
+    [ids, of === 'clients' ? 1 : 2],
   );
   // A separate statement, which sees what concurrent transactions have committed.
-  const { rows } = await client.query<{ external_id: string }>(taken[of], [textArray(ids)]);
+  const { rows } = await client.query<{ external_id: string }>(taken[of], [ids]);
   return new Set(rows.map(({ external_id }) => external_id));
 }

@@ -4,7 +4,6 @@ import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
-import { intArray, textArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
@@ -37,9 +36,9 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
       `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
        on conflict (command_id) do nothing returning command_id`,
       [
-        textArray(open.map(({ id }) => id)),
-        textArray(open.map(({ fingerprint = null }) => fingerprint)),
-        textArray(open.map(({ correlation_id = null }) => correlation_id)),
+        open.map(({ id }) => id),
+        open.map(({ fingerprint = null }) => fingerprint),
+        open.map(({ correlation_id = null }) => correlation_id),
       ],
     );
     const ours = new Set(claimed.rows.map((row) => row.command_id));
@@ -63,7 +62,7 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
   const found = await client.query<KnownRow>(
     `select ${knownColumns} from commands where command_id = any($1::text[]) order by command_id for update`,
-    [textArray(ids)],
+    [ids],
   );
   return found.rows.map(knownOf);
 }
@@ -79,7 +78,7 @@ function knownOf({ command_id, reply, ...row }: KnownRow): [string, KnownCommand
 export async function readDecided(pool: Queries, ids: string[]): Promise<Map<string, KnownCommand>> {
   const { rows } = await pool.query<KnownRow>(
     `select ${knownColumns} from commands where command_id = any($1::text[]) and reply is not null`,
-    [textArray(ids)],
+    [ids],
   );
   return new Map(rows.map(knownOf));
 }
@@ -88,7 +87,7 @@ export async function readDecided(pool: Queries, ids: string[]): Promise<Map<str
 export async function readOpenSteps(pool: Queries, stepIds: string[]): Promise<Set<string>> {
   const { rows } = await pool.query<{ step_id: string }>(
     'select step_id from saga_steps where step_id = any($1::text[])',
-    [textArray(stepIds)],
+    [stepIds],
   );
   return new Set(rows.map(({ step_id }) => step_id));
 }
@@ -129,19 +128,19 @@ export async function writeEffects(
   { kept, unkept, waiters, steps, events, audits }: Effects,
 ): Promise<void> {
   await client.query(effectsStatement, [
-    textArray(kept.map(({ id }) => id)),
-    textArray(kept.map(({ body }) => JSON.stringify(body))),
-    textArray(unkept),
-    textArray(waiters.map(({ id }) => id)),
-    textArray(waiters.map(({ address }) => address.correlation_id)),
-    textArray(waiters.map(({ address }) => address.topic)),
-    intArray(waiters.map(({ address }) => address.partition)),
-    textArray(steps.map((step) => step.step_id)),
-    textArray(steps.map((step) => step.message)),
-    textArray(steps.map((step) => step.account_id)),
-    textArray(steps.map((step) => JSON.stringify(step.payload))),
-    textArray(steps.map((step) => JSON.stringify(step.context))),
-    textArray(steps.map((step) => JSON.stringify(step.detail))),
+    kept.map(({ id }) => id),
+    kept.map(({ body }) => JSON.stringify(body)),
+    unkept,
+    waiters.map(({ id }) => id),
+    waiters.map(({ address }) => address.correlation_id),
+    waiters.map(({ address }) => address.topic),
+    waiters.map(({ address }) => address.partition),
+    steps.map((step) => step.step_id),
+    steps.map((step) => step.message),
+    steps.map((step) => step.account_id),
+    steps.map((step) => JSON.stringify(step.payload)),
+    steps.map((step) => JSON.stringify(step.context)),
+    steps.map((step) => JSON.stringify(step.detail)),
     ...outboxValues([...events, ...audits.map(auditEvent)]),
     ...auditColumns(audits),
   ]);
@@ -171,7 +170,7 @@ export async function closeCommands(client: Queries, kept: Effects['kept'], unke
   await client.query(
     `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
      delete from commands where command_id = any($3::text[])`,
-    [textArray(kept.map(({ id }) => id)), textArray(kept.map(({ body }) => JSON.stringify(body))), textArray(unkept)],
+    [kept.map(({ id }) => id), kept.map(({ body }) => JSON.stringify(body)), unkept],
   );
 }
 
@@ -193,7 +192,7 @@ export async function takeWaiters(
   const taken = await client.query<Waiter>(
     `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
-    [textArray(commandIds), ...outboxValues([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
+    [commandIds, ...outboxValues([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
   );
   return taken.rows;
 }
@@ -204,7 +203,7 @@ const stepColumns = 'step_id, message, account_id, payload, context, detail';
 export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
   const taken = await client.query<Step>(
     `delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`,
-    [textArray(stepIds)],
+    [stepIds],
   );
   return taken.rows;
 }

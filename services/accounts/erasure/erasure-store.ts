@@ -1,7 +1,6 @@
 import { erasedText } from '#libs/contracts/administration.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { AccountStatus } from '#libs/contracts/resources.ts';
-import { textArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { ClientRow } from '../clients/client-store.ts';
 import { clientColumns, clientOf } from '../clients/client-store.ts';
@@ -32,7 +31,7 @@ export async function settledAccounts(client: Queries, clientId: string): Promis
     [clientId],
   );
   const steps = await client.query('select from saga_steps where account_id = any($1::text[]) limit 1', [
-    textArray(rows.map(({ account_id }) => account_id)),
+    rows.map(({ account_id }) => account_id),
   ]);
   if (steps.rowCount !== 0 || rows.some(({ state }) => state === 'opening')) return undefined;
   return rows.map(({ state: _state, ...account }) => account);

@@ -1,7 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { AccountMaster, AccountStatus, AccountType, StatusTransition } from '#libs/contracts/resources.ts';
-import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of accounts and their status history. */
@@ -33,7 +32,7 @@ export interface NewAccount {
 
 /** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are taken. */
 export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
-  const column = (field: Exclude<keyof NewAccount, 'metadata'>) => textArray(accounts.map((account) => account[field]));
+  const column = (field: Exclude<keyof NewAccount, 'metadata'>) => accounts.map((account) => account[field]);
   const inserted = await client.query<{ account_id: string }>(
     `insert into accounts (account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at)
      select account_id, client_id, account_number, account_type, currency, status, external_id, metadata::json, created_at, created_at
@@ -47,9 +46,9 @@ export async function insertOpenings(client: Queries, accounts: NewAccount[]): P
       column('account_type'),
       column('currency'),
       column('status'),
-      timestampArray(accounts.map((account) => account.created_at)),
+      accounts.map((account) => account.created_at),
       column('external_id'),
-      textArray(accounts.map(({ metadata }) => metadata && JSON.stringify(metadata))),
+      accounts.map(({ metadata }) => metadata && JSON.stringify(metadata)),
     ],
   );
   return new Set(inserted.rows.map((row) => row.account_id));
@@ -70,10 +69,10 @@ export async function closeOpenings(client: Queries, closed: ClosedOpening[]): P
      from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
      where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
     [
-      textArray(closed.map((row) => row.account_id)),
-      textArray(closed.map((row) => row.state)),
-      textArray(closed.map((row) => row.status)),
-      intArray(closed.map((row) => row.status_version)),
+      closed.map((row) => row.account_id),
+      closed.map((row) => row.state),
+      closed.map((row) => row.status),
+      closed.map((row) => row.status_version),
     ],
   );
   return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
@@ -84,7 +83,7 @@ export async function findAccounts(db: Queries, ids: string[]): Promise<Map<stri
   const wellFormed = ids.filter((id) => isId('account', id));
   const found = await db.query<AccountRow>(
     `select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`,
-    [textArray(wellFormed)],
+    [wellFormed],
   );
   return new Map(found.rows.map((row) => [row.account_id, accountOf(row)]));
 }

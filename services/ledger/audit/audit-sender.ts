@@ -5,7 +5,6 @@ import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
-import { textArray } from '#libs/postgres/arrays.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
@@ -27,7 +26,7 @@ export async function insertAudits(client: Queries, records: readonly AuditRecor
   if (records.length === 0) return;
   await client.query(
     'insert into audit_outbox (audit_id, record) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
-    [textArray(records.map(({ audit_id }) => audit_id)), textArray(records.map((record) => JSON.stringify(record)))],
+    [records.map(({ audit_id }) => audit_id), records.map((record) => JSON.stringify(record))],
   );
 }
 

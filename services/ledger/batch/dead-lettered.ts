@@ -1,7 +1,6 @@
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import { type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { batchCommand } from '../domain/batches.ts';
 
@@ -25,7 +24,7 @@ export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): 
   if (!/_[0-9a-f]{32}$/.test(ce_id) || !postings.includes(name)) return;
   const ids = [idBits(ce_id), ...(name === 'create_batch' ? itemIds(value) : [])];
   await pool.query('insert into dead_lettered_commands (command_id) select unnest($1::uuid[]) on conflict do nothing', [
-    uuidArray(ids),
+    ids,
   ]);
 }
 

@@ -1,7 +1,7 @@
-import { type Columns, rowArray, uuidArray } from '#libs/postgres/arrays.ts';
+import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { HoldState } from '../domain/records.ts';
-import { holdColumns, holdOf, prefixed } from '../rows.ts';
+import { holdColumns, holdOf, prefixed, uuids } from '../rows.ts';
 
 /**
  * The ledger's SQL for writing holds. A batch that neither names a hold nor finds an expired one executes none
@@ -12,7 +12,7 @@ import { holdColumns, holdOf, prefixed } from '../rows.ts';
 export async function readHoldAccounts(client: Queries, ids: string[]): Promise<Map<string, string>> {
   const { rows } = await client.query<{ hold_id: string; account_id: string }>(
     'select hold_id, account_id from holds where hold_id = any($1::uuid[])',
-    [uuidArray(ids)],
+    [uuids(ids)],
   );
   return new Map(rows.map((row) => [prefixed('hld', row.hold_id), prefixed('acc', row.account_id)]));
 }
@@ -22,7 +22,7 @@ export async function readHolds(client: Queries, ids: string[], accountIds: stri
   const { rows } = await client.query<HoldState>(
     `select ${holdColumns} from holds where hold_id = any(array(
        select unnest($1::uuid[]) union select hold_id from holds where account_id = any($2::uuid[]) and status = 'Active'))`,
-    [uuidArray(ids), uuidArray(accountIds)],
+    [uuids(ids), uuids(accountIds)],
   );
   return rows.map(holdOf);
 }

@@ -1,9 +1,17 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { type Columns, intArray, rowArray, textArray, uuidArray } from '#libs/postgres/arrays.ts';
+import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
-import { entryColumns, entryTypes, prefixed, systemAccountId, transactionColumns, transactionTypes } from '../rows.ts';
+import {
+  entryColumns,
+  entryTypes,
+  prefixed,
+  systemAccountId,
+  transactionColumns,
+  transactionTypes,
+  uuids,
+} from '../rows.ts';
 
 /** The ledger's SQL for writing, one function per statement. Ids are stored as their 128 bits, without prefix. */
 
@@ -28,7 +36,7 @@ export async function lockAccounts(client: Queries, ids: string[]): Promise<Acco
   const { rows } = await client.query<AccountState>({
     name: 'lock_accounts',
     text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
-    values: [uuidArray(ids)],
+    values: [uuids(ids)],
   });
   return rows.map(accountOf);
 }
@@ -50,7 +58,7 @@ export async function lockSystemAccounts(
         select prefix || '-' || currency || '/' || $4::int
         from unnest($3::text[]) as prefix, (select currency from accounts where account_id = any($1::uuid[]) union select unnest($2::text[])) as cash
       )) order by account_id for no key update`,
-    values: [uuidArray(cashAccounts), textArray(currencies), textArray(Object.values(systemPrefix)), slot],
+    values: [uuids(cashAccounts), currencies, Object.values(systemPrefix), slot],
   });
   return new Map(rows.map((row) => [row.account_number, accountOf(row)]));
 }
@@ -70,10 +78,10 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
      from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as slot (account_id, account_number, account_type, currency)
      order by account_id on conflict do nothing`,
     [
-      uuidArray(wanted.map((w) => systemAccountId(w.number))),
-      textArray(wanted.map((w) => w.number)),
-      textArray(wanted.map((w) => w.kind)),
-      textArray(wanted.map((w) => w.currency)),
+      uuids(wanted.map((w) => systemAccountId(w.number))),
+      wanted.map((w) => w.number),
+      wanted.map((w) => w.kind),
+      wanted.map((w) => w.currency),
     ],
   );
 }
@@ -93,7 +101,7 @@ export async function readOutcomes(
   if (ids.length === 0) return new Map();
   const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
     'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
-    [uuidArray(ids)],
+    [uuids(ids)],
   );
   return new Map(
     rows.map((row) => [
@@ -108,7 +116,7 @@ export async function readTakenNumbers(client: Queries, numbers: string[]): Prom
   if (numbers.length === 0) return new Set();
   const { rows } = await client.query<{ account_number: string }>(
     'select account_number from accounts where account_number = any($1::text[])',
-    [textArray(numbers)],
+    [numbers],
   );
   return new Set(rows.map((row) => row.account_number));
 }
@@ -122,7 +130,7 @@ export async function look(client: Queries, ids: string[]): Promise<{ now: strin
     name: 'look',
     text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions
       where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))) as known`,
-    values: [uuidArray(ids)],
+    values: [uuids(ids)],
   });
   return { now: rows[0]?.now ?? '', known: rows[0]?.known ?? [] };
 }
@@ -132,13 +140,13 @@ export async function insertAccounts(client: Queries, accounts: AccountState[], 
     `insert into accounts (account_id, account_number, client_id, account_type, currency, status, status_version, created_at)
      select a.*, $8::timestamptz from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int4[]) as a order by 1`,
     [
-      uuidArray(accounts.map((a) => a.account_id)),
-      textArray(accounts.map((a) => a.account_number)),
-      uuidArray(accounts.map((a) => a.client_id)),
-      textArray(accounts.map((a) => a.account_type)),
-      textArray(accounts.map((a) => a.currency)),
-      textArray(accounts.map((a) => a.status)),
-      intArray(accounts.map((a) => a.status_version)),
+      uuids(accounts.map((a) => a.account_id)),
+      accounts.map((a) => a.account_number),
+      uuids(accounts.map((a) => a.client_id)),
+      accounts.map((a) => a.account_type),
+      accounts.map((a) => a.currency),
+      accounts.map((a) => a.status),
+      accounts.map((a) => a.status_version),
       now,
     ],
   );
@@ -148,11 +156,7 @@ export async function updateStatuses(client: Queries, accounts: AccountState[]):
   await client.query(
     `update accounts a set status = s.status, status_version = s.status_version
      from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
-    [
-      uuidArray(accounts.map((a) => a.account_id)),
-      textArray(accounts.map((a) => a.status)),
-      intArray(accounts.map((a) => a.status_version)),
-    ],
+    [uuids(accounts.map((a) => a.account_id)), accounts.map((a) => a.status), accounts.map((a) => a.status_version)],
   );
 }
 
@@ -168,10 +172,10 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
     `insert into commands (command_id, name, fingerprint, outcome)
      select c.id, c.name, c.fingerprint, c.outcome::json from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) as c (id, name, fingerprint, outcome) order by 1`,
     [
-      uuidArray(kept.map((k) => k.command_id)),
-      textArray(kept.map((k) => k.name)),
-      uuidArray(kept.map((k) => k.fingerprint)),
-      textArray(kept.map((k) => JSON.stringify(k.outcome))),
+      uuids(kept.map((k) => k.command_id)),
+      kept.map((k) => k.name),
+      uuids(kept.map((k) => k.fingerprint)),
+      kept.map((k) => JSON.stringify(k.outcome)),
     ],
   );
 }

@@ -3,9 +3,8 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { idBits, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { prefixed } from '../rows.ts';
+import { prefixed, uuids } from '../rows.ts';
 
 /**
  * The ledger's step of an erasure (services/accounts/erasure). It checks that none of the client's accounts
@@ -129,7 +128,7 @@ async function eraseAccount(pool: Pool, accountId: string): Promise<number> {
     if (ids.length > 0) {
       const { rows: changed } = await pool.query<{ count: number }>('select erase_texts($1, $2::uuid[]) as count', [
         accountId,
-        uuidArray(ids.map((bits) => idOf('transaction', bits))),
+        uuids(ids.map((bits) => idOf('transaction', bits))),
       ]);
       erased += changed[0]?.count ?? 0;
     }

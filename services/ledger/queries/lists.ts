@@ -5,7 +5,6 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
 import type { Entry, EntryLine, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { searchedRows } from '#libs/contracts/searches.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import {
@@ -17,7 +16,7 @@ import {
   toTransfer,
   withoutReason,
 } from '../domain/records.ts';
-import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
+import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns, uuids } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
@@ -102,7 +101,7 @@ async function readPostings<Item>(
       const rows =
         accounts === undefined
           ? `select t.* from (${inner(range, isSearch ? String(searched) : limit)}) t where ${filter} order by ${order} limit ${limit}`
-          : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${range} and ${filter}`)}) t order by ${order} limit ${limit}`;
+          : `select t.* from unnest(${where.parameter(uuids(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${range} and ${filter}`)}) t order by ${order} limit ${limit}`;
       return `select t.*, ${linked} from (${rows}) t order by ${order}`;
     },
   };
@@ -185,10 +184,7 @@ export async function listTransactions(
   addAmount(only, '<=', filters.max_amount);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
-    within.add(
-      'id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id))',
-      uuidArray(legs),
-    );
+    within.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id))', uuids(legs));
     within.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
   return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toListed(row, bound));
@@ -231,8 +227,7 @@ export async function listTransfers(
   addStatus(status === 'Failed' ? within : legs, status);
   // Returns every transfer once: by its source, or for one account by the leg on that account.
   if (accounts === undefined) legs.conditions.push('t.transaction_id = t.operation_id');
-  else
-    legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
+  else legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuids(accounts));
   return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toTransferSeen(row, bound));
 }
 

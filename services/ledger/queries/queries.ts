@@ -3,14 +3,13 @@ import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import { listed } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from '../domain/chart.ts';
 import { isOfTransfer } from '../domain/records.ts';
-import { prefixed, systemAccountId } from '../rows.ts';
+import { prefixed, systemAccountId, uuids } from '../rows.ts';
 import { readLastVerification } from '../verify/verifications.ts';
 import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
@@ -143,7 +142,7 @@ export async function getLedgerAccounts(
     name: 'get_ledger_accounts',
     text: `select account_id, account_number, currency, status, balance_minor, ${availableMinor} as available_minor
       from accounts a where account_id = any($1::uuid[]) and client_id is not null`,
-    values: [uuidArray(accountIds.filter((id) => isId('account', id)))],
+    values: [uuids(accountIds.filter((id) => isId('account', id)))],
   });
   return rows.map(({ balance_minor, available_minor, account_id, ...rest }) => ({
     ...rest,

@@ -10,12 +10,11 @@ import {
   transferEventId,
 } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isShownByIdAlone, isTransferLeg, type TransactionRecord, toTransaction } from '../domain/records.ts';
-import { entryColumns, readReversals, readTransactions } from '../rows.ts';
+import { entryColumns, readReversals, readTransactions, uuids } from '../rows.ts';
 import { type EntryRow, entryOf } from './lists.ts';
 import { placed } from './posting-time.ts';
 
@@ -114,7 +113,7 @@ async function readOperation(
 ): Promise<OperationRow[]> {
   const parties = counterparty_account_id === null ? [account_id] : [account_id, counterparty_account_id];
   const { rows } = await pool.query<OperationRow>(operationStatement, [
-    uuidArray(parties),
+    uuids(parties),
     currency,
     bookedAt,
     idBits(operation_id),

@@ -4,10 +4,9 @@ import { type EventData, type EventType, events } from '#libs/contracts/events.t
 import { debitLegId, idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { bigintArray, uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
-import { prefixed, readTransactions } from '../rows.ts';
+import { prefixed, readTransactions, uuids } from '../rows.ts';
 import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
 
 /** The rules that relate events to the books. */
@@ -141,7 +140,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     hold_version: bigint;
   }>(
     'select account_id, client_id, account_number, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_version from accounts where account_id = any($1::uuid[])',
-    [uuidArray(read.map(({ data }) => data.account_id))],
+    [uuids(read.map(({ data }) => data.account_id))],
   );
   const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
   for (const { message, data } of read) {
@@ -222,7 +221,7 @@ async function recordsOf(
 async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owners> {
   const { rows } = await pool.query<{ account_id: string; client_id: string; account_number: string }>(
     'select account_id, client_id, account_number from accounts where account_id = any($1::uuid[]) and client_id is not null',
-    [uuidArray([...new Set(records.map(({ account_id }) => account_id))])],
+    [uuids([...new Set(records.map(({ account_id }) => account_id))])],
   );
   return new Map(
     rows.map(({ account_id, client_id, account_number }) => [
@@ -257,7 +256,7 @@ async function entriesOf(
   const { rows } = await pool.query<EntryRecord>(
     `select e.account_id, e.sequence, e.operation_id, e.transaction_id, e.direction, e.side, e.amount_minor, e.currency, e.balance_after_minor, e.created_at
      from unnest($1::uuid[], $2::int8[]) as told (account_id, sequence) join entries e using (account_id, sequence)`,
-    [uuidArray(named.map(({ account_id }) => account_id)), bigintArray(named.map(({ sequence }) => BigInt(sequence)))],
+    [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
   const records = rows.map((row) => ({
     ...row,

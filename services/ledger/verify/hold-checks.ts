@@ -3,9 +3,8 @@ import { erasedMetadata, erasedText } from '#libs/contracts/administration.ts';
 import type { EventData } from '#libs/contracts/events.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { HoldState } from '../domain/records.ts';
-import { holdColumns, holdOf } from '../rows.ts';
+import { holdColumns, holdOf, uuids } from '../rows.ts';
 import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, toldOf } from './event-checks.ts';
 
 type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
@@ -19,7 +18,7 @@ export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit)
   if (read.length === 0) return;
   const { rows } = await audit.pool.query<HoldState>(
     `select ${holdColumns} from holds where hold_id = any($1::uuid[])`,
-    [uuidArray(read.map(({ data }) => data.hold.hold_id))],
+    [uuids(read.map(({ data }) => data.hold.hold_id))],
   );
   const holds = new Map(rows.map(holdOf).map((hold) => [hold.hold_id, hold]));
   for (const { message, data } of read) {
