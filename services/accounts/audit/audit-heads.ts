@@ -4,6 +4,7 @@ import { type EventData, events } from '#libs/contracts/events.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 
 const type = 'corebanking.audit.head.v1';
 
@@ -42,28 +43,15 @@ export interface HeadPublisherOptions {
 }
 
 /** Publishes the heads every minute if they have changed. */
-export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublisherOptions): {
-  start(): void;
-  stop(): Promise<void>;
-} {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
+export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublisherOptions): Sweeping {
   let lastId: string | undefined;
   const turn = async () => {
-    try {
-      const id = await publishHeads(pool, now(), lastId);
-      if (id === undefined) return;
+    const id = await publishHeads(pool, now(), lastId);
+    if (id !== undefined) {
       lastId = id;
       wakeRelay();
-    } catch (error) {
-      logger.warn({ err: error }, "the heads of the audit's chains were not published");
     }
+    return false;
   };
-  return {
-    start: () => void (timer = setInterval(() => void (running = turn()), 60_000)),
-    async stop() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return sweeping(turn, 60_000, logger);
 }
