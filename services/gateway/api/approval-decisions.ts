@@ -4,8 +4,8 @@ import type { FourEyes } from '../access/four-eyes.ts';
 import { mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval, scopesOf } from './approvals.ts';
-import type { Input, Plan } from './commands.ts';
 import type { Forwarder } from './forward.ts';
+import type { Input, Plan } from './plan.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** Approves and rejects. accounts decides; the gateway tells it the caller and the caller's scopes. */

@@ -7,7 +7,7 @@ import { dataOf } from './answer.ts';
 import type { Asker, Question } from './approval-question.ts';
 import { accountOf, capturedPosting, forwarderOf, quiet, unbound } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
-import type { Plan } from './commands.ts';
+import type { Plan } from './plan.ts';
 import { readPosting } from './reads.ts';
 import { notFound } from './unknown-ids.ts';
 

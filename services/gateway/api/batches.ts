@@ -14,12 +14,13 @@ import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/e
 import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkLargeItems } from './batch-approvals.ts';
-import type { createPlanners, Plan } from './commands.ts';
+import type { createPlanners } from './commands.ts';
 import type { Command, Forwarder, Origin, Outcome } from './forward.ts';
 import type { IdempotencySecrets } from './idempotency.ts';
 import { attemptsOf, isUnknownRepeat } from './idempotency.ts';
 import { fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
+import type { Plan } from './plan.ts';
 import { presenterOf } from './present.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 

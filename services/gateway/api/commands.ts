@@ -3,9 +3,8 @@ import type { AuditCheck, administrationBodies, BookCheck } from '#libs/contract
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { bodies } from '#libs/contracts/fields.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { type ApiKey, identityFields, type Transaction, type Transfer } from '#libs/contracts/resources.ts';
+import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { ApiKeys } from '../access/api-keys.ts';
@@ -13,45 +12,12 @@ import type { Caller } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { approvalPlanners } from './approval-decisions.ts';
-import type { Forwarder, Origin, Outcome } from './forward.ts';
+import type { Forwarder, Origin } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { verificationOf } from './operations.ts';
+import { about, type Input, type Plan } from './plan.ts';
 import { knownForm } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
-
-/** The command for a writing request, with what its response needs. There is one planner per command endpoint. */
-export interface Plan<N extends MessageName = MessageName> {
-  name: N;
-  /** The ce_id, which is also the idempotency record. */
-  id: string;
-  key: string;
-  /** The bucket, if it is not that of the key. */
-  bucket?: number;
-  data: MessageData<N>;
-  /** The ids that a caller receives if the outcome is unknown. */
-  resource: Record<string, string>;
-  location?: string;
-  /**
-   * Returns the resource to show while the outcome is unknown. `acceptedAt` is that of the first request
-   * (acceptances.ts).
-   */
-  pending?(acceptedAt: Date): Transaction | Transfer;
-  /** Runs before a success response and may extend the data. */
-  finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
-  /** Reads the outcome in another way if no reply arrived in time. */
-  otherwise?(origin: Origin): Promise<Outcome | undefined>;
-}
-
-export interface Input<B = unknown> {
-  params: Record<string, string>;
-  body: B;
-  caller: Caller;
-  /** The 128 bits of the command's id: see ids.ts. */
-  bits: string;
-  acceptedAt: Date;
-  /** The versions named by If-Match; undefined: any. */
-  ifMatch?: string[] | undefined;
-}
 
 type Body<S extends z.ZodType> = z.output<S>;
 
@@ -113,28 +79,13 @@ const clientPlanners = {
       location: `/clients/${client_id}`,
     };
   },
-  update_client({
-    params,
-    body,
-    bits,
-    caller,
-    ifMatch,
-  }: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+  update_client(input: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+    const { body, caller, ifMatch } = input;
     checkNames(caller, body.external_id !== undefined);
     checkIdentity(caller, body);
-    const client_id = knownForm('client', params['client_id']);
-    return {
-      name: 'update_client',
-      id: `cmd_${bits}`,
-      key: client_id,
-      data: { client_id, changes: body, if_match: ifMatch },
-      resource: { client_id },
-    };
+    return about('update_client', 'client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
   },
-  erase_client({ params, bits }: Input): Plan<'erase_client'> {
-    const client_id = knownForm('client', params['client_id']);
-    return { name: 'erase_client', id: `cmd_${bits}`, key: client_id, data: { client_id }, resource: { client_id } };
-  },
+  erase_client: (input: Input) => about('erase_client', 'client_id', input, (client_id) => ({ client_id })),
 };
 
 const accountPlanners = {
@@ -259,35 +210,16 @@ const moneyPlanners = {
 };
 
 const deadLetterPlanners = {
-  redrive_dead_letter({
-    params,
-    body,
-    bits,
-  }: Input<Body<typeof administrationBodies.redriveDeadLetter>>): Plan<'redrive_dead_letter'> {
-    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
-    const { renew_deadline } = body;
-    return {
-      name: 'redrive_dead_letter',
-      id: `cmd_${bits}`,
-      key: dead_letter_id,
-      data: { dead_letter_id, renew_deadline },
-      resource: { dead_letter_id },
-    };
-  },
-  drop_dead_letter({
-    params,
-    body,
-    bits,
-  }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
-    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
-    return {
-      name: 'drop_dead_letter',
-      id: `cmd_${bits}`,
-      key: dead_letter_id,
-      data: { dead_letter_id, reason: body.reason ?? null },
-      resource: { dead_letter_id },
-    };
-  },
+  redrive_dead_letter: (input: Input<Body<typeof administrationBodies.redriveDeadLetter>>) =>
+    about('redrive_dead_letter', 'dead_letter_id', input, (dead_letter_id) => ({
+      dead_letter_id,
+      renew_deadline: input.body.renew_deadline,
+    })),
+  drop_dead_letter: (input: Input<Body<typeof administrationBodies.dropDeadLetter>>) =>
+    about('drop_dead_letter', 'dead_letter_id', input, (dead_letter_id) => ({
+      dead_letter_id,
+      reason: input.body.reason ?? null,
+    })),
 };
 
 /** The ledger checks the books, and accounts then checks the audit as part of the same verification, if it can. */
@@ -398,16 +330,13 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
         },
       };
     },
-    revoke_api_key({ params, body, bits }: Input<Body<typeof bodies.revokeKey>>): Plan<'revoke_api_key'> {
-      const key_id = knownForm('key', params['key_id']);
+    revoke_api_key(input: Input<Body<typeof bodies.revokeKey>>): Plan<'revoke_api_key'> {
+      const { descendants } = input.body;
+      const plan = about('revoke_api_key', 'key_id', input, (key_id) => ({ key_id, descendants }));
       return {
-        name: 'revoke_api_key',
-        id: `cmd_${bits}`,
-        key: key_id,
-        data: { key_id, descendants: body.descendants },
-        resource: { key_id },
+        ...plan,
         async finish(data) {
-          await apiKeys.seen(key_id, (state) => state.revoked_at !== null, seenWithinMs);
+          await apiKeys.seen(plan.key, (state) => state.revoked_at !== null, seenWithinMs);
           return data;
         },
       };

@@ -3,7 +3,7 @@ import type { holdBodies } from '#libs/contracts/holds.ts';
 import { bucketOfId, debitLegId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
-import type { Input, Plan } from './commands.ts';
+import { about, type Input, type Plan } from './plan.ts';
 import { knownForm } from './unknown-ids.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
@@ -49,15 +49,8 @@ export const holdPlanners = {
       location,
     };
   },
-  release_hold({ params, bits }: Input<Body<typeof holdBodies.releaseHold>>): Plan<'release_hold'> {
-    const hold_id = knownForm('hold', params['hold_id']);
-    return {
-      name: 'release_hold',
-      id: `cmd_${bits}`,
-      key: hold_id,
-      bucket: bucketOfId(hold_id),
-      data: { hold_id },
-      resource: { hold_id },
-    };
+  release_hold(input: Input<Body<typeof holdBodies.releaseHold>>): Plan<'release_hold'> {
+    const plan = about('release_hold', 'hold_id', input, (hold_id) => ({ hold_id }));
+    return { ...plan, bucket: bucketOfId(plan.key) };
   },
 };

@@ -20,8 +20,7 @@ const notFoundCodes = {
 
 export type ResourceKind = keyof typeof notFoundCodes;
 
-/** The resource that a parameter refers to, by the parameter's name. */
-export const kindOfField: Record<string, ResourceKind | undefined> = {
+const kinds = {
   client_id: 'client',
   account_id: 'account',
   transaction_id: 'transaction',
@@ -33,7 +32,12 @@ export const kindOfField: Record<string, ResourceKind | undefined> = {
   batch_id: 'batch',
   webhook_id: 'webhook',
   delivery_id: 'delivery',
-};
+} as const satisfies Record<string, ResourceKind>;
+
+export type IdName = keyof typeof kinds;
+
+/** The resource that a parameter refers to, by the parameter's name. */
+export const kindOfField: Record<IdName, ResourceKind> & Record<string, ResourceKind | undefined> = kinds;
 
 const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };
 

@@ -4,7 +4,7 @@ import type { MessageResult } from '#libs/contracts/messages.ts';
 import { newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { webhookBodies } from '#libs/contracts/webhooks.ts';
 import { dataOf } from './answer.ts';
-import type { Input, Plan } from './commands.ts';
+import { about, type Input, type Plan } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 import { knownForm } from './unknown-ids.ts';
 
@@ -17,15 +17,6 @@ type Body<S extends z.ZodType> = z.output<S>;
 export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   const withSecret = (secret: string) => async (data: unknown, replayed: boolean) =>
     replayed ? data : { ...(data as object), secret };
-  /** A command about an existing webhook. */
-  const about = <N extends Plan['name']>(
-    name: N,
-    { params, bits }: Input,
-    data: (webhookId: string) => Plan<N>['data'],
-  ): Plan<N> => {
-    const webhook_id = knownForm('webhook', params['webhook_id']);
-    return { name, id: `cmd_${bits}`, key: webhook_id, data: data(webhook_id), resource: { webhook_id } };
-  };
   return {
     create_webhook({ body, bits }: Input<Body<typeof webhookBodies.create>>): Plan<'create_webhook'> {
       const webhook_id = idOf('webhook', bits);
@@ -48,13 +39,13 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
       };
     },
     update_webhook: (input: Input<Body<typeof webhookBodies.update>>) =>
-      about('update_webhook', input, (webhook_id) => ({ webhook_id, changes: input.body })),
-    delete_webhook: (input: Input) => about('delete_webhook', input, (webhook_id) => ({ webhook_id })),
+      about('update_webhook', 'webhook_id', input, (webhook_id) => ({ webhook_id, changes: input.body })),
+    delete_webhook: (input: Input) => about('delete_webhook', 'webhook_id', input, (webhook_id) => ({ webhook_id })),
     rotate_webhook_secret(input: Input<Body<typeof webhookBodies.rotate>>): Plan<'rotate_webhook_secret'> {
       const secret = newWebhookSecret();
       const { overlap_seconds } = input.body;
       return {
-        ...about('rotate_webhook_secret', input, (webhook_id) => ({
+        ...about('rotate_webhook_secret', 'webhook_id', input, (webhook_id) => ({
           webhook_id,
           sealed_secret: secretKeys.seal(webhook_id, secret),
           overlap_seconds,
@@ -62,13 +53,13 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
         finish: withSecret(secret),
       };
     },
-    test_webhook: (input: Input) => about('test_webhook', input, (webhook_id) => ({ webhook_id })),
+    test_webhook: (input: Input) => about('test_webhook', 'webhook_id', input, (webhook_id) => ({ webhook_id })),
     replay_webhook(input: Input<Body<typeof webhookBodies.replay>>): Plan<'replay_webhook'> {
       const { from, to = input.acceptedAt.toISOString() } = input.body;
-      return about('replay_webhook', input, (webhook_id) => ({ webhook_id, from, to }));
+      return about('replay_webhook', 'webhook_id', input, (webhook_id) => ({ webhook_id, from, to }));
     },
     redeliver(input: Input): Plan<'redeliver'> {
-      const plan = about('redeliver', input, (webhook_id) => ({
+      const plan = about('redeliver', 'webhook_id', input, (webhook_id) => ({
         webhook_id,
         delivery_id: knownForm('delivery', input.params['delivery_id']),
       }));
