@@ -31,90 +31,45 @@ import { getStatement } from './statement.ts';
 import { getPostingStatistics, getPostingTotals } from './statistics.ts';
 import { getTimeline } from './timeline.ts';
 
-/** The queries. Each is one statement, so that it sees one snapshot. */
-type QueryName = Extract<
-  MessageName,
-  | 'get_time'
-  | 'get_ledger_accounts'
-  | 'get_balance_by_number'
-  | 'list_transactions'
-  | 'get_transaction'
-  | 'list_transfers'
-  | 'get_transfer'
-  | 'get_hold'
-  | 'list_holds'
-  | 'get_batch'
-  | 'list_entries'
-  | 'get_account_balance'
-  | 'get_statement'
-  | 'search_postings'
-  | 'get_ledger_operations'
-  | 'get_posting_statistics'
-  | 'get_posting_totals'
-  | 'get_timeline'
-  | 'get_trial_balance'
-  | 'get_system_accounts'
->;
+type Handler<N extends MessageName> = (pool: Pool, data: MessageData<N>, context: MessageContext) => Promise<ReplyBody>;
 
+/** One handler per query. Each runs one statement, so that it sees one snapshot, and throws only if the database fails. */
+const queryHandlers = {
+  get_time: async (pool) => done({ time: new Date(await readTime(pool)).toISOString() }),
+  get_ledger_accounts: async (pool, { account_ids }) => done(await getLedgerAccounts(pool, account_ids)),
+  get_balance_by_number: async (pool, { account_number: number }, { bound_client_id }) =>
+    found(
+      await getBalanceByNumber(pool, number, bound_client_id),
+      'account_not_found',
+      `account number ${number} not found`,
+    ),
+  list_transactions: async (pool, data, { bound_client_id }) =>
+    listed(await listTransactions(pool, data, bound_client_id)),
+  get_transaction: (pool, { transaction_id }, context) => getTransaction(pool, transaction_id, context),
+  list_transfers: async (pool, data, { bound_client_id }) => listed(await listTransfers(pool, data, bound_client_id)),
+  get_transfer: (pool, { transfer_id }, context) => getTransfer(pool, transfer_id, context),
+  get_hold: async (pool, { hold_id }, { bound_client_id }) =>
+    found(await getHold(pool, hold_id, bound_client_id), 'hold_not_found', `hold ${hold_id} not found`),
+  list_holds: (pool, data, { bound_client_id }) => listHolds(pool, data, bound_client_id),
+  get_batch: (pool, { batch_id }, context) => getBatch(pool, batch_id, context),
+  list_entries: (pool, data, { bound_client_id }) => listEntries(pool, data, bound_client_id),
+  get_account_balance: (pool, data, { bound_client_id }) => getAccountBalance(pool, data, bound_client_id),
+  get_statement: (pool, data, { bound_client_id }) => getStatement(pool, data, bound_client_id),
+  search_postings: async (pool, { q }) => done(await searchPostings(pool, q)),
+  get_ledger_operations: async (pool) => done(await getOperations(pool)),
+  get_posting_statistics: (pool, data, { time }) => getPostingStatistics(pool, data, time),
+  get_posting_totals: (pool, data, { time }) => getPostingTotals(pool, data, time),
+  get_timeline: async (pool, { transaction_id: id }) =>
+    found(await getTimeline(pool, id), 'transaction_not_found', `transaction ${id} not found`),
+  get_trial_balance: async (pool) => done(await getTrialBalance(pool)),
+  get_system_accounts: async (pool) => done(await getSystemAccounts(pool)),
+} satisfies { [N in MessageName]?: Handler<N> };
+
+type QueryName = keyof typeof queryHandlers;
 export type Query = { [N in QueryName]: { name: N; data: MessageData<N>; context: MessageContext } }[QueryName];
 
-/** Answers a query. Throws only if the database fails. */
-export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> {
-  const bound = query.context.bound_client_id;
-  switch (query.name) {
-    case 'get_time':
-      return done({ time: new Date(await readTime(pool)).toISOString() });
-    case 'get_ledger_accounts':
-      return done(await getLedgerAccounts(pool, query.data.account_ids));
-    case 'get_balance_by_number':
-      return found(
-        await getBalanceByNumber(pool, query.data.account_number, bound),
-        'account_not_found',
-        `account number ${query.data.account_number} not found`,
-      );
-    case 'list_transactions':
-      return listed(await listTransactions(pool, query.data, bound));
-    case 'get_transaction':
-      return getTransaction(pool, query.data.transaction_id, query.context);
-    case 'list_transfers':
-      return listed(await listTransfers(pool, query.data, bound));
-    case 'get_transfer':
-      return getTransfer(pool, query.data.transfer_id, query.context);
-    case 'get_hold':
-      return found(
-        await getHold(pool, query.data.hold_id, bound),
-        'hold_not_found',
-        `hold ${query.data.hold_id} not found`,
-      );
-    case 'list_holds':
-      return listHolds(pool, query.data, bound);
-    case 'get_batch':
-      return getBatch(pool, query.data.batch_id, query.context);
-    case 'list_entries':
-      return listEntries(pool, query.data, bound);
-    case 'get_account_balance':
-      return getAccountBalance(pool, query.data, bound);
-    case 'get_statement':
-      return getStatement(pool, query.data, bound);
-    case 'get_timeline':
-      return found(
-        await getTimeline(pool, query.data.transaction_id),
-        'transaction_not_found',
-        `transaction ${query.data.transaction_id} not found`,
-      );
-    case 'get_posting_statistics':
-      return getPostingStatistics(pool, query.data, query.context.time);
-    case 'get_posting_totals':
-      return getPostingTotals(pool, query.data, query.context.time);
-    case 'get_ledger_operations':
-      return done(await getOperations(pool));
-    case 'search_postings':
-      return done(await searchPostings(pool, query.data.q));
-    case 'get_trial_balance':
-      return done(await getTrialBalance(pool));
-    case 'get_system_accounts':
-      return done(await getSystemAccounts(pool));
-  }
+export function answerQuery(pool: Pool, { name, data, context }: Query): Promise<ReplyBody> {
+  return (queryHandlers[name] as Handler<MessageName>)(pool, data, context);
 }
 
 function done(data: unknown): ReplyBody {
