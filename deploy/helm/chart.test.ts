@@ -3,12 +3,12 @@ import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { commandPartitions } from '#libs/contracts/topics.ts';
-import { describeConfig } from '#libs/service/config.ts';
 import { migrationConfig } from '#libs/service/migration.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
+import { describeConfig } from '../../tools/generate/describe-config.ts';
 
 /** Checks that need neither Helm nor a cluster; deploy/check/kubernetes.sh has those. */
 const chart = new URL('core-banking/', import.meta.url);

@@ -3,16 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import {
-  ConfigError,
-  databaseConfig,
-  describeConfig,
-  flag,
-  kafkaConfig,
-  loadConfig,
-  processConfig,
-  wholeNumber,
-} from './config.ts';
+import { ConfigError, databaseConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -77,36 +68,5 @@ test('NAME_FILE reads the value from a file, without its final line end', () => 
   expect(failure({ ...good, DATABASE_URL_FILE: file })).toContain('is given twice');
   expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain(
     'DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read',
-  );
-});
-
-test('a schema can be described', () => {
-  const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
-  expect(described).toContainEqual({
-    name: 'DATABASE_URL',
-    type: 'URL, postgres or postgresql',
-    description: "The service role's own database URL",
-    required: true,
-    default: undefined,
-    secret: true,
-  });
-  expect(described).toContainEqual({
-    name: 'TOPIC_PREFIX',
-    type: 'text',
-    description: 'Prefix of every topic and group name',
-    required: false,
-    default: '',
-    secret: false,
-  });
-  expect(described).toContainEqual(
-    expect.objectContaining({
-      name: 'KAFKA_SASL_MECHANISM',
-      type: 'plain, scram-sha-256, scram-sha-512',
-      required: false,
-      default: undefined,
-    }),
-  );
-  expect(described).toContainEqual(
-    expect.objectContaining({ name: 'DATABASE_POOL_MAX', type: 'whole number, 1 to 200', default: '10' }),
   );
 });

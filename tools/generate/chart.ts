@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { describeConfig, kafkaConfig, processConfig } from '#libs/service/config.ts';
+import { kafkaConfig, processConfig } from '#libs/service/config.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
+import { describeConfig } from './describe-config.ts';
 
 const chart = new URL('../../deploy/helm/core-banking/', import.meta.url);
 

@@ -1,6 +1,4 @@
 import type { z } from 'zod';
-import type { VariableDescription } from '#libs/service/config.ts';
-import { describeConfig } from '#libs/service/config.ts';
 import { migrationConfig } from '#libs/service/migration.ts';
 import { bootstrapConfig } from '#services/accounts/bootstrap-key.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
@@ -11,6 +9,7 @@ import { verifyConfig } from '#services/verify-books.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 import { topicsConfig } from '../../deploy/create-topics.ts';
 import { resendConfig } from '../../deploy/recovery/resend-commands.ts';
+import { describeConfig, type VariableDescription } from './describe-config.ts';
 
 /** The configuration of each program. */
 export const programs: Record<string, z.ZodObject> = {

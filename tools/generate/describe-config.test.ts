@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { databaseConfig, kafkaConfig } from '#libs/service/config.ts';
+import { describeConfig } from './describe-config.ts';
+
+test('a schema can be described', () => {
+  const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
+  expect(described).toContainEqual({
+    name: 'DATABASE_URL',
+    type: 'URL, postgres or postgresql',
+    description: "The service role's own database URL",
+    required: true,
+    default: undefined,
+    secret: true,
+  });
+  expect(described).toContainEqual({
+    name: 'TOPIC_PREFIX',
+    type: 'text',
+    description: 'Prefix of every topic and group name',
+    required: false,
+    default: '',
+    secret: false,
+  });
+  expect(described).toContainEqual(
+    expect.objectContaining({
+      name: 'KAFKA_SASL_MECHANISM',
+      type: 'plain, scram-sha-256, scram-sha-512',
+      required: false,
+      default: undefined,
+    }),
+  );
+  expect(described).toContainEqual(
+    expect.objectContaining({ name: 'DATABASE_POOL_MAX', type: 'whole number, 1 to 200', default: '10' }),
+  );
+});

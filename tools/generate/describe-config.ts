@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+export interface VariableDescription {
+  name: string;
+  /** The type of the value, in words. */
+  type: string;
+  required: boolean;
+  /** The default as text, if there is one. */
+  default: string | undefined;
+  description: string;
+  /** True if the variable should be given as NAME_FILE. */
+  secret: boolean;
+}
+
+const secretNames =
+  /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
+/** Defaults that differ between machines. */
+const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
+
+/** Describes the variables of a schema, for docs/configuration.md. */
+export function describeConfig(schema: z.ZodObject): VariableDescription[] {
+  return Object.entries(schema.shape).map(([name, type]) => {
+    const absent = z.safeParse(type, undefined);
+    return {
+      name,
+      type: titleOf(type),
+      required: !absent.success,
+      default:
+        madeDefaults[name] ??
+        (absent.success && absent.data !== undefined ? [absent.data].flat().join(',') : undefined),
+      description: z.globalRegistry.get(type)?.description ?? '',
+      secret: secretNames.test(name),
+    };
+  });
+}
+
+/** Returns the title of a type, or of the type that it wraps. */
+function titleOf(type: z.core.$ZodType): string {
+  const { title } = z.globalRegistry.get(type) ?? {};
+  if (title !== undefined) return title;
+  if (type instanceof z.ZodEnum) return type.options.join(', ');
+  const def = type._zod.def as { innerType?: z.core.$ZodType; in?: z.core.$ZodType };
+  const inner = def.innerType ?? def.in;
+  return inner === undefined ? 'text' : titleOf(inner);
+}
