@@ -5,15 +5,20 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { World } from './world.ts';
 
-/** Chromium for the dashboard: the path in CHROMIUM, or a usual location. */
+/**
+ * Chromium for the dashboard: the path in CHROMIUM, or a usual location. Without the window of a browser it needs
+ * about half of the CPU time.
+ */
 const places = [
+  '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
-const missing = 'there is no Chromium: install it (Debian: apt-get install chromium), or name one in CHROMIUM';
+const missing =
+  'there is no Chromium: install it (Debian: apt-get install chromium-headless-shell), or name one in CHROMIUM';
 if (executablePath === undefined && process.env['CI_STRICT'] === '1') throw new Error(missing);
 if (executablePath === undefined) console.warn(`The dashboard's tests in a browser are skipped: ${missing}.`);
 
