@@ -10,13 +10,13 @@ import {
 } from '../support/client.ts';
 import { postRaw } from '../support/hostile.ts';
 import { readTopic } from '../support/kafka.ts';
-import { eventually, useBank } from '../support/world.ts';
+import { eventually, useSharedBank } from '../support/world.ts';
 
 /**
  * Harmless input that looks hostile: texts in any script, and texts with a meaning in SQL, shells,
  * templates, or HTML. They are stored and returned unchanged.
  */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 let account: RestAccount;

@@ -8,10 +8,10 @@ import {
   type RestTransition,
   unknownId,
 } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /** The contract: accounts, opening, status transitions, entries. */
-const world = useBank({ gateways: 2 });
+const world = useSharedBank();
 const { api } = world;
 
 const open = (fields: object) => api.post('/accounts', fields);

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '#libs/contracts/resources.ts';
 import { type Answer, type Api, newKey, type RestAccount, type RestTransaction } from '../support/client.ts';
-import { useBank } from '../support/world.ts';
+import { useSharedBank } from '../support/world.ts';
 
 /**
  * Compares the real bank with a model of the contract's rules that shares no code with the ledger:
  * a thousand random operations with a fixed seed, including holds and batches, must have the same
  * outcomes and refusal codes in both and leave the same balances.
  */
-const world = useBank({ gateways: 2, ledgers: 2 });
+const world = useSharedBank();
 
 const max = 10n ** 15n - 1n;
 

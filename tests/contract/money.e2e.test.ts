@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, type RestAccount, type RestTransaction } from '../support/client.ts';
-import { together, useBank } from '../support/world.ts';
+import { together, useSharedBank } from '../support/world.ts';
 
 /** The contract: money. Amounts are sent as raw JSON text, because the rules apply to that text. */
-const world = useBank();
+const world = useSharedBank();
 const { api } = world;
 
 const accounts = new Map<string, RestAccount>();
