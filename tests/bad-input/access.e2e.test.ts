@@ -24,7 +24,7 @@ beforeAll(async () => {
     await read(),
     await read(),
     await read(),
-    await read({ expires_at: new Date(Date.now() + 1500).toISOString() }),
+    await read({ expires_at: new Date(Date.now() + 3000).toISOString() }),
   ];
   expect((await api.post(`/admin/api-keys/${revoked.key_id}/revocation`)).status).toBe(200);
   for (const scope of scopes)

@@ -361,7 +361,7 @@ describe('Holds: external_id and metadata', () => {
 describe('Holds: expiry', () => {
   it('from expires_at on a hold reserves nothing; it is Expired, with its event, within 10 s', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
-    const expires_at = inMs(1_500);
+    const expires_at = inMs(4_000);
     const { hold_id } = await placed(account_id, 60, { expires_at });
     expect(await figures(account_id)).toEqual([100, 40]);
     await sleep(Date.parse(expires_at) - Date.now() + 100);
@@ -371,7 +371,7 @@ describe('Holds: expiry', () => {
     ]);
     expectError(await capture(hold_id), 400, 'hold_not_active', /Expired/);
     const quiet = await api.newAccount({ initial_deposit: 100 });
-    const untouched = await placed(quiet.account_id, 60, { expires_at: inMs(1_000) });
+    const untouched = await placed(quiet.account_id, 60, { expires_at: inMs(3_000) });
     const recorded = await eventually(
       async () =>
         (
@@ -462,7 +462,7 @@ describe('Holds: idempotency', () => {
     const path = `/accounts/${account_id}/holds`;
     const key = newKey();
     const first = await api.once(key, path, { amount: 60 });
-    const [shortKey, short] = [newKey(), { amount: 1, expires_at: inMs(500) }];
+    const [shortKey, short] = [newKey(), { amount: 1, expires_at: inMs(3_000) }];
     const brief = await api.once(shortKey, path, short);
     const { hold_id } = first.data<RestHold>();
     expectReplay(...(await twice(`/holds/${hold_id}/capture`, { amount: 10, final: false })));

@@ -16,12 +16,13 @@ export function testFinding({ ui, as }: Dashboard, records: () => Records): void
           await send(page.getByRole('button', { name: 'Find' }));
         };
         await page.goto(ui(''));
+        // Each leads to another page than the one before it, so that its address shows that the page has changed.
         const cases: [string, string][] = [
           ['hedda hø', `/clients/${client.client_id}`],
-          ['+47 9900 0001', `/clients/${client.client_id}`],
-          [account.account_number, `/accounts/${account.account_id}`],
           ['INVOICE 77', `/transactions/${deposit.transaction_id}`],
+          ['+47 9900 0001', `/clients/${client.client_id}`],
           [key, `/transactions/${deposit.transaction_id}`],
+          [account.account_number, `/accounts/${account.account_id}`],
           [deposit.transaction_id, `/transactions/${deposit.transaction_id}`],
           [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
         ];

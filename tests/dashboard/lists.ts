@@ -29,6 +29,7 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       await page.getByText('Sorted by In, ascending: the rows of this page only.').waitFor();
       expect(await amounts()).toEqual(shown.toSorted((a, b) => a - b));
       await page.keyboard.press('Enter');
+      await page.getByText('Sorted by In, descending: the rows of this page only.').waitFor();
       expect(await amounts()).toEqual(shown.toSorted((a, b) => b - a));
       expect(await page.locator('th[aria-sort]').allInnerTexts()).toEqual([expect.stringContaining('In')]);
       await expectFine(page, 'transactions-sorted');

@@ -154,6 +154,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await expectFine(page, 'capture-form-wrong');
       await page.getByLabel('Amount in USD').fill('30');
       await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByRole('heading', question('Capture a hold')).waitFor();
       expect(await mainText(page)).toContain('Shop Tasks');
       await page.getByRole('button', { name: 'Capture 30.00 USD' }).dblclick();
       await page.waitForURL('**/counter/receipts/trf_*');

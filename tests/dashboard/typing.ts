@@ -74,7 +74,9 @@ function withKeyboard(page: Page): Person {
       await reach(target);
       await page.keyboard.press('Enter');
     },
-    async send() {
+    async send(button) {
+      // The page that Enter has just left may still be there.
+      await button.waitFor();
       await page.locator(':focus').waitFor();
       await page.keyboard.press('Enter');
     },

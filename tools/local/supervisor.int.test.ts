@@ -37,9 +37,9 @@ test('a process that keeps dying is restarted less and less often, and not at al
   };
   const it = await supervise('it', start, { report: () => {} });
   await sleep(1000);
+  await vi.waitUntil(() => starts > 2, 10_000);
   await it.stop(1000);
   const before = starts;
-  expect(before).toBeGreaterThan(2);
   expect(before).toBeLessThan(8);
   await sleep(1000);
   expect(starts).toBe(before);

@@ -205,7 +205,8 @@ describe('never skipped', () => {
       second.push(...numbers(messages));
     });
     await until(() => second.length === 16 - handled);
-    expect(Date.now() - begun).toBeLessThan(3_000);
+    // Long before the session timeout of 20 s, which a member that does not leave would delay the next one for.
+    expect(Date.now() - begun).toBeLessThan(12_000);
     expect(sorted([...first, ...second])).toEqual(range(0, 16));
     expect(first).toHaveLength(handled);
   });

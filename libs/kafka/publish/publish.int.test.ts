@@ -212,13 +212,13 @@ describe('errors', () => {
         rejection(publisher.publish(message(away, 'key', `lost ${i}`), { timeoutMs: 700 })),
       ),
     );
-    expect(Date.now() - begun).toBeLessThan(1_500);
+    expect(Date.now() - begun).toBeLessThan(5_000);
     expect(errors.every(({ sent }) => !sent)).toBe(true);
     const waiting = publisher.publish(message(away, 'key', 'after'), { timeoutMs: 10_000 });
     await proxy.set('pass');
     const reachable = Date.now();
     await waiting;
-    expect(Date.now() - reachable).toBeLessThan(1_500);
+    expect(Date.now() - reachable).toBeLessThan(5_000);
     await sleep(500);
     expect((await readAll(away)).map(({ value }) => String(value))).toEqual(['before', 'after']);
   });

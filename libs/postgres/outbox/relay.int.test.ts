@@ -157,8 +157,9 @@ describe('waking', () => {
     console.log(
       `wake to publish: in process p50 ${here[15]?.toFixed(1)} ms, by NOTIFY p50 ${there[15]?.toFixed(1)} ms`,
     );
-    expect(here[15]).toBeLessThan(30);
-    expect(there[15]).toBeLessThan(50);
+    // Polling alone would take up to 500 ms.
+    expect(here[15]).toBeLessThan(120);
+    expect(there[15]).toBeLessThan(120);
   });
 
   test('without a wake-up the poll finds it', async () => {

@@ -243,12 +243,10 @@ test('the sweeper sends nothing while the outbox is stuck', async () => {
 
 test('steps that began in time are completed, however late', async () => {
   const data = openingOf(client_id);
-  const message = messageFor('open_account', data, {
-    message_id: data.account_id,
-    deadline: new Date(Date.now() + 50).toISOString(),
-  });
+  const deadline = new Date(Date.now() + 1000).toISOString();
+  const message = messageFor('open_account', data, { message_id: data.account_id, deadline });
   await bank.handleCommands([message]);
-  await new Promise((resolve) => setTimeout(resolve, 80));
+  await new Promise((resolve) => setTimeout(resolve, Date.parse(deadline) - Date.now() + 50));
   await bank.handleCommands([ledgerReply(data.account_id, data.account_id, opened(data.account_id))]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true }]);
 });
