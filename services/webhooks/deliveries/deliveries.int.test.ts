@@ -290,6 +290,27 @@ describe('a webhook', () => {
     expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
   });
 
+  it('receives two redelivered events of one account in order, although the second one was waiting for a retry', async () => {
+    deliver();
+    let isBroken = true;
+    const at = await receiver(
+      (response, { event }) => void response.writeHead(event.data['sequence'] === 2 && isBroken ? 500 : 204).end(),
+    );
+    const { webhook_id } = await harness.webhook(at.url);
+    const account = newId('account');
+    await harness.take(completed(account, 1), completed(account, 2));
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending'))[0]?.attempts.length === 1);
+    isBroken = false;
+    await harness.owner.query(
+      "update deliveries set next_attempt_at = clock_timestamp() + interval '1 hour' where webhook_id = $1 and status = 'Pending'",
+      [webhook_id],
+    );
+    for (const { delivery_id } of await harness.deliveries(webhook_id))
+      await harness.done('redeliver', { webhook_id, delivery_id });
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2, 1, 2]);
+  });
+
   it('continues after an event that has Failed', async () => {
     deliver();
     const account = newId('account');

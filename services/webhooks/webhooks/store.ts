@@ -59,17 +59,21 @@ export async function readDelivery(
   return { delivery, has_event };
 }
 
-/** Redelivers a delivery. One that is already running or about to run is left unchanged. The webhook must be locked. */
+/**
+ * Redelivers a delivery. One that is already running or about to run is left unchanged. The first Pending delivery of
+ * its ordering key becomes due, unless one of them has a time already. The webhook must be locked.
+ */
 export async function redeliverNow(client: Queries, webhookId: string, deliveryId: string): Promise<void> {
   await client.query(
-    `update deliveries d set status = 'Pending', finished_at = null, tries = 0,
-       next_attempt_at = case when not exists (
-         select from deliveries o
-         where o.webhook_id = $2 and o.ordering_key = d.ordering_key and o.status = 'Pending' and o.ordinal <> d.ordinal
-           and (d.status <> 'Pending' or o.ordinal < d.ordinal)
-       ) then clock_timestamp() end
+    `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
      where ordinal = $1 and webhook_id = $2
        and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
+    [ordinalOf(deliveryId), webhookId],
+  );
+  await client.query(
+    `update deliveries set next_attempt_at = clock_timestamp() where webhook_id = $2 and ordinal = (
+       select min(p.ordinal) from deliveries d join deliveries p using (webhook_id, ordering_key)
+       where d.ordinal = $1 and d.webhook_id = $2 and p.status = 'Pending' having count(p.next_attempt_at) = 0)`,
     [ordinalOf(deliveryId), webhookId],
   );
 }
