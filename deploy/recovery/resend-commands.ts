@@ -130,9 +130,7 @@ async function readCommands(
 function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; sequence: number } | undefined {
   if (messageOfType(message.headers['ce_type'] ?? '') !== 'create_batch') return undefined;
   const { batch_id, items } = json(message) as unknown as MessageData<'create_batch'>;
-  return items
-    .map(({ index }) => evidence.get(idKey(itemBits(batch_id, index, 0))))
-    .find((found) => found !== undefined);
+  return items.map((_, index) => evidence.get(idKey(itemBits(batch_id, index)))).find((found) => found !== undefined);
 }
 
 /** Everything to one partition, so that it is decided in this order. */

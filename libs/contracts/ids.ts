@@ -104,10 +104,10 @@ export function idKey(id: string): string {
 
 /**
  * The bits of the id that an item of a batch creates. They are derived from the batch, so that every repeat and
- * every service uses the same id.
+ * every service uses the same id, and contain its bucket.
  */
-export function itemBits(batchId: string, index: number, bucket: number): string {
-  return inBucket(hash('sha256', `item ${index} of ${idKey(batchId)}`).slice(0, 32), bucket);
+export function itemBits(batchId: string, index: number): string {
+  return hash('sha256', `item ${index} of ${idKey(batchId)}`).slice(0, 30) + batchId.slice(-2);
 }
 
 /** The 128 bits under which a command's outcome is stored: its id without the routing hint. */

@@ -158,14 +158,12 @@ const newTransfer = z.object({
 });
 
 const item = z.union([
-  z.object({ index: z.number().int(), transaction: newTransaction.omit({ transaction_id: true }) }),
-  z.object({ index: z.number().int(), transfer: newTransfer.omit({ transfer_id: true }) }),
+  z.object({ transaction: newTransaction.omit({ transaction_id: true }) }),
+  z.object({ transfer: newTransfer.omit({ transfer_id: true }) }),
 ]);
-/** `count`: the number of items in the whole batch. */
 const batchMessageSchema = z.object({
   batch_id: id,
   mode: batchMode,
-  count: z.number().int(),
   items: z.array(item).min(1).max(maxItems),
 });
 
@@ -323,10 +321,7 @@ export const messages = {
   // ledger: commands
   create_transaction: command('ledger.commands', newTransaction, transactionSchema),
   create_transfer: command('ledger.commands', newTransfer, transferSchema),
-  /**
-   * Items of a batch: all of them in atomic mode, otherwise those of one partition. The id of each item is
-   * derived from its index and bucket (`itemBits` in ids.ts).
-   */
+  /** The id of each item is derived from its index and the batch's id (`itemBits` in ids.ts). */
   create_batch: command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
   reverse_transaction: ledger.command(
     { transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames },

@@ -79,8 +79,8 @@ const internalTopics = {
   /** accounts writes saga steps and redriven commands. */
   'ledger.commands': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, small)),
   /**
-   * Separate from single commands, so that they never wait behind a batch. A request of 1 MiB is one message if
-   * all its items go to one partition.
+   * Separate from single commands, so that they never wait behind a batch. A request of 1 MiB is one
+   * message.
    */
   'ledger.batches': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, large)),
   /** The ledger writes replies to saga steps; webhooks writes audit records. */

@@ -179,9 +179,7 @@ test('dropping a message of a batch closes its items in the same way', async () 
     currency: null,
     description: null,
   };
-  const bytes = Buffer.from(
-    JSON.stringify({ batch_id: `bat_${id}`, mode: 'independent', count: 1, items: [{ index: 0, transfer }] }),
-  );
+  const bytes = Buffer.from(JSON.stringify({ batch_id: `bat_${id}`, mode: 'independent', items: [{ transfer }] }));
   const message = dead({
     value: bytes,
     headers: { ce_id: `bat_${id}`, ce_time: '2026-01-01T00:00:00.000Z', deadline: '2026-01-01T00:00:30.000Z' },

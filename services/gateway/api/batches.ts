@@ -3,10 +3,9 @@ import type { z } from 'zod';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Refusal, Violation } from '#libs/contracts/errors.ts';
 import { bodies } from '#libs/contracts/fields.ts';
-import { bucketOf, bucketOfId, idBits, idOf, inBucket, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
+import { idOf, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { type Batch, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
-import { commandPartition } from '#libs/contracts/topics.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
@@ -25,9 +24,8 @@ import { presenterOf } from './present.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 
 /**
- * Handles a batch: publishes one message per partition of its items, or a single one in atomic mode, and
- * combines the replies into one response. Items become the commands that they would be if sent alone, with ids
- * derived from the batch id.
+ * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
+ * ids derived from the batch id.
  */
 export interface BatchDependencies {
   forwarder: Forwarder;
@@ -74,32 +72,26 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
   ): Promise<boolean> {
     const { caller } = origin;
     const batch_id = idOf('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
-    const plans = body.items.map(({ transaction, transfer }, index): ItemPlan => {
-      const input = { params: {}, caller, acceptedAt, bits: itemBits(batch_id, index, 0) };
+    // Their ids are not sent: the ledger derives those of the items from the batch id.
+    const plans = body.items.map(({ transaction, transfer }): ItemPlan => {
+      const input = { params: {}, caller, acceptedAt, bits };
       return transaction
         ? planners.create_transaction({ ...input, body: transaction })
         : planners.create_transfer({ ...input, body: transfer as NonNullable<typeof transfer> });
     });
     await checkLargeItems(plans, origin, deps);
-    const commands = commandsOf({ batch_id, mode: body.mode, count: plans.length }, plans, acceptedAt);
-    const sendAll = (from: Origin) => Promise.all(commands.map((command) => deps.forwarder.command(command, from)));
-    let outcomes = await sendAll(origin);
-    if (origin.repeatOnly === true) {
-      if (outcomes.every(isUnknownRepeat)) return false;
-      if (outcomes.some(({ kind }) => kind === 'failed')) throw new Refused(unavailable);
-      // Part of the batch is known, so it was named with this secret, and the rest is sent under the same name.
-      if (outcomes.some(isUnknownRepeat)) outcomes = await sendAll({ ...origin, repeatOnly: false });
-    }
+    const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), origin);
+    if (origin.repeatOnly === true && isUnknownRepeat(outcome)) return false;
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
-    const { results, isReplayed } = resultsOf(outcomes, batch_id, refused);
+    const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin }, refused);
     if (isReplayed) reply.header('idempotent-replayed', 'true');
-    const isDecided = results.size === plans.length;
+    const isDecided = results.length > 0;
     const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
     const batch = batchOf(
       batch_id,
       body.mode,
-      plans.map((plan, index) => results.get(index) ?? pendingItem(plan, index, batch_id, body.mode, at)),
+      plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
     send(reply, endpoints.create_batch.success, present(batch));
     return true;
@@ -156,67 +148,43 @@ function accountOf({ transaction, transfer }: BodyItem): string {
   return transaction?.account_id ?? transfer?.from_account_id ?? '';
 }
 
-/**
- * Returns one command in the bucket of the batch (atomic mode), or one per partition in the bucket of its first
- * item.
- */
-function commandsOf(
-  batch: { batch_id: string; mode: Body['mode']; count: number },
-  plans: ItemPlan[],
-  acceptedAt: Date,
-): Command[] {
-  const { batch_id, mode } = batch;
-  const indexed = plans.map((plan, index) => ({ plan, index }));
-  const groups =
-    mode === 'atomic'
-      ? [indexed]
-      : [...Map.groupBy(indexed, ({ plan }) => commandPartition(bucketOf(plan.key))).values()];
-  return groups.map((group) => {
-    const [{ plan }] = group as [(typeof group)[number]];
-    const bucket = mode === 'atomic' ? bucketOfId(batch_id) : bucketOf(plan.key);
-    const items = group.map(({ plan: { data }, index }) => {
-      if ('transfer_id' in data) {
-        const { transfer_id: _, ...transfer } = data;
-        return { index, transfer };
-      }
-      const { transaction_id: _, ...transaction } = data;
-      return { index, transaction };
-    });
-    return {
-      name: 'create_batch',
-      id: idOf('batch', inBucket(idBits(batch_id), bucket)),
-      key: plan.key,
-      bucket,
-      data: { ...batch, items },
-      acceptedAt,
-    };
+/** Returns the command of a batch, in the bucket of its first item. */
+function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acceptedAt: Date): Command {
+  const items = plans.map(({ data }) => {
+    if ('transfer_id' in data) {
+      const { transfer_id: _, ...transfer } = data;
+      return { transfer };
+    }
+    const { transaction_id: _, ...transaction } = data;
+    return { transaction };
   });
+  const data = { batch_id, mode, items };
+  return { name: 'create_batch', id: batch_id, key: plans[0]?.key ?? '', data, acceptedAt };
 }
 
 /**
- * Returns the decided items by index. Throws a refusal of the whole batch, or service_unavailable if nothing is
- * known.
+ * Returns the results in the order of the items, or none if they are not known yet. Throws a refusal of the whole
+ * batch, or service_unavailable if it was not sent or is a repeat without a reply.
  */
 function resultsOf(
-  outcomes: Outcome[],
-  batch_id: string,
+  outcome: Outcome,
+  { batch_id, mode, origin }: { batch_id: string; mode: Body['mode']; origin: Origin },
   destinationRefused: (index: number) => void,
-): { results: Map<number, ItemResult>; isReplayed: boolean } {
-  const results = new Map<number, ItemResult>();
-  for (const outcome of outcomes) {
-    if (outcome.kind !== 'done') continue;
-    for (const result of (outcome.data as MessageResult<'create_batch'>).results) results.set(result.index, result);
+): { results: ItemResult[]; isReplayed: boolean } {
+  const pending = { results: [], isReplayed: false };
+  if (outcome.kind === 'refused') {
+    // The message was dead-lettered and needs an operator. The other items are decided, and GET returns them.
+    if (mode === 'independent' && outcome.refusal.code === 'internal_error') return pending;
+    throw refusedBatch(outcome, destinationRefused);
   }
-  for (const { index, error } of results.values()) if (error?.code === 'destination_refused') destinationRefused(index);
-  const refusals = outcomes.filter((outcome) => outcome.kind === 'refused');
-  // Part of the batch was dead-lettered and needs an operator. The rest is decided and does not change.
-  const [refused] = results.size === 0 ? refusals : refusals.filter(({ refusal }) => refusal.code !== 'internal_error');
-  if (refused) throw refusedBatch(refused, destinationRefused);
-  const stages = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.stage] : []));
-  if (stages.length === outcomes.length && stages.every((stage) => stage === 'not_sent'))
-    throw new Refused(unavailable);
-  if (stages.some((stage) => stage !== 'no_reply')) throw outcomeUnknown({ batch_id }, true);
-  return { results, isReplayed: outcomes.every((outcome) => outcome.kind === 'done' && outcome.replayed) };
+  if (outcome.kind === 'failed') {
+    if (origin.repeatOnly === true || outcome.stage === 'not_sent') throw new Refused(unavailable);
+    if (outcome.stage !== 'no_reply') throw outcomeUnknown({ batch_id }, true);
+    return pending;
+  }
+  const { results } = outcome.data as MessageResult<'create_batch'>;
+  for (const { index, error } of results) if (error?.code === 'destination_refused') destinationRefused(index);
+  return { results, isReplayed: outcome.replayed };
 }
 
 function refusedBatch(
@@ -228,15 +196,9 @@ function refusedBatch(
   return new Refused(refusal, replayed ? { 'idempotent-replayed': 'true' } : undefined);
 }
 
-/** Returns an item as shown while its outcome is unknown. In atomic mode all items are in the bucket of the batch. */
-function pendingItem(
-  plan: ItemPlan,
-  index: number,
-  batch_id: string,
-  mode: Body['mode'],
-  acceptedAt: Date,
-): ItemResult {
-  const bits = mode === 'atomic' ? itemBits(batch_id, index, bucketOfId(batch_id)) : idBits(plan.id);
+/** Returns an item as shown while its outcome is unknown. */
+function pendingItem(plan: ItemPlan, index: number, batch_id: string, acceptedAt: Date): ItemResult {
+  const bits = itemBits(batch_id, index);
   const resource = { ...plan.pending?.(acceptedAt), batch_id };
   return plan.name === 'create_transfer'
     ? {

@@ -162,10 +162,7 @@ export async function readPosting(
   return dataOf(isNotFound(single) ? item : single);
 }
 
-/**
- * Reads a batch in the same way. It is known once one of its messages is decided, and its id contains the
- * bucket of one.
- */
+/** Reads a batch in the same way. */
 export async function readBatch({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
   const batch_id = knownForm('batch', params['batch_id']);
   const ask = (behind?: Behind) => forwarder.query('get_batch', { batch_id }, batch_id, origin, behind);

@@ -1,5 +1,5 @@
 import { parseJson } from '#libs/contracts/exchange.ts';
-import { idBits } from '#libs/contracts/ids.ts';
+import { idBits, isId } from '#libs/contracts/ids.ts';
 import { type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { batchCommand } from '../domain/batches.ts';
@@ -34,7 +34,7 @@ export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): 
  */
 function itemIds(value: Buffer | null): string[] {
   const parsed = messages.create_batch.data.safeParse(parseJson(value));
-  if (!parsed.success) return [];
+  if (!parsed.success || !isId('batch', parsed.data.batch_id)) return [];
   const { items } = batchCommand(parsed.data, {
     message_id: '',
     type: '',

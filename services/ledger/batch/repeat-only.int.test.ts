@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
-import { idBits, idOf, inBucket } from '#libs/contracts/ids.ts';
-import { batchCommand } from '../domain/batches.ts';
+import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { type BatchCommand, batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
@@ -50,15 +50,13 @@ function capture(hold_id: string, to_account_id: string | null = null, bits = fr
 function release(hold_id: string, bits = freshBits()): Command {
   return { name: 'release_hold', data: { hold_id }, context: ledger.contextOf(bits, { message_id: `cmd_${bits}` }) };
 }
-/** One message of a batch of deposits. */
+/** A batch of deposits. */
 function batch(
   mode: 'independent' | 'atomic',
   batch_id: string,
   deposits: [account: string, amount: string][],
-  { count = deposits.length, from: begin = 0, bucket = 0 } = {},
-): Command {
-  const items = deposits.map(([account_id, amount], i) => ({
-    index: begin + i,
+): BatchCommand {
+  const items = deposits.map(([account_id, amount]) => ({
     transaction: {
       account_id,
       transaction_type: 'Deposit' as const,
@@ -69,10 +67,10 @@ function batch(
     },
   }));
   const context = ledger.contextOf(idBits(batch_id), {
-    message_id: idOf('batch', inBucket(idBits(batch_id), bucket)),
+    message_id: batch_id,
     fingerprint: 'f'.repeat(32),
   });
-  return batchCommand({ batch_id, mode, count, items }, context);
+  return batchCommand({ batch_id, mode, items }, context);
 }
 
 const rowsOf = async (): Promise<unknown> =>
@@ -169,12 +167,12 @@ it('a refused atomic batch is refused again identically', async () => {
   expect(await ledger.book([repeatOnly(command)])).toEqual([{ ...refused, replayed: true }]);
 });
 
-it('after one message of a batch is decided, the others are decided once under the same id', async () => {
-  const id = idOf('batch', freshBits());
-  const [first, second] = [
-    batch('independent', id, [[from, '5']], { count: 2 }),
-    batch('independent', id, [[to, '7']], { count: 2, from: 1, bucket: 9 }),
-  ];
+it('after part of a batch is decided, the rest is decided once under the same id', async () => {
+  const whole = batch('independent', idOf('batch', freshBits()), [
+    [from, '5'],
+    [to, '7'],
+  ]);
+  const [first, second] = whole.items.map((item) => ({ ...whole, items: [item] })) as [BatchCommand, BatchCommand];
   await ledger.book([first]);
   const [asked] = await ledger.book([repeatOnly(second)]);
   expect(asked).toMatchObject({ ok: true, data: { results: [{ index: 1, status: 'Completed' }] } });

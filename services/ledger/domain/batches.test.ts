@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { bucketOf, bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
+import { bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { ItemResult } from '#libs/contracts/resources.ts';
 import { accountOf, bitsOf, booksOf, contextOf, now } from '../test/test-kit.ts';
@@ -31,18 +31,11 @@ const move = (from: AccountState, to: AccountState, amount: string) => ({
 });
 type Item = ReturnType<typeof cash> | ReturnType<typeof move>;
 
-function batch(
-  mode: 'independent' | 'atomic',
-  items: Item[],
-  rest: Partial<MessageContext> = {},
-  id = batchId(1),
-  from = 0,
-) {
+function batch(mode: 'independent' | 'atomic', items: Item[], rest: Partial<MessageContext> = {}, id = batchId(1)) {
   const data = messages.create_batch.data.parse({
     batch_id: id,
     mode,
-    count: items.length,
-    items: items.map((item, i) => ({ index: from + i, ...item })),
+    items,
   });
   return batchCommand(
     data,
@@ -81,7 +74,7 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
     expect(books.system('Teller', 'USD').balance_minor).toBe(0n);
   });
 
-  test("created ids derive from batch and index, are in the message's bucket, and have the key and fingerprint", () => {
+  test("created ids derive from batch and index, are in the batch's bucket, and have the key and fingerprint", () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
     const decision = decide(batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]), booksOf([a, b]));
     const records = decision.parts?.flatMap(({ transactions }) => transactions) ?? [];
@@ -97,10 +90,8 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
       records[2]?.transaction_id,
     ]);
     expect(new Set(records.map(({ transaction_id }) => idKey(transaction_id))).size).toBe(3);
-    const bucket = (account: AccountState) => (mode === 'atomic' ? 7 : bucketOf(account.account_id));
     expect([bucketOfId(records[0]?.transaction_id ?? ''), bucketOfId(records[2]?.transaction_id ?? '')]).toEqual([
-      bucket(a),
-      bucket(b),
+      7, 7,
     ]);
     expect(resultsOf(decision)[0]?.transfer).toMatchObject({ batch_id: batchId(1) });
   });
@@ -173,19 +164,18 @@ describe('independent', () => {
     expect([outcomes(decision), balances(a)]).toEqual([['deadline_exceeded', 'deadline_exceeded'], [0n]]);
   });
 
-  test('messages of one batch are decided separately: the first one stores the batch', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
-    const books = booksOf([a, b]);
-    const second = {
-      ...batch('independent', [cash('Deposit', b, '1')], { bound_client_id: b.client_id as string }, batchId(1), 1),
-      data: { batch_id: batchId(1), mode: 'independent' as const, count: 2 },
-    };
-    expect(decide(second, books).keep).toMatchObject({
+  test('the parts of a batch are decided separately: the first one stores the batch', () => {
+    const b = accountOf(2, 'Checking');
+    const books = booksOf([b]);
+    const bound = { bound_client_id: b.client_id as string };
+    const whole = batch('independent', [cash('Deposit', b, '1'), cash('Deposit', b, '2')], bound);
+    const [first, second] = whole.items.map((item) => ({ ...whole, items: [item] })) as [typeof whole, typeof whole];
+    expect(decide(first, books).keep).toMatchObject({
       ok: true,
       batch: { batch_id: batchId(1), mode: 'independent', count: 2, bound_client_id: b.client_id },
     });
-    const first = decide(batch('independent', [cash('Deposit', a, '1')]), books);
-    expect([first.keep, outcomes(first), balances(a, b)]).toEqual([undefined, ['Completed'], [100n, 100n]]);
+    const decision = decide(second, books);
+    expect([decision.keep, resultsOf(decision)[0]?.index, balances(b)]).toEqual([undefined, 1, [300n]]);
   });
 });
 

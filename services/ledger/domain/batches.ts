@@ -1,6 +1,6 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { bucketOf, bucketOfId, commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
+import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, pastDeadline } from './checks.ts';
@@ -14,7 +14,7 @@ import { type AccountState, type TransactionRecord, toTransaction, toTransfer } 
 
 export type Posting = CommandOf<'create_transaction' | 'create_transfer'>;
 
-/** The items of a batch in one message. */
+/** A batch, or some of its items if it is executed in parts. */
 export interface BatchCommand {
   name: 'create_batch';
   data: { batch_id: string; mode: BatchMode; count: number };
@@ -27,7 +27,7 @@ interface Item {
   command: Posting;
 }
 
-/** What is stored of a batch regardless of its outcome, by the first of its messages that is decided. */
+/** What is stored of a batch regardless of its outcome, by its first transaction. */
 export interface KeptBatch {
   batch_id: string;
   mode: BatchMode;
@@ -40,12 +40,10 @@ type Decide = (command: Posting, books: Books) => Decision;
 /** Expands a message into its commands. */
 export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
   const { batch_id, mode } = data;
-  const itemOf = (item: (typeof items)[number]): Posting => {
+  const own = { ...context, batch_id };
+  const itemOf = (item: (typeof items)[number], index: number): Posting => {
     const posting = 'transaction' in item ? item.transaction : item.transfer;
-    const account = 'account_id' in posting ? posting.account_id : posting.from_account_id;
-    // In atomic mode all items are in the partition of the batch.
-    const bits = itemBits(batch_id, item.index, mode === 'atomic' ? bucketOfId(batch_id) : bucketOf(account));
-    const own = { ...context, batch_id };
+    const bits = itemBits(batch_id, index);
     if ('account_id' in posting) {
       const transaction_id = idOf('transaction', bits);
       return {
@@ -59,8 +57,8 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
   };
   return {
     name: 'create_batch',
-    data,
-    items: items.map((item) => ({ index: item.index, command: itemOf(item) })),
+    data: { batch_id, mode, count: items.length },
+    items: items.map((item, index) => ({ index, command: itemOf(item, index) })),
     context,
   };
 }

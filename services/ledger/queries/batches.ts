@@ -9,8 +9,8 @@ import { readTransactions } from '../rows.ts';
 
 /**
  * Returns a batch as far as it is decided. Its row contains the number of items, whose ids are derived from the
- * batch id. A batch of which no message was decided is unknown here; a query sent behind the commands of its
- * bucket finds it decided or dead-lettered.
+ * batch id. A batch of which nothing was decided is unknown here; a query sent behind the commands of its bucket
+ * finds it decided or dead-lettered.
  */
 export async function getBatch(pool: Pool, batchId: string, { bound_client_id }: MessageContext): Promise<ReplyBody> {
   if (!isId('batch', batchId)) return notFound(batchId);
@@ -30,7 +30,7 @@ export async function getBatch(pool: Pool, batchId: string, { bound_client_id }:
       refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
     };
   if (!outcome.ok) return { ok: false, refusal: outcome.refusal };
-  const ids = Array.from({ length: count }, (_, index) => idOf('transaction', itemBits(batch_id, index, 0)));
+  const ids = Array.from({ length: count }, (_, index) => idOf('transaction', itemBits(batch_id, index)));
   const records = new Map((await readTransactions(pool, ids)).map((record) => [idKey(record.transaction_id), record]));
   return {
     ok: true,

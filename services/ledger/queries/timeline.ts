@@ -53,7 +53,7 @@ function commandOf(record: TransactionRecord): Timeline['command'] {
     partition: commandPartition(bucket),
   });
   if (record.batch_id !== null)
-    return of('create_batch', record.batch_id, bucketOfId(record.operation_id), 'ledger.batches');
+    return of('create_batch', record.batch_id, bucketOfId(record.batch_id), 'ledger.batches');
   if (record.reverses_transaction_id !== null) return of('reverse_transaction', idOf('transaction', bits));
   if (record.hold_id !== null) return of('capture_hold', idOf('transaction', bits));
   if (isTransferLeg(record)) return of('create_transfer', idOf('transfer', bits));

@@ -28,10 +28,7 @@ const item = (amount: number) => ({
 });
 function batchOf(mode: 'independent' | 'atomic', n: number, items: ReturnType<typeof item>[]): Command {
   const batch_id = idOf('batch', bitsOf(n));
-  return batchCommand(
-    { batch_id, mode, count: items.length, items: items.map((one, index) => ({ index, ...one })) },
-    contextOf(n, { message_id: batch_id, fingerprint: bitsOf(n) }),
-  );
+  return batchCommand({ batch_id, mode, items }, contextOf(n, { message_id: batch_id, fingerprint: bitsOf(n) }));
 }
 /** The last one is refused. */
 const batches = [

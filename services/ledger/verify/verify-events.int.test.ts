@@ -52,12 +52,11 @@ const prefixes: string[] = [];
 /** A transfer and a refusal, by one request. */
 function batch(): Command {
   const batch_id = idOf('batch', bitsOf(77));
-  const items = ['1.5', '99999'].map((amount, index) => ({
-    index,
+  const items = ['1.5', '99999'].map((amount) => ({
     transfer: { from_account_id: a.account_id, to_account_id: b.account_id, amount, currency: null, description: null },
   }));
   return batchCommand(
-    { batch_id, mode: 'independent', count: 2, items },
+    { batch_id, mode: 'independent', items },
     contextOf(77, { message_id: batch_id, fingerprint: bitsOf(77) }),
   );
 }
