@@ -65,9 +65,26 @@ export function testTransaction({ ui, as }: Dashboard, records: () => Records): 
         `/admin/ui/accounts/${account.account_id}`,
       );
       expect(complaints).toEqual([]);
-      const officer = await as('officer');
-      await officer.page.goto(ui(`/transactions/${deposit.transaction_id}`));
-      await officer.page.getByText('Only people who may read the audit').waitFor();
+    });
+
+    it('names the customer, and its receipt is printed again', async () => {
+      const { client, account, deposit, transfer } = records();
+      const { page, complaints } = await as('officer');
+      for (const [path, title] of [
+        [`/transactions/${deposit.transaction_id}`, 'Deposit: 1234.50 USD'],
+        [`/transfers/${transfer.transfer_id}`, 'Transfer: 2.50 USD'],
+      ] as const) {
+        await page.goto(ui(path));
+        expect(await page.getByRole('heading', { name: 'Timeline' }).count()).toBe(0);
+        await page.getByText(`${account.account_number}, Hedda Høpper`).waitFor();
+        expect(await page.getByRole('link', { name: 'Hedda Høpper' }).getAttribute('href')).toBe(
+          `/admin/ui/clients/${client.client_id}`,
+        );
+        await page.getByRole('button', { name: 'Receipt' }).click();
+        await page.getByRole('button', { name: 'Print' }).waitFor();
+        expect(plain(await heading(page))).toBe(title);
+      }
+      expect(complaints).toEqual([]);
     });
   });
 }

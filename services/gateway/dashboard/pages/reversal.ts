@@ -72,8 +72,8 @@ const isReversible = (posting: Transaction | Transfer): boolean =>
   !('reverses_transfer_id' in posting || 'reversed_by_transfer_id' in posting);
 
 /** The link on the page of a posting. `transactionId`: for a transfer, one of its two transactions. */
-export function reversalAction(posting: Transaction | Transfer, transactionId: string, { scopes }: Person): Html {
-  return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<p class="actions"><a role="button" class="secondary" href="${urlOf(transactionId)}">Reverse</a></p>`}`;
+export function reversalLink(posting: Transaction | Transfer, transactionId: string, { scopes }: Person): Html {
+  return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<a role="button" class="secondary" href="${urlOf(transactionId)}">Reverse</a>`}`;
 }
 
 interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {

@@ -8,12 +8,13 @@ import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { accountsBy, clientsBy } from '../html/owners.ts';
 import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf } from '../html/show.ts';
-import type { Numbers } from './account-numbers.ts';
-import { numbersOf } from './account-numbers.ts';
+import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
-import { reversalAction } from './reversal.ts';
+import { reversalLink } from './reversal.ts';
 import { timelineOf } from './timeline.ts';
 import { addTransactionList } from './transaction-list.ts';
 
@@ -32,7 +33,7 @@ export function addTransactions(app: FastifyInstance): void {
         data.reverses_transaction_id === undefined ? data.transaction_type : `Reversal of a ${data.transaction_type}`;
       return {
         title: `${kind} ${moneyOf(data)}`,
-        content: html`${visit.query.has('reversed') && reversed(data)}${transactionFacts(data, await numbersOf(visit, [data.account_id, data.counterparty_account_id]))}${reversalAction(data, data.transaction_id, visit.person)}${await story(visit, data.transaction_id, data.status)}`,
+        content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, await namesOf(visit, [data.account_id, data.counterparty_account_id]))}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${await story(visit, data.transaction_id, data.status)}`,
       };
     },
   );
@@ -43,28 +44,51 @@ export function addTransactions(app: FastifyInstance): void {
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
     return {
       title: `Transfer ${moneyOf(data)}`,
-      content: html`${transferFacts(data, leg, await numbersOf(visit, [data.from_account_id, data.to_account_id]))}${reversalAction(data, leg, visit.person)}${await story(visit, leg, data.status)}`,
+      content: html`${transferFacts(data, leg, await namesOf(visit, [data.from_account_id, data.to_account_id]))}${actions(data, data.transfer_id, leg, visit.person)}${await story(visit, leg, data.status)}`,
     };
   });
 }
 
-const reversed = ({ transaction_id }: Transaction): Html =>
-  html`<p class="notice" role="status">The reversal was posted. <a href="${counterUrl}/receipts/${transaction_id}">Receipt</a></p>`;
+const reversed = html`<p class="notice" role="status">The reversal was posted.</p>`;
+
+/** The receipt, to print it again, and the reversal. `transactionId`: for a transfer, one of its two transactions. */
+function actions(posting: Transaction | Transfer, id: string, transactionId: string, person: Person): Html {
+  const hasReceipt = posting.status === 'Completed' && person.scopes.has('accounts:read');
+  return html`<p class="actions">${hasReceipt && html`<a role="button" class="secondary" href="${counterUrl}/receipts/${id}">Receipt</a> `}${reversalLink(posting, transactionId, person)}</p>`;
+}
+
+/** Shows an account by its number and its owner, with links, as far as the person may see them. */
+type Names = (accountId: string) => Html;
+
+async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Names> {
+  const accounts = await accountsBy(
+    visit,
+    accountIds.filter((id) => id !== undefined),
+  );
+  const owners = await clientsBy(
+    visit,
+    [...accounts.values()].map(({ client_id }) => client_id),
+  );
+  return (id) => {
+    const account = accounts.get(id);
+    const owner = owners.get(account?.client_id ?? '');
+    return html`${idLink(id, account?.account_number)}${owner && html`, ${idLink(owner.client_id, nameOf(owner))}`}`;
+  };
+}
 
 const moneyOf = ({ amount, currency }: Pick<Transaction, 'amount' | 'currency'>) =>
   `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
 
-function transactionFacts(row: Transaction, numbers: Numbers): Html {
+function transactionFacts(row: Transaction, names: Names): Html {
   const link = (id: string | undefined) => id !== undefined && idLink(id);
   return facts([
     ['Status', statusOf(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
     ['Amount', html`<strong>${moneyOf(row)}</strong>, ${row.direction === 'credit' ? 'in' : 'out'}`],
-    ['Account', idLink(row.account_id, numbers.get(row.account_id))],
+    ['Account', names(row.account_id)],
     [
       'Other account',
-      row.counterparty_account_id !== undefined &&
-        idLink(row.counterparty_account_id, numbers.get(row.counterparty_account_id)),
+      row.counterparty_account_id !== undefined && names(row.counterparty_account_id),
     ],
     ['Transfer', link(row.transfer_id)],
     ['Reverses', link(row.reverses_transaction_id)],
@@ -79,13 +103,13 @@ function transactionFacts(row: Transaction, numbers: Numbers): Html {
   ]);
 }
 
-function transferFacts(row: Transfer, leg: string, numbers: Numbers): Html {
+function transferFacts(row: Transfer, leg: string, names: Names): Html {
   return facts([
     ['Status', statusOf(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
     ['Amount', html`<strong>${moneyOf(row)}</strong>`],
-    ['From', idLink(row.from_account_id, numbers.get(row.from_account_id))],
-    ['To', idLink(row.to_account_id, numbers.get(row.to_account_id))],
+    ['From', names(row.from_account_id)],
+    ['To', names(row.to_account_id)],
     ['Transaction', row.status === 'Completed' && idLink(leg)],
     ['Reverses', row.reverses_transfer_id !== undefined && idLink(row.reverses_transfer_id)],
     ['Reversed by', row.reversed_by_transfer_id !== undefined && idLink(row.reversed_by_transfer_id)],
@@ -100,9 +124,8 @@ function transferFacts(row: Transfer, leg: string, numbers: Numbers): Html {
 
 /** The timeline, for people who may read it. A pending transaction has none. */
 async function story({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
-  if (!person.scopes.has('audit:read'))
-    return html`<p class="quiet">Only people who may read the audit see its timeline.</p>`;
   if (status === 'Pending') return html`<p role="status">It is not decided yet. Open the page again in a moment.</p>`;
+  if (!person.scopes.has('audit:read')) return html``;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
     return timelineOf(data, await keyNamesOf({ api, person }, [data.request.actor]));
