@@ -59,14 +59,24 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       expect(await page.locator('dl.facts').innerText()).toContain('Hedda Høpper');
       expect(await page.locator('tbody tr').count()).toBe(3);
       await page.getByRole('button', { name: 'Print' }).waitFor();
-      const pdf = await page.getByRole('link', { name: 'PDF' }).getAttribute('href');
-      const file = await context.request.get(new URL(pdf ?? '', page.url()).href);
+      const pdf = page.getByRole('button', { name: 'PDF' });
+      const today = new Date().toISOString().slice(0, 10);
+      expect(await pdf.getAttribute('download')).toBe(
+        `statement-${account.account_number}-${today.slice(0, 8)}01-${today}.pdf`,
+      );
+      const file = await context.request.get(new URL((await pdf.getAttribute('href')) ?? '', page.url()).href);
       expect([file.status(), file.headers()['content-type']]).toEqual([200, 'application/pdf']);
       expect((await file.body()).toString('latin1', 0, 5)).toBe('%PDF-');
       await page.emulateMedia({ media: 'print' });
       await look(page, 'statement-printed');
       expect(await page.getByRole('navigation').count()).toBe(0);
       expect(await page.getByRole('button').count()).toBe(0);
+      await page.emulateMedia({ media: 'screen' });
+      await page.getByRole('link', { name: 'Last year' }).click();
+      await page.getByText('Nothing was posted in this period.').waitFor();
+      expect(await page.locator('main [aria-current="true"]').innerText()).toBe('Last year');
+      const year = new Date().getUTCFullYear() - 1;
+      expect(await page.locator('dl.facts').innerText()).toContain(`${year}-01-01 to ${year}-12-31`);
       expect(complaints).toEqual([]);
     });
   });

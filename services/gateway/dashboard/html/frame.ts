@@ -161,7 +161,10 @@ export function addPage(
   });
 }
 
-/** Adds a file that the API creates; the API records the export. If `make` throws, an error page is shown. */
+/**
+ * Adds a file that the API creates; the API records the export. If `make` throws, an error page is shown. The link may
+ * name the file (`download`); otherwise it has the last part of its address as its name.
+ */
 export function addFile(
   app: FastifyInstance,
   url: string,
@@ -173,19 +176,13 @@ export function addFile(
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
     const file = await make(visit);
-    const extension = url.slice(url.lastIndexOf('.'));
-    return reply
-      .headers({
-        'content-type': type,
-        'content-disposition': `attachment; filename="${page.title.toLowerCase()}${extension}"`,
-      })
-      .send(file);
+    return reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
   });
 }
 
 /**
  * Adds a download of a list. The file is created while it is sent, after an audit record of who
- * downloaded it. If `make` throws, an error page is sent.
+ * downloaded it. If `make` throws, an error page is sent. It is named as in addFile.
  */
 export function addDownload(
   app: FastifyInstance,
@@ -198,12 +195,8 @@ export function addDownload(
     checkScope(visit.person, page.scope);
     const lines = await make(visit);
     await recordExport(request, visit);
-    const fileName = `${page.title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}.csv`;
     return reply
-      .headers({
-        'content-type': 'text/csv; charset=utf-8',
-        'content-disposition': `attachment; filename="${fileName}"`,
-      })
+      .headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': 'attachment' })
       .send(Readable.from(lines));
   });
 }

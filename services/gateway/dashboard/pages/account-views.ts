@@ -61,7 +61,11 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
 }
 
 /** The latest entries with the balance after each, which customers ask about most. */
-export function movementTable(rows: readonly EntryLine[], caption = 'Latest movements'): Html {
+export function movementTable(
+  rows: readonly EntryLine[],
+  caption = 'Latest movements',
+  empty = 'Nothing has been posted yet.',
+): Html {
   const amount = (row: EntryLine, direction: EntryLine['direction']) =>
     row.direction === direction ? moneyText(row.amount, row.currency) : '';
   return table<EntryLine>(
@@ -82,7 +86,7 @@ export function movementTable(rows: readonly EntryLine[], caption = 'Latest move
       },
     ],
     rows,
-    'Nothing has been posted.',
+    empty,
   );
 }
 

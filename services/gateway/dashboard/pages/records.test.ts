@@ -427,7 +427,7 @@ describe('accounts', () => {
     const file = await get(`${account}/transactions.csv?status=Completed`);
     expect(file.headers).toMatchObject({
       'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': 'attachment; filename="transactions.csv"',
+      'content-disposition': 'attachment',
     });
     expect(file.body.trimEnd().split('\r\n')).toHaveLength(4);
     expect(file.body).toContain(`"25.00","USD","Completed","","","'=1+1"`);

@@ -32,10 +32,9 @@ export function addStatement(app: FastifyInstance, { now }: { now: () => number 
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
-      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period)}
+      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, dayOf(now()))}${copies(here, statement, period)}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
-<p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are ${zoneText()}.</p>
-<p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.pdf?${new URLSearchParams({ ...period }).toString()}">PDF</a> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}">All entries as CSV</a></p>`,
+<p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
   addFile(app, `${url}.pdf`, page, 'application/pdf', (visit) => {
@@ -81,9 +80,37 @@ async function read(api: Api, path: string, period: Period): Promise<{ statement
   return { statement: { ...first.data, entries }, isCut: next !== undefined };
 }
 
-function periodForm(here: string, { from_day, to_day }: Period): Html {
-  return html`<form method="get" action="${here}" class="filters"><label>From (day) <input type="date" name="from_day" value="${from_day}" required></label>
-<label>To (day) <input type="date" name="to_day" value="${to_day}" required></label><p class="actions"><button>Show</button></p></form>`;
+/** The periods that customers ask for most. */
+function usualPeriods(today: string): [title: string, Period][] {
+  const [year = 0, month = 0, day = 0] = today.split('-').map(Number);
+  const dayAt = (...at: [year: number, month: number, day: number]) => new Date(Date.UTC(...at)).toISOString().slice(0, 10);
+  return [
+    ['This month', { from_day: dayAt(year, month - 1, 1), to_day: today }],
+    ['Last month', { from_day: dayAt(year, month - 2, 1), to_day: dayAt(year, month - 1, 0) }],
+    ['Last 90 days', { from_day: dayAt(year, month - 1, day - 89), to_day: today }],
+    ['This year', { from_day: dayAt(year, 0, 1), to_day: today }],
+    ['Last year', { from_day: dayAt(year - 1, 0, 1), to_day: dayAt(year - 1, 11, 31) }],
+  ];
+}
+
+const queryOf = (period: Period): string => new URLSearchParams({ ...period }).toString();
+
+function periodForm(here: string, { from_day, to_day }: Period, today: string): Html {
+  const link = ([title, period]: [string, Period]) => {
+    const isShown = period.from_day === from_day && period.to_day === to_day;
+    return html`<a href="${here}?${queryOf(period)}"${isShown && html` aria-current="true"`}>${title}</a> `;
+  };
+  return html`<nav class="actions" aria-label="Period">${usualPeriods(today).map(link)}</nav>
+<form method="get" action="${here}" class="filters"><label>From (day) <input type="date" name="from_day" value="${from_day}" required></label>
+<label>To (day) <input type="date" name="to_day" value="${to_day}" required></label><p class="actions"><button class="secondary">Show</button></p></form>`;
+}
+
+/** The statement on paper and as files, which are named after the account and the period. */
+function copies(here: string, { account_number }: Statement, period: Period): Html {
+  const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
+  const file = (extension: 'pdf' | 'csv', attributes: Html, text: string) =>
+    html`<a${attributes} href="${here}.${extension}?${queryOf(period)}" download="${name}.${extension}">${text}</a> `;
+  return html`<p class="actions"><button type="button" data-print hidden>Print</button> ${file('pdf', html` role="button"`, 'Download PDF')}${file('csv', html` role="button" class="secondary"`, 'Download CSV')}</p>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
@@ -97,5 +124,5 @@ function document(statement: Statement, { from_day, to_day }: Period, holder: Cl
     ['Paid in', money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
     ['Entries', String(statement.entry_count)],
-  ])}${movementTable(statement.entries, 'Movements')}`;
+  ])}${movementTable(statement.entries, 'Movements', 'Nothing was posted in this period.')}`;
 }
