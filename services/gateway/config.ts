@@ -239,7 +239,12 @@ export const gatewayConfig = z
       .describe(
         'Contact for reporting vulnerabilities, published in /.well-known/security.txt (RFC 9116): mailto:, https:, or tel:; if unset, that path is not served',
       ),
-    BANK_NAME: z.string().min(1).max(100).default('Core Banking').describe('Name of the bank for statements'),
+    BANK_NAME: z
+      .string()
+      .min(1)
+      .max(100)
+      .default('Core Banking')
+      .describe('Name of the bank in the dashboard, on receipts and on statements'),
     BANK_ADDRESS: z
       .string()
       .max(500)

@@ -93,7 +93,7 @@ function createDashboard(
   const ended = createEndedSessions({ publisher, prefix, logger, now });
   const groupId = `${prefix}gateway-sessions-${instance}`;
   const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), groupId, onMessage: ended.take, logger });
-  const formats = { timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
+  const formats = { name: config.BANK_NAME, timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
   return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
 }
 

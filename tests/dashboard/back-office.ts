@@ -14,12 +14,14 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
         const opens = page.getByRole('button', { name: 'Open the client' });
         await page.goto(ui('/clients'));
         await press(page.getByRole('button', { name: 'Open a Retail client' }));
+        await page.locator('[name=first_name]:focus').waitFor();
         await enter(field('First name'), `Augusta ${hand}`);
         await enter(field('Last name'), `Byron ${size}`);
         await enter(field('E-mail'), `ada.${hand}.${size}@bank.example`);
         await enter(field('Phone'), '12');
         await send(opens);
         await page.getByText('must be a phone number').first().waitFor();
+        await page.locator('[name=contact_number]:focus').waitFor();
         expect(await field('First name').inputValue()).toBe(`Augusta ${hand}`);
         await expectFine(page, 'client-form-wrong');
         await enter(field('Phone'), `+2546${String(Date.now()).slice(-8)}`);

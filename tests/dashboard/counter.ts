@@ -69,7 +69,11 @@ export function testCounter({ world, ui, as }: Dashboard): void {
           100, 1500.5, 3,
         ]);
         await page.emulateMedia({ media: 'print' });
-        expect(await page.locator('.receipt:visible').count()).toBe(2);
+        // Two equal copies, each with the bank's name and a line to sign on.
+        expect(await page.locator('.receipt:visible').allInnerTexts()).toEqual(
+          Array(2).fill(expect.stringMatching(/^Core Banking\s+Deposit\s[\s\S]*Signature of the customer$/)),
+        );
+        expect(await page.locator('h1:visible, .bar:visible').count()).toBe(0);
         await look(page, 'counter-receipt-print');
         await page.emulateMedia({ media: 'screen' });
         // The emulation has hidden the link that had the focus.
@@ -146,6 +150,8 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await send(page.getByRole('button', { name: 'Show' }));
         await page.getByRole('link', { name: loan.account_number }).waitFor();
         await expectFine(page, 'counter-choice');
+        await page.goto(ui(`/clients/${client.client_id}`));
+        await press(page.getByRole('button', { name: 'To the counter' }));
         await press(page.getByRole('link', { name: account.account_number }));
         await press(page.getByRole('link', { name: 'Transfer', exact: true }));
         await enter(page.getByLabel('To account'), other.account_number);

@@ -78,6 +78,8 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
         /^Services all answer ledger, accounts, webhooks/,
       ])
         await page.locator('.tile').filter({ hasText: tile }).waitFor();
+      await page.locator('#waiting-approvals').waitFor({ state: 'attached' });
+      expect(await page.title()).toBe('Today – Core Banking');
       await expectFine(page, 'home-today');
 
       const asked: string[] = [];

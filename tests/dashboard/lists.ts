@@ -69,6 +69,7 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       expect((await file.body()).toString('latin1', 0, 5)).toBe('%PDF-');
       await page.emulateMedia({ media: 'print' });
       await look(page, 'statement-printed');
+      expect(await page.locator('.bar').innerText()).toBe('Core Banking');
       expect(await page.getByRole('navigation').count()).toBe(0);
       expect(await page.getByRole('button').count()).toBe(0);
       await page.emulateMedia({ media: 'screen' });

@@ -65,7 +65,7 @@ function of(status: number, message: string): Problem {
     return {
       status,
       title: 'You may not do this',
-      text: `Your account does not allow it: ${message}. Ask an administrator if you need it.`,
+      text: `Your permissions do not allow it: ${message}. Ask an administrator if you need it.`,
     };
   if (status === 404) return { status, title: 'Not found', text: `There is nothing here: ${message}.` };
   if (status === 413)

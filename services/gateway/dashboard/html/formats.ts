@@ -1,6 +1,7 @@
-/** The bank's formats of times and amounts, set once per process. */
+/** The bank's name and its formats of times and amounts, set once per process. */
 
 export interface BankFormats {
+  name?: string;
   /** An IANA name. */
   timeZone: string;
   /** undefined: digits only, such as 2026-01-31 and 1 500.00. */
@@ -17,11 +18,12 @@ interface Formats extends BankFormats {
   mark: string;
 }
 
-function formatsOf({ timeZone, locale }: BankFormats): Formats {
+function formatsOf({ name, timeZone, locale }: BankFormats): Formats {
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
+    ...(name !== undefined && { name }),
     timeZone,
     locale,
     // The Swedish format is that of ISO 8601, with a space between date and time.
@@ -40,6 +42,8 @@ let formats = formatsOf({ timeZone: 'UTC', locale: undefined });
 export function setBankFormats(bank: BankFormats): void {
   formats = formatsOf(bank);
 }
+
+export const bankName = (): string => formats.name ?? 'Core Banking';
 
 export const timeText = (iso: string): string => formats.time.format(Date.parse(iso));
 

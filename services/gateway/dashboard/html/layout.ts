@@ -2,7 +2,7 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { AssetName } from './assets.ts';
 import { assetPath } from './assets.ts';
-import { decimalMark } from './formats.ts';
+import { bankName, decimalMark } from './formats.ts';
 import { sectionsOf } from './navigation.ts';
 
 /** The person who sees a page. */
@@ -24,13 +24,17 @@ export interface PageParts {
   assets?: readonly AssetName[] | undefined;
 }
 
-/** The content policy forbids htmx to add styles to the page and to evaluate text. */
+/**
+ * The content policy forbids htmx to add styles to the page and to evaluate text. A part of a page that is loaded later
+ * must not rename the page.
+ */
 const htmxConfig = JSON.stringify({
   includeIndicatorStyles: false,
   includeIndicatorCSS: false,
   allowEval: false,
   allowScriptTags: false,
   selfRequestsOnly: true,
+  ignoreTitle: true,
   historyCacheSize: 0,
 });
 
@@ -43,7 +47,7 @@ export function renderPage({ title, content, person, path = '', assets = [] }: P
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="htmx-config" content="${htmxConfig}">
-<title>${title} – Core Banking</title>
+<title>${title} – ${bankName()}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${assetPath('pico.css')}">
 <link rel="stylesheet" href="${assetPath('admin.css')}">
@@ -53,7 +57,7 @@ ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>
-<header class="bar"><div class="container">${person ? signedInBar(person, path) : html`<span class="brand">Core Banking</span>`}</div></header>
+<header class="bar"><div class="container">${person ? signedInBar(person, path) : html`<span class="brand">${bankName()}</span>`}</div></header>
 <main id="content" class="container" tabindex="-1">
 <h1>${title}</h1>
 ${content}
@@ -68,10 +72,10 @@ const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audi
 
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
-  return html`<a class="brand" href="/admin/ui">Core Banking</a>
+  return html`<a class="brand" href="/admin/ui">${bankName()}</a>
 <nav aria-label="Sections"><ul>${sectionsOf(scopes).map(({ url, title, count }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}${count && scopes.has(count.scope) && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`)}</ul></nav>
-${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button>Find</button></form></search>`}
-<form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
+${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Search ( / )" autocomplete="off"><button class="secondary">Find</button></form></search>`}
+<form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="secondary">Sign out</button></form>`;
 }
 
 /** The token that every form with POST contains. */

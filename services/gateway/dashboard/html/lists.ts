@@ -155,6 +155,6 @@ ${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}"
 ${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
 <label>Order <select name="order">${orders.map(([value, text]) => option(value, text, given.get('order')))}</select></label>
-<p class="actions"><button>Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
+<p class="actions"><button class="secondary">Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
 </form></details>`;
 }

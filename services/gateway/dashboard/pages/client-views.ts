@@ -24,7 +24,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
       { title: 'Name', show: (row) => html`<strong>${idLink(row.client_id, nameOf(row))}</strong>` },
       { title: 'Type', show: (row) => row.client_type },
       { title: 'Phone', show: (row) => row.contact_number },
-      { title: 'E-mail', show: (row) => html`<span class="long">${row.email}</span>` },
+      { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
       { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
     ],
     rows,

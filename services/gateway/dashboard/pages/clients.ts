@@ -88,7 +88,10 @@ async function accountsOf({ api: bank, person, query }: Visit, { client_id, eras
   const cursor = query.get('cursor');
   if (cursor !== null) parameters.set('cursor', cursor);
   const { data, next } = await bank.get<Account[]>(`/accounts?${parameters}`);
-  return html`<h2>Accounts</h2>${erased_at === undefined && person.scopes.has('accounts:write') && html`<p><a role="button" href="/admin/ui/accounts/new?client_id=${client_id}">Open an account</a></p>`}
+  const isServed =
+    data.length > 0 && ['transactions:write', 'transfers:write'].some((scope) => person.scopes.has(scope));
+  const mayOpen = erased_at === undefined && person.scopes.has('accounts:write');
+  return html`<h2>Accounts</h2><p class="actions">${isServed && html`<a role="button" href="/admin/ui/counter?q=${client_id}">To the counter</a> `}${mayOpen && html`<a role="button"${isServed && html` class="secondary"`} href="/admin/ui/accounts/new?client_id=${client_id}">Open an account</a>`}</p>
 ${accountTable(data)}${pager(`${url}/${client_id}`, new URLSearchParams(cursor === null ? {} : { cursor }), next)}`;
 }
 

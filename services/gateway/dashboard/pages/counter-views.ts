@@ -2,6 +2,7 @@ import type { Account, Client, Transaction, Transfer } from '#libs/contracts/res
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
+import { bankName } from '../html/formats.ts';
 import type { Field, Wrong } from '../html/forms.ts';
 import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
@@ -237,7 +238,7 @@ ${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}"
 function receiptOnce({ posting, id, title, owner, account, other, balance, owed }: ReceiptParts): Html {
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
-  return html`<article class="receipt"><p class="receipt-title">${title}</p>${facts([
+  return html`<article class="receipt"><p class="paper">${bankName()}</p><p class="receipt-title">${title}</p>${facts([
     ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
     ['Customer', owner && nameOf(owner)],
     [isTransfer ? 'From account' : 'Account', account?.account_number],
@@ -246,9 +247,9 @@ function receiptOnce({ posting, id, title, owner, account, other, balance, owed 
     ['Still owed after', owed !== undefined && moneyOf(owed, currency)],
     ['Reference', 'reference' in posting && posting.reference],
     ['Description', description],
-    ['Accepted', fullTimeOf(created_at)],
+    ['Date', fullTimeOf(created_at)],
     ['Receipt number', html`<code>${id}</code>`],
-  ])}</article>`;
+  ])}<p class="paper signature">Signature of the customer</p></article>`;
 }
 
 /** A link that has the focus, so that Enter continues. */

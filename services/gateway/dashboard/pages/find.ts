@@ -8,7 +8,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { pageOf, table, timeOf } from '../html/show.ts';
+import { moneyText, pageOf, table, timeOf } from '../html/show.ts';
 import { transactionsUrl } from './transaction-list.ts';
 
 const kinds: Record<SearchKind, string> = {
@@ -51,13 +51,15 @@ export function addFind(app: FastifyInstance): void {
       return {
         title: `Found for “${q}”`,
         content:
-          hits.length === 0 ? html`<p role="status">Nothing was found that you may see.</p>${help}` : groups(hits, q),
+          hits.length === 0
+            ? html`<p role="status">Nothing was found that you may see.</p>${ofAmount(q, person, true)}${help}`
+            : html`${groups(hits, q)}${ofAmount(q, person)}`,
       };
     } catch (error) {
       if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
       return {
         status: 400,
-        content: html`<p class="notice wrong" role="alert">This cannot be looked for: ${error.problem.message}.</p>${help}`,
+        content: html`<p class="notice wrong" role="alert">This cannot be looked for: ${error.problem.message}.</p>${ofAmount(q, person, true)}${help}`,
       };
     }
   });
@@ -73,9 +75,19 @@ function withoutSearch(q: string, { scopes }: Person): string | undefined {
   const currency = code?.toUpperCase() ?? '';
   if (!isCurrency(currency) || !scopes.has('transactions:read')) return undefined;
   const typed = typedAmount(q, currency);
-  if (!('amount' in typed)) return undefined;
+  return 'amount' in typed ? exactly(typed.amount, { currency }) : undefined;
+}
+
+const exactly = (amount: string, more: Record<string, string> = {}) =>
+  `${transactionsUrl}?${new URLSearchParams({ ...more, min_amount: amount, max_amount: amount }).toString()}`;
+
+/** A number without a currency may be an amount too: a link to the transactions of exactly this amount. */
+function ofAmount(q: string, { scopes }: Person, isFocused = false): Html {
+  if (!/^[\d.,' ]+$/.test(q) || !scopes.has('transactions:read')) return html``;
+  const typed = typedAmount(q, 'EUR');
+  if (!('amount' in typed)) return html``;
   const { amount } = typed;
-  return `${transactionsUrl}?${new URLSearchParams({ currency, min_amount: amount, max_amount: amount }).toString()}`;
+  return html`<p><a data-hit href="${exactly(amount)}"${isFocused && html` autofocus`}>Transactions of exactly ${moneyText(amount, null)}, in any currency</a></p>`;
 }
 
 /** Audit records have no page of their own; the records of the request are shown. */

@@ -10,7 +10,7 @@ export function addHome(app: FastifyInstance): void {
     const sections = sectionsOf(person.scopes).filter(({ url }) => url !== '/admin/ui');
     return {
       content: html`${person.scopes.has('books:read') && todayPlace}
-${sections.length === 0 && html`<p role="status">Your account allows nothing here yet. Ask an administrator for the permissions that you need.</p>`}
+${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 <h2>Where to</h2>
 <div class="cards">${sections.map(({ url, title, about }) => html`<article><h3><a href="${url}">${title}</a></h3><p>${about}</p></article>`)}</div>
 <details><summary>Your permissions</summary><p class="tags">${[...person.scopes].sort().map((scope) => html`<code>${scope}</code> `)}</p></details>`,

@@ -103,6 +103,11 @@ describe('the search box', () => {
       ['1.500 KES', undefined],
     ] as const)
       expect((await get(`/admin/ui/find?${new URLSearchParams({ q })}`)).headers.location, q).toBe(to);
+    // Digits alone may be a number of anything: the amount is offered, and Enter follows it.
+    expect((await get('/admin/ui/find?q=1%20500,5')).body).toContain(
+      '<a data-hit href="/admin/ui/transactions?min_amount=1500.50&amp;max_amount=1500.50" autofocus>',
+    );
+    expect((await made.signedIn('clients:read').get('/admin/ui/find?q=1500')).body).not.toContain('any currency');
     answers = {
       search_records: ok([{ ...hit('client', ids.client), matched: 'name' }, hit('account', ids.account)]),
       search_postings: ok([]),

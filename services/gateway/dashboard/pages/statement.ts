@@ -83,7 +83,8 @@ async function read(api: Api, path: string, period: Period): Promise<{ statement
 /** The periods that customers ask for most. */
 function usualPeriods(today: string): [title: string, Period][] {
   const [year = 0, month = 0, day = 0] = today.split('-').map(Number);
-  const dayAt = (...at: [year: number, month: number, day: number]) => new Date(Date.UTC(...at)).toISOString().slice(0, 10);
+  const dayAt = (...at: [year: number, month: number, day: number]) =>
+    new Date(Date.UTC(...at)).toISOString().slice(0, 10);
   return [
     ['This month', { from_day: dayAt(year, month - 1, 1), to_day: today }],
     ['Last month', { from_day: dayAt(year, month - 2, 1), to_day: dayAt(year, month - 1, 0) }],

@@ -86,10 +86,7 @@ function transactionFacts(row: Transaction, names: Names): Html {
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
     ['Amount', html`<strong>${moneyOf(row)}</strong>, ${row.direction === 'credit' ? 'in' : 'out'}`],
     ['Account', names(row.account_id)],
-    [
-      'Other account',
-      row.counterparty_account_id !== undefined && names(row.counterparty_account_id),
-    ],
+    ['Other account', row.counterparty_account_id !== undefined && names(row.counterparty_account_id)],
     ['Transfer', link(row.transfer_id)],
     ['Reverses', link(row.reverses_transaction_id)],
     ['Reversed by', link(row.reversed_by_transaction_id)],

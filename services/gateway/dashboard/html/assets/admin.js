@@ -45,6 +45,17 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) for (const part of document.querySelectorAll('[hx-trigger$="refresh"]')) htmx.trigger(part, 'refresh');
 });
 
+// On a phone the sections are one line: the one of this page is moved into view.
+for (const here of document.querySelectorAll('nav li > [aria-current]')) {
+  const list = here.closest('ul');
+  list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
+}
+
+// A form is begun, or corrected, without a click or a Tab: unless that would move the page, its first field has the focus.
+const chosen = document.querySelector('[autofocus]');
+const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
+if (field && !chosen && location.hash === '' && field.getBoundingClientRect().bottom <= innerHeight) field.focus();
+
 // Enter in a select sends the form, as in every other field.
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || !event.target.matches('form select')) return;
