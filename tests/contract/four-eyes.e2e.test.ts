@@ -532,6 +532,24 @@ describe('a repeat under the same Idempotency-Key', () => {
     ]);
     expect((await api.get(`/accounts/${account_id}/status-transitions`)).list()).toHaveLength(2);
   });
+
+  it('returns the stored outcome of a request that needed no approval when it was executed', async () => {
+    const { account_id } = await api.newAccount({ status: 'Inactive' });
+    const key = newKey();
+    const activate = (by = alice) => by.once(key, `/accounts/${account_id}/status-transitions`, { status: 'Active' });
+    const first = await activate();
+    expect(first.status).toBe(200);
+    await api.setStatus(account_id, 'Frozen', 'legal');
+    const again = await activate();
+    expect([again.status, again.header('idempotent-replayed'), again.text]).toEqual([200, 'true', first.text]);
+    expectError(
+      await alice.once(key, `/accounts/${account_id}/status-transitions`, { status: 'Inactive' }),
+      422,
+      'idempotency_key_reused',
+    );
+    expect((await alice.get(`/admin/approvals?status=Waiting`)).text).not.toContain(account_id);
+    expect((await api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Frozen' });
+  });
 });
 
 it('requests and decisions are published to the topic approvals, without their content', async () => {

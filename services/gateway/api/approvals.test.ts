@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-app.ts';
@@ -35,7 +36,7 @@ const waiting = {
 let close: () => Promise<void>;
 afterEach(() => close());
 
-/** A bank whose only account has this status. */
+/** A bank whose only account has this status, and which has executed nothing yet. */
 async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
   const known: Record<string, Answer> = {
     get_account: ok({ ...samples.master, status: 'Active' }),
@@ -45,10 +46,13 @@ async function bankWith(status: string, answers: Record<string, Answer> = {}, fo
     create_transaction: ok(samples.transaction),
     ...answers,
   };
-  const made = await testApp(({ name }) => known[name] ?? refused('internal_error', name), {
-    tokens: hs256Tokens,
-    fourEyes,
-  });
+  const made = await testApp(
+    ({ name, headers }) =>
+      name !== 'request_approval' && headers['repeat-only'] === 'true'
+        ? { ok: false, refusal: unknownRepeat }
+        : (known[name] ?? refused('internal_error', name)),
+    { tokens: hs256Tokens, fourEyes },
+  );
   close = () => made.app.close();
   const headers = { authorization: `Bearer ${token('alice')}` };
   const post = (url: string, payload: object, more: object = headers) =>

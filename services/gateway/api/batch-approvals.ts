@@ -1,7 +1,7 @@
 import type { Violation } from '#libs/contracts/errors.ts';
 import type { LedgerAccount } from '#libs/contracts/resources.ts';
 import { type FourEyes, isAbove, isAboveSome, isWatched } from '../access/four-eyes.ts';
-import { refuse } from '../http/errors.ts';
+import { type Refused, refuse } from '../http/errors.ts';
 import { dataOf } from './answer.ts';
 import type { ItemPlan } from './batches.ts';
 import type { Forwarder, Origin } from './forward.ts';
@@ -10,15 +10,15 @@ import type { Forwarder, Origin } from './forward.ts';
 const maxAccounts = 500;
 
 /**
- * A batch cannot wait for an approval. If an item needs one, the whole batch is refused, naming all such items
- * (contract: Batches). Items with unknown accounts are left to the ledger, which refuses them.
+ * A batch cannot wait for an approval. If an item needs one, returns the refusal of the whole batch, which names all
+ * such items (contract: Batches). Items with unknown accounts are left to the ledger, which refuses them.
  */
 export async function checkLargeItems(
   plans: ItemPlan[],
   origin: Origin,
   { fourEyes, forwarder }: { fourEyes: FourEyes; forwarder: Forwarder },
-): Promise<void> {
-  if (!fourEyes.actions.has('post_above') || !isWatched(origin.caller, fourEyes)) return;
+): Promise<Refused | undefined> {
+  if (!fourEyes.actions.has('post_above') || !isWatched(origin.caller, fourEyes)) return undefined;
   const unnamed = plans.filter(
     ({ data: { amount, currency } }) => currency === null && isAboveSome(amount, fourEyes.limits),
   );
@@ -31,8 +31,9 @@ export async function checkLargeItems(
       { field, code: 'approval_required', message: `${field} must be approved by a second person: send it alone` },
     ];
   });
-  if (errors.length > 0)
-    throw refuse('approval_required', `${errors[0]?.message}; nothing of the batch was executed`, { errors });
+  return errors.length > 0
+    ? refuse('approval_required', `${errors[0]?.message}; nothing of the batch was executed`, { errors })
+    : undefined;
 }
 
 async function currenciesOf(accountIds: string[], origin: Origin, forwarder: Forwarder): Promise<Map<string, string>> {

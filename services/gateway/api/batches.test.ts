@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { bucketOf, bucketOfId, idKey } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
@@ -300,15 +301,17 @@ describe('four eyes', () => {
       ['KES', '10000'],
     ]),
   };
+  const unknown: Answer = { ok: false, refusal: unknownRepeat };
   const service: Service = (message) => {
+    if (message.headers['repeat-only'] === 'true') return unknown;
     if (message.name !== 'get_ledger_accounts') return ledger(message);
     const known = (message.data['account_ids'] as string[]).filter((id) => id !== three);
     return ok(
       known.map((account_id) => ({ ...samples.ledger, account_id, currency: account_id === one ? 'USD' : 'KES' })),
     );
   };
-  async function post(fourEyes: FourEyes, items: object[]) {
-    const { app, keyHeader, sent } = await testApp(service, { fourEyes });
+  async function post(fourEyes: FourEyes, items: object[], by = service) {
+    const { app, keyHeader, sent } = await testApp(by, { fourEyes });
     const response = await app.inject({
       method: 'POST',
       url: '/batches',
@@ -319,7 +322,10 @@ describe('four eyes', () => {
     return {
       status: response.statusCode,
       body: response.json(),
-      batches: sent.filter(({ topic }) => topic.endsWith('batches')).length,
+      replayed: response.headers['idempotent-replayed'],
+      /** The messages that may be executed. */
+      batches: sent.filter(({ topic, headers }) => topic.endsWith('batches') && headers['repeat-only'] === undefined)
+        .length,
     };
   }
 
@@ -336,6 +342,15 @@ describe('four eyes', () => {
       ['items[2].transfer', 'approval_required'],
       ['items[3].transfer', 'approval_required'],
     ]);
+  });
+
+  test('a repeat gets the stored outcome, although its items would need an approval now', async () => {
+    const decided: Service = (message) =>
+      message.name === 'create_batch'
+        ? ({ ...(ledger(message) as object), replayed: true } as Answer)
+        : service(message);
+    const { status, replayed, body, batches } = await post(above, [deposit(one, { amount: 101 })], decided);
+    expect([status, replayed, body.data.counts.completed, batches]).toEqual([200, 'true', 1, 0]);
   });
 
   test('amounts up to the limit, and those of unknown accounts, need none', async () => {

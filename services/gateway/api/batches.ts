@@ -79,12 +79,15 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
         ? planners.create_transaction({ ...input, body: transaction })
         : planners.create_transfer({ ...input, body: transfer as NonNullable<typeof transfer> });
     });
-    await checkLargeItems(plans, origin, deps);
-    const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), origin);
+    // A repeat gets its stored outcome, even if its items would need an approval now.
+    const tooLarge = await checkLargeItems(plans, origin, deps);
+    const from = { ...origin, repeatOnly: tooLarge !== undefined || origin.repeatOnly === true };
+    const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), from);
     if (origin.repeatOnly === true && isUnknownRepeat(outcome)) return false;
+    if (tooLarge && isUnknownRepeat(outcome)) throw tooLarge;
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
-    const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin }, refused);
+    const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin: from }, refused);
     if (isReplayed) reply.header('idempotent-replayed', 'true');
     const isDecided = results.length > 0;
     const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);

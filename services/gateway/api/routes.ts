@@ -21,7 +21,7 @@ import type { Cursors } from './cursor.ts';
 import { listName } from './cursor.ts';
 import type { Forwarder, Origin, Outcome } from './forward.ts';
 import type { IdempotencySecrets } from './idempotency.ts';
-import { attemptsOf, unlessUnknownRepeat } from './idempotency.ts';
+import { attemptsOf, isUnknownRepeat, unlessUnknownRepeat } from './idempotency.ts';
 import { fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
@@ -240,7 +240,10 @@ function write(
     const { idempotencyKey } = origin;
     const planned = plan(input);
     const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
-    if (needed) {
+    const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
+    // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
+    const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
+    if (needed && (repeat === undefined || isUnknownRepeat(repeat))) {
       await askForApproval(
         reply,
         checked,
@@ -251,14 +254,14 @@ function write(
       );
       return true;
     }
-    const outcome = await command({ ...checked, acceptedAt }, origin, deps.forwarder);
+    const outcome = repeat ?? (await publish(origin));
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined)
       reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'failed') {
       const hasKey = idempotencyKey !== undefined;
       const pending = () => planned.pending?.(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
-      if (origin.repeatOnly === true) throw new Refused(unavailable);
+      if (repeat !== undefined || origin.repeatOnly === true) throw new Refused(unavailable);
       answerFailed(reply, endpoint, planned, outcome, { hasKey, pending: () => show(pending()) });
       return true;
     }
