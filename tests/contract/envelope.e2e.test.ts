@@ -37,6 +37,15 @@ describe('Envelope, ids, time', () => {
     expect((await api.get(locationOf(deposit))).body).toEqual({ status: 'success', data: deposit.body });
   });
 
+  it('the Location of a note is the list that contains it', async () => {
+    const { account_id, client_id } = await api.newAccount();
+    for (const path of [`/clients/${client_id}/notes`, `/accounts/${account_id}/notes`]) {
+      const note = await api.post(path, { note: 'x' });
+      expect([note.status, note.header('location')]).toEqual([201, path]);
+      expect((await api.get(locationOf(note))).list()).toEqual([note.data()]);
+    }
+  });
+
   function locationOf(answer: Answer): string {
     return new URL(answer.header('location') ?? '', 'http://localhost').pathname;
   }

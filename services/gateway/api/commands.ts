@@ -133,18 +133,21 @@ const accountPlanners = {
   },
 };
 
+/** A note is read in the list of its client or account. */
 const notePlanners = {
   add_client_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_client_note'> {
     const client_id = knownForm('client', params['client_id']);
     const note_id = idOf('note', bits);
     const data = { note_id, client_id, note: body.note };
-    return { name: 'add_client_note', id: note_id, key: client_id, data, resource: { note_id } };
+    const location = `/clients/${client_id}/notes`;
+    return { name: 'add_client_note', id: note_id, key: client_id, data, resource: { note_id }, location };
   },
   add_account_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_account_note'> {
     const account_id = knownForm('account', params['account_id']);
     const note_id = idOf('note', bits);
     const data = { note_id, account_id, note: body.note };
-    return { name: 'add_account_note', id: note_id, key: account_id, data, resource: { note_id } };
+    const location = `/accounts/${account_id}/notes`;
+    return { name: 'add_account_note', id: note_id, key: account_id, data, resource: { note_id }, location };
   },
 };
 
