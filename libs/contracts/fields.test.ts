@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { bodies, parameters } from './fields.ts';
 import { NumberText } from './money.ts';
+import { webhookBodies } from './webhooks.ts';
 
 function problems(schema: z.ZodType, value: unknown): string[] {
   const parsed = schema.safeParse(value);
@@ -118,6 +119,18 @@ describe('bodies', () => {
 });
 
 describe('parameters', () => {
+  it.each([
+    ['a statement', parameters.statement],
+    ['a replay', webhookBodies.replay],
+  ])('%s does not end before it begins', (_name, schema) => {
+    const [earlier, later] = ['2026-01-02T00:30:00+01:00', '2026-01-02'];
+    expect(problems(schema, { from: later, to: earlier })).toEqual(['to: validation_failed']);
+    expect(problems(schema, { from: later, to: 'x' })).toEqual(['to: validation_failed']);
+    expect(problems(schema, { from: earlier, to: later })).toEqual([]);
+    expect(problems(schema, { from: later, to: later })).toEqual([]);
+    expect(problems(schema, { from: later })).toEqual([]);
+  });
+
   it('unknown and repeated ones are refused', () => {
     expect(problems(parameters.listTransactions, { acount_id: 'a' })).toEqual([': unknown acount_id']);
     expect(problems(parameters.listTransactions, { account_id: ['a', 'b'] })).toEqual([

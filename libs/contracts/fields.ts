@@ -401,6 +401,11 @@ export const time = z
   })
   .meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
 
+/** For one period, not for the filters of a list: the end must not be before the start. Both are normalized times. */
+export const inOrder = rule('validation_failed', 'to', 'must not be before from', ({ from, to }) =>
+  typeof from === 'string' && typeof to === 'string' ? from <= to : true,
+);
+
 const decimalParameter = z
   .string()
   .transform((value, ctx) => {
@@ -463,7 +468,9 @@ export const parameters = {
   }),
   page: z.strictObject(page),
   balance: z.strictObject({ at: time.optional() }),
-  statement: z.strictObject({ from: time.optional(), to: time.optional(), limit: page.limit, cursor: page.cursor }),
+  statement: z
+    .strictObject({ from: time.optional(), to: time.optional(), limit: page.limit, cursor: page.cursor })
+    .check(inOrder),
   listTransactions: z.strictObject({
     account_id: id.optional(),
     transaction_type: transactionType.optional(),

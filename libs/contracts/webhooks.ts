@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { events } from './events.ts';
-import { page, time, wholeNumber } from './fields.ts';
+import { inOrder, page, time, wholeNumber } from './fields.ts';
 import { NumberText } from './money.ts';
 import { text } from './texts.ts';
 import { feedTopics } from './topics.ts';
@@ -144,7 +144,7 @@ export const webhookBodies = {
       .preprocess((value) => (value === undefined ? new NumberText('86400') : value), wholeNumber(0, 30 * 86400))
       .meta({ input_default: 86400 }),
   }),
-  replay: z.strictObject({ from: time, to: time.optional() }),
+  replay: z.strictObject({ from: time, to: time.optional() }).check(inOrder),
   none: z.strictObject({}),
 };
 
