@@ -68,6 +68,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
         await page.goto(ui(`/accounts/${account_id}`));
         await press(page.getByRole('button', { name: 'Freeze' }));
         await page.getByText(`Freeze account ${account_number} of `).waitFor();
+        expect(await heading(page)).toBe(`Freeze account ${account_number}`);
         await choose(page.getByLabel('Reason'), 'legal');
         await enter(page.getByLabel('Note'), 'Court order 12/26');
         await tick(page.getByRole('checkbox'));

@@ -117,6 +117,11 @@ export function ownNames({
   ];
 }
 
+/** Facts, with what can be done, on the left; what has happened, or a form, on the right. */
+export function desk(label: string, side: Html, content: Html): Html {
+  return html`<div class="desk"><section class="side" aria-label="${label}">${side}</section><div>${content}</div></div>`;
+}
+
 const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 

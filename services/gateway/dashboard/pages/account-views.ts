@@ -10,6 +10,7 @@ import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import {
+  desk,
   facts,
   fullTimeOf,
   idLink,
@@ -295,13 +296,13 @@ export function statusForm(
     ['', isFreezing ? 'Choose one' : 'none'] as const,
     ...freezeReason.options.map((value) => [value, reasons[value]] as const),
   ];
-  return html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
+  const form = html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <p role="alert">${meaning}</p>
-${accountFacts(owned)}
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
 ${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}
 <div class="actions"><button${status !== 'Active' && html` class="danger"`}>${verb} the account</button> <a href="${url}/${account.account_id}">Cancel</a></div>
 </form>`;
+  return desk('The account', accountFacts(owned), form);
 }

@@ -16,7 +16,7 @@ import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
 import { clientsBy } from '../html/owners.ts';
-import { idText, plainMoney } from '../html/show.ts';
+import { desk, idText, plainMoney } from '../html/show.ts';
 import { holdsOn } from './account-holds.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
@@ -146,12 +146,14 @@ async function showAccount(visit: Visit) {
   );
   return {
     title: `Account ${account.account_number}`,
-    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}
-<div class="desk"><section class="side" aria-label="The account">${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person)}${statusActions(account, person)}</section>
-<div>${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
+    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
+      'The account',
+      html`${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person)}${statusActions(account, person)}`,
+      html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
-<h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}</div></div>`,
+<h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}`,
+    )}`,
   };
 }
 
@@ -281,9 +283,13 @@ async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> 
 
 function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
-  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({
-    content: statusForm(visit.person, await owned(visit, change), change, new URLSearchParams(), {}),
-  }));
+  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => {
+    const its = await owned(visit, change);
+    return {
+      title: `${changes[change].verb} account ${its.account.account_number}`,
+      content: statusForm(visit.person, its, change, new URLSearchParams(), {}),
+    };
+  });
   addForm(
     app,
     `${url}/:account_id/${change}`,

@@ -17,6 +17,10 @@ export function nameOf(client: Client): string {
   return client.client_type === 'Corporate' ? client.company_name : `${client.first_name} ${client.last_name}`;
 }
 
+/** The address in its lines. */
+export const addressOf = ({ address }: Client): Html | null =>
+  address === null ? null : html`<span class="lines">${address}</span>`;
+
 export function clientTable(rows: readonly Client[], sort: Sorting): Html {
   return table<Client>(
     'Clients',
@@ -49,7 +53,7 @@ export function clientFacts(client: Client, { scopes }: Person): Html {
       ['USSD phone', client.ussd_phone_number],
       ['USSD', client.ussd_status],
     ] as const);
-  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ...ownNames(client), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
+  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', addressOf(client)], ...(ussd || []), ...ownNames(client), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
 ${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
 }
 

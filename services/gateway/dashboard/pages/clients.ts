@@ -8,7 +8,7 @@ import type { FrameOptions, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
-import { pager } from '../html/show.ts';
+import { desk, pager } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import { addCorrection, pathOf } from './client-correction.ts';
 import type { Duplicate } from './client-views.ts';
@@ -69,8 +69,7 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
     return {
       title: nameOf(client),
       content: html`${said !== undefined && html`<p class="notice" role="status">${said}</p>`}${erasureNotice(client)}
-<div class="desk"><section class="side" aria-label="The client">${clientFacts(client, person)}${erasureAction(client, person)}</section>
-<div>${accounts}${notes}</div></div>`,
+${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
   });
   addCorrection(app, options);

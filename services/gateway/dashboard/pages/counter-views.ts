@@ -7,7 +7,7 @@ import type { Field, Wrong } from '../html/forms.ts';
 import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { facts, fullTimeOf, idLink, moneyText, statusOf, table } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, moneyText, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
 import { availableOf, directionOf, hasOther, kinds, kindsFor, refusalText } from './counter-instructions.ts';
@@ -104,8 +104,8 @@ export function counterForm(person: Person, parts: FormParts): Html {
   const { kind, owned, notes, wrong } = parts;
   const { account } = owned;
   const possible = kindsFor(account, person.scopes);
-  const page = (content: Html) => html`${ways(account, kind, possible)}
-<div class="desk"><section class="side" aria-label="The customer">${customer(owned)}${notes}</section><div>${content}</div></div>`;
+  const page = (content: Html) =>
+    html`${ways(account, kind, possible)}${desk('The customer', html`${customer(owned)}${notes}`, content)}`;
   if (!possible.includes(kind)) {
     const code = account.status === 'Active' ? 'invalid_account_type' : 'inactive_account';
     const reason = refusalText(code, { from: account });

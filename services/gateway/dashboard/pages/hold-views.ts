@@ -8,7 +8,7 @@ import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf, table, timeOf } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf, table, timeOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
@@ -132,11 +132,11 @@ export function placeForm(person: Person, owned: Owned, values: URLSearchParams,
     isRequired: true,
     hint: `Within the next ${mostDays} days. From then on it is not held any more, by itself.`,
   } as const;
-  return html`${customer(owned)}
-<form class="narrow" method="post" action="${holdsUrl(account.account_id)}/new">${csrfField(person.csrf)}${once()}${problem(wrong)}
+  const form = html`<form class="narrow" method="post" action="${holdsUrl(account.account_id)}/new">${csrfField(person.csrf)}${once()}${problem(wrong)}
 ${inputsOf([amountField(account.currency), until, ...texts], values, wrong)}
 <div class="actions"><button>Continue</button> <a href="/admin/ui/accounts/${account.account_id}">Cancel</a></div>
 </form>`;
+  return desk('The customer', customer(owned), form);
 }
 
 export function captureForm(person: Person, hold: Hold, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
@@ -150,10 +150,10 @@ export function captureForm(person: Person, hold: Hold, owned: Owned, values: UR
   };
   const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
   const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
-  return html`${customer(owned)}
-<form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}
+  const form = html`<form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}
 ${inputsOf([amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), { name: 'description', label: 'Description', maxLength: 255, hint: 'Printed on the statement. Empty: that of the hold.' }], values, wrong)}
 ${keep}
 <div class="actions"><button>Continue</button> <a href="${holdUrl(hold.hold_id)}">Cancel</a></div>
 </form>`;
+  return desk('The customer', customer(owned), form);
 }

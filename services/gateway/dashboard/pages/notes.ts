@@ -24,7 +24,7 @@ async function noteList(visit: Visit, rows: readonly Note[]): Promise<Html> {
   const actors = rows.map(({ actor }) => actor);
   const names = await keyNamesOf(visit, actors);
   if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
-  return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p>${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
+  return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
 }
 
 function noteForm({ scopes, csrf }: Person, on: NotesOn, id: string, values: URLSearchParams, wrong: Wrong): Html {

@@ -7,10 +7,10 @@ import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
-import { facts, moneyText, timeOf } from '../html/show.ts';
+import { desk, facts, moneyText, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { accountOf, entryColumns, holderOf } from './accounts.ts';
-import { nameOf } from './client-views.ts';
+import { addressOf, nameOf } from './client-views.ts';
 
 /** Entries on one page to print; a statement with more is taken as CSV. */
 const maxEntries = 2_000;
@@ -109,21 +109,23 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 /** The statement on paper and as files, which are named after the account and the period. */
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
-  const file = (extension: 'pdf' | 'csv', attributes: Html, text: string) =>
-    html`<a${attributes} href="${here}.${extension}?${queryOf(period)}" download="${name}.${extension}">${text}</a> `;
-  return html`<p class="actions"><button type="button" data-print hidden>Print</button> ${file('pdf', html` role="button"`, 'Download PDF')}${file('csv', html` role="button" class="secondary"`, 'Download CSV')}</p>`;
+  const file = (extension: 'pdf' | 'csv', text: string) =>
+    html`<a role="button" class="secondary" href="${here}.${extension}?${queryOf(period)}" download="${name}.${extension}">${text}</a> `;
+  return html`<p class="actions"><button type="button" data-print hidden>Print</button> ${file('pdf', 'Download PDF')}${file('csv', 'Download CSV')}</p>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
   const money = (amount: string) => `${moneyText(amount, statement.currency)} ${statement.currency}`;
-  return html`${facts([
+  const sums = facts([
     ['Client', holder && nameOf(holder)],
-    ['Address', holder?.address],
+    ['Address', holder && addressOf(holder)],
     ['Period', `${from_day} to ${to_day}`],
     ['Opening balance', money(statement.opening_balance)],
     ['Paid out', money(statement.debit_total)],
     ['Paid in', money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
     ['Entries', String(statement.entry_count)],
-  ])}${movementTable(statement.entries, 'Movements', 'Nothing was posted in this period.')}`;
+  ]);
+  const movements = movementTable(statement.entries, 'Movements', 'Nothing was posted in this period.');
+  return desk('The statement', sums, movements);
 }
