@@ -14,10 +14,7 @@ import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
 import { verifyEvents } from './ledger/verify/verify-events.ts';
 
-/**
- * `npm run verify-books`: checks the books, the events that were published of them, and the audit,
- * as an auditor would.
- */
+/** `npm run verify-books`: checks the books, the published events, and the audit, as an auditor would. */
 
 function print(rules: string[], findings: Finding[]): void {
   for (const rule of rules) {
@@ -68,9 +65,9 @@ async function main(): Promise<boolean> {
     const findings = await verifyBooks(ledger);
     print(Object.values(bookRules), findings);
     if (kafka) {
-      const told = await verifyEvents(ledger, kafka, config.TOPIC_PREFIX, logger);
-      print(Object.values(eventRules), told);
-      findings.push(...told);
+      const eventFindings = await verifyEvents(ledger, kafka, config.TOPIC_PREFIX, logger);
+      print(Object.values(eventRules), eventFindings);
+      findings.push(...eventFindings);
     }
     findings.push(...(await checkAudit(accounts, kafka, config.TOPIC_PREFIX, logger)));
     if (!kafka) process.stdout.write('       events not compared: KAFKA_BROKERS is not set\n');

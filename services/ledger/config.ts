@@ -3,7 +3,6 @@ import { wholeNumber } from '#libs/service/config.ts';
 import { serviceConfig } from '#libs/service/service-config.ts';
 import { macConfig } from '#libs/service/signing.ts';
 
-/** The ledger's environment variables. */
 export const ledgerConfig = z.object({
   ...serviceConfig,
   ...macConfig,

@@ -9,8 +9,8 @@ const queryConcurrency = 4;
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 
 /**
- * Creates the consumers. Queries and callers' batches have separate groups, so that a read never waits behind
- * writes, nor a single command behind a batch. Nothing is started yet.
+ * Creates the consumers. Queries and callers' batches have separate groups, so that reads do not wait behind
+ * writes, and single commands do not wait behind batches. Nothing is started yet.
  */
 export function createConsumers(
   kafka: KafkaClient,

@@ -17,7 +17,7 @@ import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
 import { createVerifier } from './verify/verifications.ts';
 
-/** Single commands are considered to be arriving if the last ones are not older, in ms. */
+/** Single commands are considered to be arriving if the last one is not older than this, in ms. */
 const recentMs = 1_000;
 const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatMap(({ partitions }) => partitions);
 const worseOf = (one: CheckResult, other: CheckResult): CheckResult => (one.ok ? other : one);

@@ -47,11 +47,11 @@ function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   };
 }
 
-/** Reading every balance takes some tenths of a second for a million accounts. */
+/** Reading all balances takes some tenths of a second for a million accounts. */
 const balancesEveryMs = 60_000;
 const askedOnceMs = 1_000;
 
-/** Returns assets minus liabilities of each currency in minor units. Anything but 0 means that the books are broken. */
+/** Returns assets minus liabilities of each currency in minor units. If it is not 0, the books are wrong. */
 async function readDifferences(pool: Pool): Promise<{ currency: string; difference: number }[]> {
   const { rows } = await pool.query<{ currency: string; difference: number }>(
     `select currency, sum(case class when 'asset' then balance_minor else -balance_minor end)::float8 as difference from accounts group by currency`,

@@ -1,5 +1,8 @@
 import { runMigration } from '#libs/service/migration.ts';
 import { migrateLedger } from './schema.ts';
 
-/** Brings the database of the ledger up to date. Run before the service, as the database's owner; safe to repeat. */
+/**
+ * Migrates the database of the ledger. Run it as the database's owner before the service starts; it is safe to
+ * repeat.
+ */
 if (import.meta.main) await runMigration('ledger', migrateLedger);

@@ -7,7 +7,7 @@ import { ledgerSchema, migrationsDir } from './schema.ts';
 export type Pools = ReturnType<typeof createPools>;
 
 /**
- * Creates connection pools by purpose, so that none starves another. `verify` checks new connections of pools
+ * Creates a connection pool per purpose, so that none starves another. `verify` checks new connections of pools
  * that write.
  */
 export function createPools(

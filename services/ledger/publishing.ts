@@ -27,7 +27,7 @@ interface Dependencies extends Omit<PublishingDependencies, 'relayPool'> {
 }
 
 /**
- * Creates separate publishers for replies, events, and audit records. Messages that accounts acts on are
+ * Creates separate publishers for replies, events, and audit records. Messages on which accounts acts are
  * signed: replies to saga steps, and audit records. Nothing is started yet.
  */
 export function createLedgerPublishing(

@@ -4,10 +4,7 @@ import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
-/**
- * Rows of the tables and the records that they represent, shared by writing (batch/), reading (queries/), and
- * verification (verify/).
- */
+/** Converts rows of the tables to records, for writing (batch/), reading (queries/), and verification (verify/). */
 
 /** Converts a uuid to an id with that prefix. */
 export function prefixed(prefix: string, uuid: string): string {
@@ -96,8 +93,8 @@ export function holdOf(row: HoldState): HoldState {
 }
 
 /**
- * Reads the transactions among `ids`, compared by their first 120 bits. It sees what was committed before this
- * statement started.
+ * Reads the transactions among `ids`, compared by their first 120 bits. It sees what was committed before it
+ * started.
  */
 export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
   if (ids.length === 0) return [];

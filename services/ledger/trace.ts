@@ -5,7 +5,8 @@ import type { DecidedBatch } from './batch/commands.ts';
 
 /**
  * Returns a function that creates a span for each traced command of a batch, in the command's trace. The batch
- * and its transaction are a span in the trace of the first one, to which the others link.
+ * and its transaction are spans in the trace of the first command; the spans of the other commands link to
+ * them.
  */
 export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
   return ({ commands, replies, times: { begun, read, decided, committed } }) => {

@@ -46,7 +46,7 @@ const centMore: Planted = {
   edits: [
     { file: events, find: 'fromMinor(own.balance_after_minor, ', replace: 'fromMinor(own.balance_after_minor + 1n, ' },
   ],
-  found: /^I7: each event says what is booked: .*"differs_in":"balance_after"/,
+  found: /^I7: each event matches the books: .*"differs_in":"balance_after"/,
 };
 
 const noTransfers: Planted = {
@@ -59,7 +59,7 @@ const noTransfers: Planted = {
 const zeroBalances: Planted = {
   name: 'messages in `balances` that all say 0.00',
   edits: [{ file: events, find: 'balance: fromMinor(account.balance_minor, ', replace: 'balance: fromMinor(0n, ' }],
-  found: /^I7: each event says what is booked: .*"told":"0(\.0+)? /,
+  found: /^I7: each event matches the books: .*"published":"0(\.0+)? /,
 };
 
 const refusedIsDelivered: Planted = {

@@ -18,7 +18,7 @@ export interface AuditSenderOptions {
 }
 
 const maxRecords = 200;
-/** Below the 5 s that a transaction may be idle. */
+/** Less than the 5 s for which a transaction may be idle. */
 const publishTimeoutMs = 3000;
 
 /** Stores audit records, in the transaction that makes the change, until they are sent to accounts. */
@@ -31,8 +31,8 @@ export async function insertAudits(client: Queries, records: readonly AuditRecor
 }
 
 /**
- * Sends the ledger's audit records to accounts through a separate table and topic, so that no event waits
- * behind them. They need no order, so every ledger sends whatever no other ledger is sending; accounts
+ * Sends the ledger's audit records to accounts through a separate table and topic, so that they delay no event.
+ * Their order does not matter, so every ledger sends the records that no other ledger is sending. Accounts
  * recognizes repeats by audit_id.
  */
 export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions) {
@@ -43,7 +43,7 @@ export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 10
   async function run(): Promise<void> {
     while (!signal.aborted) {
       const sent = await sendSome(pool, publisher, prefix).catch((error: unknown) => {
-        logger.warn({ err: error }, 'audit records could not be sent; trying again');
+        logger.warn({ err: error }, 'audit records could not be sent; retrying');
         return 0;
       });
       if (sent < maxRecords) await sleep(pollMs, undefined, { signal }).catch(() => undefined);
@@ -59,7 +59,7 @@ export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 10
   };
 }
 
-/** Deletes records once the broker has them. Returns their number. */
+/** Deletes records when the broker has acknowledged them. Returns their number. */
 async function sendSome(pool: Pool, publisher: AuditSenderOptions['publisher'], prefix: string): Promise<number> {
   return transaction(pool, async (client) => {
     const { rows } = await client.query<{ record: string }>(

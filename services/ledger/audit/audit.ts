@@ -12,10 +12,10 @@ const ofStaff = new Set<CommandName>([
 ]);
 
 /**
- * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts).
- * Audited are reversals by anyone and, if a staff user requests them, deposits, withdrawals, transfers,
- * batches, and changes of holds. Returns undefined for everything else, for repeats, and for refusals that are
- * not stored. accounts records openings and status changes.
+ * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
+ * reversals are audited. Deposits, withdrawals, transfers, batches, and changes of holds are audited if a staff
+ * user requests them. Returns undefined for other commands, for repeats, and for refusals that are not stored.
+ * Accounts audits openings and status changes.
  */
 export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;

@@ -15,9 +15,10 @@ import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unso
 import { runBatch } from './engine.ts';
 
 /**
- * Callers' batches, from a separate topic. Single commands are decided by another writer, so they never wait
- * behind a batch. Both writers share the machine and the locks of accounts that both touch, so while single
- * commands arrive, batches use smaller transactions and pause after each for as long as it took.
+ * Executes callers' batches, which arrive on a separate topic. Another writer executes single commands, so that
+ * they never wait behind a batch. The two writers compete for the machine and for the locks of accounts. While
+ * single commands arrive, batches therefore use smaller transactions, and pause after each one for as long as
+ * it took.
  */
 
 type BatchRequest = Request & { data: MessageData<'create_batch'> };
@@ -53,7 +54,7 @@ function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest
   return isSound(request.context) && isId('batch', request.data.batch_id) ? request : unsound(request);
 }
 
-/** Takes one message, and more as long as they fit into the same transaction. */
+/** Takes one message, and further ones as long as they fit into the same transaction. */
 function nextGroup(lanes: Item<BatchRequest>[][], most: number): Item<BatchRequest>[][] {
   const group: Item<BatchRequest>[] = [];
   let size = 0;
@@ -83,7 +84,7 @@ async function execute(group: Item<BatchRequest>[], writer: Writer) {
 
 type Run = (commands: BatchCommand[]) => Promise<ReplyBody[]>;
 
-/** Decides and commits one transaction after the other. */
+/** Decides and commits the items in one or more transactions, one after another. */
 class Writer {
   readonly #deps: BatchDependencies;
   #restUntil = 0;
@@ -112,9 +113,9 @@ class Writer {
 }
 
 /**
- * Executes an independent message in several transactions. Each item is a command of its own: if one is poison,
- * it is found by halving and the others are executed before the message is dead-lettered. What is decided then
- * is final.
+ * Executes an independent message in several transactions. Each item is a separate command. If one is poison,
+ * it is found by halving, and the others are executed before the message is dead-lettered. Their decisions are
+ * final.
  */
 async function runInParts(command: BatchCommand, size: number, run: Run): Promise<ReplyBody> {
   const replies: ReplyBody[] = [];
@@ -143,7 +144,10 @@ function partsOf(command: BatchCommand, size: number): BatchCommand[] {
   }));
 }
 
-/** Combines the replies to the parts of a message. If one is refused, all are: the key was used for another request. */
+/**
+ * Combines the replies to the parts of a message. If one part is refused, so is the whole message: the key was
+ * used for another request.
+ */
 function together(replies: ReplyBody[]): ReplyBody {
   const [only] = replies;
   if (only !== undefined && (replies.length === 1 || !only.ok)) return only;

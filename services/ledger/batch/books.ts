@@ -15,10 +15,10 @@ import {
   readTakenNumbers,
 } from './store.ts';
 
-/** What the commands of a batch name, collected before anything is locked. */
+/** The accounts, holds, and transactions that the commands of a batch name, collected before anything is locked. */
 interface Named {
   singles: SingleCommand[];
-  /** Hold → its account. */
+  /** Maps each hold to its account. */
   holdAccounts: Map<string, string>;
   /** The transactions that reversals name. */
   originals: TransactionRecord[];
@@ -33,8 +33,8 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const { singles, originals, holdAccounts } = named;
   const cash = cashAccounts(named);
   const currencies = currenciesOf(named);
-  // These statements are sent together and executed one after the other. Each statement after the locks starts
-  // when they are held and therefore sees what their previous holders committed.
+  // These statements are sent together and executed in order. Those after the locking statement start when the
+  // locks are held, and therefore see what the previous holders of the locks committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, touchedAccounts(named)),
     lockSystemAccounts(client, cash, currencies, slot),
@@ -94,7 +94,7 @@ function reversedBy(commands: SingleCommand[]): string[] {
 
 /**
  * Returns the ids of all accounts that the batch may post to. A reversal of a transaction that is decided in
- * the same batch needs no further accounts.
+ * the same batch needs no other accounts.
  */
 function touchedAccounts({ singles, originals, holdAccounts }: Named): string[] {
   const ids = new Set<string>(holdAccounts.values());

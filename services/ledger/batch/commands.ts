@@ -58,7 +58,7 @@ const commandNames: readonly MessageName[] = [
   'change_ledger_account_status',
 ] satisfies SingleName[];
 
-/** The queries that may be sent to the command topic, to be answered after the commands before them. */
+/** The queries that may be sent to the command topic. They are answered after the commands before them. */
 const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer', 'get_batch'];
 
 /** Executes the waiting single commands of all partitions as one batch. */

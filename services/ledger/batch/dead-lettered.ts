@@ -5,8 +5,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { batchCommand } from '../domain/batches.ts';
 
 /**
- * Records which postings were dead-lettered. They are undecided until someone redrives or drops them, but a
- * query for their id must not report it as unknown, because the caller may have received a 202.
+ * Records which postings were dead-lettered. They are undecided until an operator redrives or drops them. A
+ * query for such an id must not report it as unknown, because the caller may have received a 202.
  */
 
 /** Commands whose outcome is always recorded under their own id. */
@@ -30,7 +30,7 @@ export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): 
 
 /**
  * Returns the item ids of a message that is readable but could not be executed. Items that were decided have
- * their records.
+ * records of their own.
  */
 function itemIds(value: Buffer | null): string[] {
   const parsed = messages.create_batch.data.safeParse(parseJson(value));

@@ -25,14 +25,14 @@ import {
 /**
  * Decides and writes all waiting commands in one transaction, so that its cost is shared by the batch:
  * 1. Lock the affected accounts: customers by id, then this writer's slots by id, so that writers cannot
- *    deadlock.
+ *   deadlock.
  * 2. Read which commands are already recorded, in a statement that starts after the locks were acquired.
  * 3. Expire holds and decide the commands.
  * 4. Write the postings with one statement. While the database executes it, build the events, and write them
- *    with another.
+ *   with another.
  *
- * Exactly once: two writers of the same command either lock the same account, so that the later one sees the
- * record of the earlier one, or violate a unique index, in which case the batch is repeated and then sees it.
+ * Exactly once: two writers of the same command either lock the same account, and the later one then sees the
+ * record of the earlier one, or violate a unique index. In that case the batch is repeated and sees the record.
  */
 const maxCollisions = 10;
 
@@ -46,16 +46,16 @@ export interface Outcome {
 /** The times (performance.now) at which the committed attempt reached each phase. */
 export interface BatchTimes {
   begun: number;
-  /** The accounts are locked and everything is read. Up to here the batch waited for other writers. */
+  /** The accounts are locked and everything is read. Waiting for other writers happens before this time. */
   read: number;
   decided: number;
   committed: number;
 }
 
 /**
- * Decides and commits a batch. Its outcome is durable when this resolves. Throws, with nothing done, if the
- * transaction fails; after a lost COMMIT the commands may have been executed, and a repeat returns their
- * outcome.
+ * Decides and commits a batch. Its outcome is durable when this resolves. Throws if the transaction fails;
+ * nothing was then committed. Only if the response to COMMIT was lost, the commands may have been executed, and
+ * a repeat returns their outcome.
  */
 export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
@@ -79,7 +79,7 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
   return { replies: decisions.map((decision) => decision.reply), times };
 }
 
-/** Any error thrown by the pure decision is a bug of ours that this command triggers. */
+/** An error thrown by the pure decision is a bug in our code that this command triggers. */
 function decideOne(command: Command, books: Books): Decision {
   try {
     return isUnknownRepeat(command, books)

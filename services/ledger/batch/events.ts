@@ -49,7 +49,7 @@ export function eventsOf(
   return events;
 }
 
-/** What the events of one command share. */
+/** The data that the events of one command have in common. */
 interface Origin {
   /** Serialized fields of the events' data. */
   asked: string;
@@ -67,7 +67,7 @@ function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountSta
   return account ? `"client_id":"${account.client_id}","account_number":"${account.account_number}",` : '';
 }
 
-/** Returns the account at the other end as a serialized field of an event's data, if it is the reason for the failure. */
+/** Returns the counterparty account as a serialized field of an event's data, if it is the reason for the failure. */
 function failureAccountOf(record: TransactionRecord): string {
   return isRefusedByOther(record) ? `"failure_account_id":"${record.counterparty_account_id}",` : '';
 }
@@ -123,7 +123,7 @@ function transferEvent(
   };
 }
 
-/** Events of holds are in order per account: each has the next hold_version. */
+/** Returns the events of changed holds. They are in order per account: each has the next hold_version. */
 export function holdEvent(
   { kind, hold, hold_version, request_id, captured }: HoldChange,
   accounts: ReadonlyMap<string, AccountState>,
@@ -156,7 +156,7 @@ function context(request_id: string, traceparent: string | undefined): Record<st
 /**
  * Returns the state of an account after the batch, for the compacted topic. The state with the higher
  * `sequence` is newer; if equal, the one with the higher `status_version` or `hold_version`. `isAgain`: the
- * state was published before and is published again as a new event (republish.ts).
+ * state was already published and is now published again as a new event (republish.ts).
  */
 export function balanceEvent(account: AccountState, now: string, isAgain = false): OutboxEvent {
   const holds = account.hold_version === 0n ? '' : ` ${account.hold_version}`;

@@ -9,13 +9,13 @@ import { readHoldAccounts, readHolds, writeHolds } from './hold-store.ts';
 import { lockAccounts, look, writeHeldAmounts } from './store.ts';
 
 /**
- * What a batch needs to know about holds. If it names no hold, and none of its accounts has an expired one,
- * nothing is read.
+ * Reads and writes the holds of a batch. If the batch names no hold, and none of its accounts has an expired
+ * one, nothing is read.
  */
 
 /**
- * Returns the account of each hold that the commands name, if it exists or is placed by one of them. Called
- * before anything is locked.
+ * Returns the account of each hold that the commands name, if the hold exists or is placed by one of the
+ * commands. Called before anything is locked.
  */
 export async function accountsOfHolds(client: Queries, commands: Command[]): Promise<Map<string, string>> {
   const named = commands.flatMap(({ name, data }) =>

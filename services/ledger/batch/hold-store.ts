@@ -4,8 +4,8 @@ import type { HoldState } from '../domain/records.ts';
 import { holdColumns, holdOf, prefixed, uuids } from '../rows.ts';
 
 /**
- * The ledger's SQL for writing holds. A batch that neither names a hold nor finds an expired one executes none
- * of it.
+ * The ledger's SQL for writing holds. It is not executed for a batch that neither names a hold nor has an
+ * expired one on its accounts.
  */
 
 /** Returns the accounts of these holds. They never change, so they can be read before locking. */

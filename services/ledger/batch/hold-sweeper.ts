@@ -12,12 +12,13 @@ export interface HoldSweeperOptions {
 }
 
 const accountsAtOnce = 200;
-/** Holds are to be recorded Expired within 10 s. */
+/** Holds must be recorded as Expired within 10 s. */
 const pauseMs = 2_000;
 
 /**
- * Records expired holds whose accounts no command has touched since. Decisions have ignored them from
- * expires_at on. Every ledger sweeps; holds already recorded by another one are skipped.
+ * Records expired holds of accounts for which no command has arrived since. Decisions ignore a hold from
+ * expires_at on, whether or not it is recorded as Expired. Every ledger sweeps, and skips holds that another
+ * one has recorded.
  */
 export function createHoldSweeper({ pool, wake, logger }: HoldSweeperOptions): Sweeping {
   const sweep = async (): Promise<boolean> => {

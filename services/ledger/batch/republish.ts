@@ -44,7 +44,7 @@ export async function republishAllBalances(pool: Pool, schema: string): Promise<
   }
 }
 
-/** The accounts are locked as for a posting, so that the outbox has the order of the states. */
+/** The accounts are locked as for a posting, so that the states are in order in the outbox. */
 async function republish(pool: Pool, ids: string[]): Promise<void> {
   await transaction(pool, async (client) => {
     const accounts = await lockAccounts(client, ids);

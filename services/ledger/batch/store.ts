@@ -15,7 +15,7 @@ import {
 
 /** The ledger's SQL for writing, one function per statement. Ids are stored as their 128 bits, without prefix. */
 
-/** Converts a row, whose ids are uuids. */
+/** Converts a row, in which ids are uuids, to an account. */
 function accountOf(row: AccountState): AccountState {
   return {
     ...row,
@@ -181,8 +181,8 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
 }
 
 /**
- * Writes the transactions and entries of a batch with one statement. A trigger gives the accounts their new
- * balances, and refuses entries that contradict them.
+ * Writes the transactions and entries of a batch with one statement. A trigger updates the balances of the
+ * accounts, and rejects entries that contradict them.
  */
 export async function writeBatch(
   client: Queries,
@@ -199,9 +199,9 @@ export async function writeBatch(
 }
 
 /**
- * Writes the held amounts of those of these accounts whose held amount becomes less, or becomes more. The
- * former are written before the batch's entries and the latter after them, because the database refuses every
- * balance below the held amount.
+ * Writes the changed held amounts of those accounts whose held amount decreases, or of those whose held amount
+ * increases. Decreases are written before the batch's entries and increases after them, because the database
+ * rejects every balance below the held amount.
  */
 export async function writeHeldAmounts(
   client: Queries,

@@ -8,8 +8,8 @@ import { type Books, type CommandOf, type Decision, only, outcomeOf } from './de
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
- * Callers' batches. Their items are ordinary commands with ids derived from the batch id, so that each is
- * executed exactly once. Pure.
+ * Decides callers' batches. Their items are ordinary commands with ids derived from the batch id, so that each
+ * is executed exactly once. Pure.
  */
 
 export type Posting = CommandOf<'create_transaction' | 'create_transfer'>;
@@ -122,8 +122,8 @@ function kept({ data, context }: BatchCommand, outcome: ReplyBody): ReplyBody & 
 }
 
 /**
- * Returns a copy of the books on which items can be decided. The changes reach the given books only when they
- * are applied.
+ * Returns a copy of the books on which items can be decided. The given books change only when the changes are
+ * applied.
  */
 function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply(): void } {
   const originals = new Map<AccountState, AccountState>();
@@ -157,7 +157,7 @@ function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply()
   const apply = (): void => {
     for (const account of draft.moved) {
       const original = originals.get(account);
-      if (original === undefined) throw new Error(`account ${account.account_id} was moved without having been locked`);
+      if (original === undefined) throw new Error(`account ${account.account_id} was changed without being locked`);
       books.moved.add(Object.assign(original, account));
     }
     for (const [key, record] of draft.transactions) books.transactions.set(key, record);
@@ -174,7 +174,7 @@ function resultsOf({ items }: BatchCommand, { transactions }: Books): { results:
   return { results };
 }
 
-/** Returns the result of a decided item from its record: the first time, on every repeat, and when it is read. */
+/** Returns the result of a decided item from its record. It is used for the first reply, for repeats, and for reads. */
 export function resultOf(index: number, name: Posting['name'], record: TransactionRecord): ItemResult {
   const reply = outcomeOf(name, record);
   return {

@@ -6,9 +6,9 @@ import type { Books } from './decision.ts';
 import { type AccountState, availableMinor } from './records.ts';
 
 /**
- * The checks of a posting. Each returns a refusal, or undefined if it passes. They run in the contract's order:
- * the accounts exist; type, status, currency, limits, and funds of the source; then those of the destination,
- * so that a source without funds learns only that the destination exists. Pure.
+ * The checks of a posting. Each returns a refusal, or undefined if the posting passes. They run in the
+ * contract's order: the accounts exist; type, status, currency, limits, and funds of the source; then those of
+ * the destination, so that a source without funds learns only that the destination exists. Pure.
  */
 
 /**
@@ -38,7 +38,7 @@ export function accountNotFound(accountId: string, field = 'account_id'): Refusa
   });
 }
 
-/** Recovers the details of accountNotFound from its message, because only the message is stored. */
+/** Returns the details of accountNotFound by parsing its message, because only the message is stored. */
 export function namedByNotFound(message: string): { field: string; account_id: string } {
   const [field = '', account_id = ''] = message.split(/:? /);
   return { field, account_id };
@@ -66,7 +66,7 @@ export function otherCurrency(account: AccountState, currency: string): Refusal 
   if (account.currency === currency) return undefined;
   return refusal(
     'currency_mismatch',
-    `account ${account.account_id} is held in ${account.currency}, not in ${currency}`,
+    `account ${account.account_id} has the currency ${account.currency}, not ${currency}`,
   );
 }
 
@@ -78,18 +78,12 @@ export function beyondLimit(account: AccountState, minor: bigint): Refusal | und
   );
 }
 
-/** Slots of Teller and Vault have no limit set by the bank, but their balance is a 64-bit integer in the database. */
+/** The contract sets no limit for slots of Teller and Vault, but their balance is a 64-bit integer in the database. */
 export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
   const after = ({ account, direction }: Leg<AccountState>) =>
     account.balance_minor + (direction === 'credit' ? minor : -minor);
   const full = legs.find((leg) => isSystem(leg.account.account_type) && BigInt.asIntN(64, after(leg)) !== after(leg));
-  return (
-    full &&
-    refusal(
-      'balance_limit_exceeded',
-      `the cash that the bank has booked in ${full.account.currency} would exceed 64 bits`,
-    )
-  );
+  return full && refusal('balance_limit_exceeded', `the bank's cash in ${full.account.currency} would exceed 64 bits`);
 }
 
 export function beyondOutstanding(account: AccountState, minor: bigint): Refusal | undefined {
@@ -100,7 +94,7 @@ export function beyondOutstanding(account: AccountState, minor: bigint): Refusal
   );
 }
 
-/** A held amount can only be taken by a capture of its hold. */
+/** Checks the available balance, because only the capture of a hold can take its held amount. */
 export function withoutFunds(account: AccountState, minor: bigint, message: string): Refusal | undefined {
   return minor <= availableMinor(account) ? undefined : refusal('insufficient_funds', message);
 }

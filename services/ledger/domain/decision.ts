@@ -59,7 +59,7 @@ export interface Books {
   /** The holds that the batch placed or changed, and the accounts whose held amount it changed. */
   changedHolds: Set<HoldState>;
   heldAmountChanged: Set<AccountState>;
-  /** Holds that expired before anything was decided. */
+  /** Holds that expired before the first decision. */
   expired: HoldChange[];
   /** The posting time of the batch, by the database's clock. ISO 8601 UTC. */
   now: string;
@@ -72,7 +72,7 @@ export interface HoldChange {
   hold: HoldState;
   /** The account's hold_version after the change. */
   hold_version: bigint;
-  /** The request that caused the change; none if the hold expired. */
+  /** The request that caused the change; undefined if the hold expired. */
   request_id?: string;
   /** The transaction on the hold's account that captured it. */
   captured?: TransactionRecord;
@@ -90,7 +90,7 @@ export interface Decision {
   hold?: HoldChange;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
-  /** Stored under the command's id if no transaction is its record. */
+  /** The outcome stored under the command's id if no transaction is its record. */
   keep?: ReplyBody & { batch?: KeptBatch };
   /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
@@ -117,7 +117,7 @@ export function only(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };
 }
 
-/** Returns the reply to a command from its record, the first time and on every repeat. */
+/** Returns the reply to a command from its record, for the first reply and for repeats. */
 export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
   if (record.status === 'Completed')
     return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
@@ -230,7 +230,7 @@ export function complete(
 }
 
 /**
- * Applies one entry to the balance and sequence of its account. Throws if the balance leaves its bounds, which
+ * Applies one entry to the balance and sequence of its account. Throws if the balance is out of bounds, which
  * means that a check is missing.
  */
 function enter(

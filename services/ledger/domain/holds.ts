@@ -26,8 +26,8 @@ import { moveBetween, moveCash } from './movement.ts';
 import { type AccountState, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
 /**
- * Placing, capturing, releasing, and expiring holds. Each account contains the total of its holds, so that
- * postings need not read them. Pure.
+ * Places, captures, releases, and expires holds. Each account contains the total of its holds, so that postings
+ * need not read them. Pure.
  */
 
 /** Returns the amount that is still held. */
@@ -60,7 +60,7 @@ function notActive(hold: HoldState): Refusal | undefined {
 /** The part of the books that a change of a hold updates. */
 export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'heldAmountChanged'>;
 
-/** Notes a change. The batch then writes the hold and its account. */
+/** Records a change, so that the batch writes the hold and its account. */
 function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountState, books: HoldBooks): HoldChange {
   if (account.held_minor === 0n) account.hold_expires_at = null;
   account.hold_version += 1n;
@@ -205,7 +205,7 @@ function holdOf(
 
 /**
  * Expires the holds of these accounts whose expires_at has passed. `holds` contains all their Active holds, and
- * possibly others. updated_at is set to expires_at, regardless of when this runs.
+ * possibly others. Sets updated_at to expires_at, regardless of when it runs.
  */
 export function expireHolds(
   accounts: readonly AccountState[],

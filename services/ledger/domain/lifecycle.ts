@@ -32,7 +32,7 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   };
   const minor = toMinor(data.initial_deposit, data.currency);
   if (typeof minor !== 'bigint')
-    throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} passed the gateway`);
+    throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} was not validated by the gateway`);
   const legs = minor === 0n ? [] : openingLegs(account, books);
   const full = beyondSlots(legs, minor);
   if (full) return keeping({ ok: false, refusal: full });
@@ -58,7 +58,7 @@ function openingLegs(account: AccountState, books: Books): Leg<AccountState>[] {
   return account.account_type === 'Loan' ? cashOut(account, teller, vault, 'credit') : cashIn(account, teller, vault);
 }
 
-/** The initial amount is part of the opening, so it is posted whatever the opening status. */
+/** The initial amount is part of the opening, so it is posted even if the account is opened Inactive or Frozen. */
 function bookOpening(
   account: AccountState,
   legs: Leg<AccountState>[],

@@ -17,7 +17,7 @@ import { type Books, type CommandName, complete, completed, type Decision, type 
 import type { AccountState } from './records.ts';
 
 /**
- * What a posting and the capture of a hold share: it moves money, or records one Failed transaction with the
+ * Code shared by postings and captures of holds: moves money, or records one Failed transaction with the
  * reason. Pure.
  */
 
@@ -51,7 +51,7 @@ export function moveCash(
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 
-/** Applies a transfer. `asked` is the transaction on its source. */
+/** Applies a transfer. `asked` is the draft of the transaction on its source. */
 export function moveBetween(
   name: CommandName,
   asked: Draft,

@@ -10,15 +10,12 @@ import { moveBetween, moveCash } from './movement.ts';
 import { reverseTransaction } from './reversal.ts';
 
 /**
- * Decides commands: commands and locked state in, entries or refusals out. Pure: no I/O, no clock, no
- * randomness. `decide` updates the books that it is given, so that the next command of the batch sees its
- * effect.
+ * Decides commands. The input is commands and locked state; the output is entries or refusals. Pure: no I/O, no
+ * clock, no randomness. `decide` updates the books that it is given, so that the next command of the batch sees
+ * its effect.
  */
 
-/**
- * Decides one command. It never throws for any input that a caller can send, only if an internal invariant is
- * violated.
- */
+/** Decides one command. It throws only if an internal invariant is violated, never because of a caller's input. */
 export function decide(command: Command, books: Books): Decision {
   switch (command.name) {
     case 'create_transaction':
@@ -79,14 +76,15 @@ function replayedStep({ context }: Command, books: Books): Decision | undefined 
 }
 
 /**
- * The reply to a reversal or a capture is always stored, even if a transaction records it. If only one of two
- * concurrent writers knows the original, the other's row in `commands` then collides with its own.
+ * The reply to a reversal or a capture is always stored in `commands`, even if a transaction records it. If
+ * only one of two concurrent writers knows the original, their rows in `commands` collide, and only one of them
+ * commits.
  */
 function kept(decision: Decision): Decision {
   return { ...decision, keep: decision.reply };
 }
 
-/** Remembers the decision, so that a repeat in the same batch is recognized. */
+/** Stores the decision in the books, so that a repeat in the same batch is recognized. */
 function remembered(command: Command, decision: Decision, books: Books): Decision {
   if (decision.keep)
     books.outcomes.set(commandKey(command.context.message_id), {

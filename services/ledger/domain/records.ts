@@ -27,7 +27,7 @@ export interface AccountState {
   status_version: number;
   balance_minor: bigint;
   last_sequence: bigint;
-  /** The total that its Active holds still hold. */
+  /** The total that is reserved by its Active holds. */
   held_minor: bigint;
   /** No Active hold expires before this time; null if there is none. */
   hold_expires_at: string | null;
@@ -134,12 +134,12 @@ export function isTransferLeg(record: TransactionRecord): boolean {
   return isOfTransfer(record) && record.reverses_transaction_id === null;
 }
 
-/** Reports whether the account at the other end is the reason for a refusal. The message then names it. */
+/** Reports whether the counterparty account is the reason for a refusal. The message then names it. */
 export function isRefusedByOther({ counterparty_account_id: other, failure_message }: TransactionRecord): boolean {
   return other !== null && failure_message?.includes(other) === true;
 }
 
-/** Returns the record as shown to a caller who may not see why the account at the other end refused. */
+/** Returns the record as shown to a caller who may not see why the counterparty account was refused. */
 export function withoutReason(record: TransactionRecord): TransactionRecord {
   const isPayment = record.reverses_transaction_id === null;
   return {
@@ -225,7 +225,10 @@ export function toEntry(entry: EntryRecord): Entry {
   return { ...toEventEntry(entry), balance_after: fromMinor(entry.balance_after_minor, entry.currency) };
 }
 
-/** Converts an entry for events, which may be about another account and therefore omit the balance. */
+/**
+ * Converts an entry for events. It omits the balance, because the entry may be of an account other than the
+ * event's.
+ */
 export function toEventEntry(entry: EntryRecord): Omit<Entry, 'balance_after'> {
   return {
     entry_id: `ent_${idBits(entry.account_id)}-${entry.sequence}`,

@@ -26,8 +26,8 @@ import {
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
- * Reverses an operation, at most once: new transactions with the entries in the opposite direction. All checks
- * of a posting apply except that of the account type.
+ * Reverses an operation, at most once, by new transactions with the entries in the opposite direction. All
+ * checks of a posting apply except that of the account type.
  */
 export function reverseTransaction({ name, data, context }: CommandOf<'reverse_transaction'>, books: Books): Decision {
   const found = books.transactions.get(idKey(data.reverses_transaction_id));
@@ -116,7 +116,7 @@ function reversalOf(
   return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
-/** The account that pays is checked first, and completely: see checks.ts. */
+/** The paying account is checked first and completely, as in checks.ts. */
 function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
   for (const { account, direction } of legs) {
     if (isSystem(account.account_type)) continue;

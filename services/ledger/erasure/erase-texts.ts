@@ -20,11 +20,11 @@ const pageSize = 500;
 const maxNamed = 100;
 /** Most erasures finish within this time. Otherwise the step is sent again. */
 const waitMs = 1_000;
-/** A run that is forgotten here is restarted by the next request. */
+/** If this process stops, the next request restarts the run. */
 const maxRuns = 100;
 
 export function createEraser(pool: Pool): Eraser {
-  /** Running erasures, and finished ones whose outcome has not been asked for. */
+  /** Running erasures, and finished ones whose outcome has not been requested. */
   const runs = new Map<string, Promise<ReplyBody>>();
   const start = (name: string, data: MessageData<'erase_ledger_texts'>): Promise<ReplyBody> => {
     const run = eraseTexts(pool, data);
@@ -74,7 +74,7 @@ interface AccountRow {
   account_id: string;
   status: string;
   balance_minor: bigint;
-  /** When the account was opened or last posted to. */
+  /** The time at which the account was opened or last posted to. */
   used_at: string;
 }
 

@@ -11,7 +11,7 @@ import { placed } from './posting-time.ts';
 interface BalanceRow {
   account_number: string;
   currency: string;
-  /** By the database's clock. */
+  /** The current time of the database. */
   now: string;
   sequence: bigint;
   balance_minor: bigint;
@@ -54,7 +54,7 @@ export async function getAccountBalance(
     return {
       ok: false,
       refusal: violationsRefusal([
-        { field: 'at', code: 'validation_failed', message: `at must not be a moment to come: it is ${now}` },
+        { field: 'at', code: 'validation_failed', message: `at must not be in the future: the current time is ${now}` },
       ]),
     };
   const data: MessageResult<'get_account_balance'> = {

@@ -57,7 +57,7 @@ function deadLettered(batchId: string): ReplyBody {
     ok: false,
     refusal: refusal(
       'service_unavailable',
-      `the outcome of ${batchId} is not known yet: its command was dead-lettered, and an operator must decide about it`,
+      `the outcome of ${batchId} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`,
     ),
   };
 }

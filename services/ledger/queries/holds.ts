@@ -26,7 +26,7 @@ export async function getHold(pool: Pool, holdId: string, bound: string | undefi
   return rows[0] && toHold(holdOf(rows[0]));
 }
 
-/** Newest first. An account that is hidden from the caller is unknown. */
+/** Lists holds, newest first. An account that is hidden from the caller is unknown. */
 export async function listHolds(
   pool: Pool,
   { account_id, status, external_id, ...page }: MessageData<'list_holds'>,

@@ -4,7 +4,7 @@ import { isOfTransfer } from '../domain/records.ts';
 import { entryColumns, prefixed } from '../rows.ts';
 import { type EntryRow, entryOf } from './lists.ts';
 
-/** Entries with everything that a printed line shows. */
+/** Selects entries with all fields of a printed line. */
 
 export interface LineRow extends EntryRow {
   transaction_type: TransactionType;

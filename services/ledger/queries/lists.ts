@@ -21,7 +21,7 @@ import { type LineRow, lineOf, linesOf } from './lines.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
 
-/** Returns the uuid of an id, or one that does not exist. */
+/** Returns the uuid of an id, or a uuid that does not exist if the id is malformed. */
 export function bits(id: string): string {
   const hex = id.slice(-32);
   return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
@@ -221,7 +221,7 @@ export async function listTransfers(
     .equal({ 't.external_id': external_id })
     .between('t.created_at', filters.from, filters.to);
   const only = new Where();
-  // With an external_id there is an index, so nothing is searched.
+  // An external_id has an index, so no search is needed.
   const legs = external_id === undefined ? only : within;
   legs.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   addStatus(status === 'Failed' ? within : legs, status);

@@ -132,8 +132,8 @@ async function getBalanceByNumber(
 
 /**
  * Reads a transaction by id, whose last byte may differ (`exact` reports that). A bound caller sees
- * transactions on its own accounts, and the outcomes of its own requests on other accounts: after a 202 they
- * must not be unknown.
+ * transactions on its own accounts, and the outcomes of its own requests on other accounts, because those must
+ * not be unknown after a 202.
  */
 async function readOne(
   pool: Pool,
@@ -151,8 +151,8 @@ async function readOne(
 }
 
 /**
- * The id belongs to a request whose Idempotency-Key had been used with another account. It received a 202 while
- * that was unknown, and this is its outcome.
+ * The id belongs to a request whose Idempotency-Key had been used with another account. The request received a
+ * 202 because this was not yet known, and this refusal is its outcome.
  */
 const keyReused: ReplyBody = {
   ok: false,
@@ -166,7 +166,7 @@ async function getTransaction(pool: Pool, id: string, context: MessageContext): 
 }
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
-  // The owner of the destination may see the transfer too.
+  // The owner of the destination may also see the transfer.
   const row = isId('transfer', id)
     ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context)))
     : undefined;
@@ -175,19 +175,22 @@ async function getTransfer(pool: Pool, id: string, context: MessageContext): Pro
   return isTransfer && row.exact ? done(toTransferSeen(row, context.bound_client_id)) : unknown(pool, id, 'transfer');
 }
 
-/** Nothing has been decided under this id: there was no such command, or it was dead-lettered. */
+/**
+ * Returns the reply for an id under which nothing was decided, because there was no such command or it was
+ * dead-lettered.
+ */
 async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
   const deadLettered = isId(kind, id)
     ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
     : undefined;
   if (deadLettered?.rowCount === 1) {
-    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must decide about it`;
+    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
     return { ok: false, refusal: refusal('service_unavailable', message) };
   }
   return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
 }
 
-/** Returns the totals of all entries, from what each account says of its own, and of all balances by class. */
+/** Returns the totals of all entries, from the totals stored in each account, and of all balances by class. */
 async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_balance'>> {
   const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
     `select currency, sum(debits_minor) as debit, sum(debits_minor + case class when 'liability' then balance_minor else -balance_minor end) as credit,

@@ -4,11 +4,11 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { readTransactions, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
 
-/** Searches for staff: transactions and transfers by any text they may have. */
+/** Searches transactions and transfers for staff, by any text that a user may have. */
 
 /**
- * The number of newest transactions to scan for a request id or a reference in any case. An index would cost
- * every posting.
+ * The number of newest transactions to scan for a request id or a reference in any case. An index would make
+ * every posting slower.
  */
 const newest = 20_000;
 

@@ -39,7 +39,7 @@ const sums = new Set<MessageName>([
   'get_posting_totals',
   'erase_ledger_texts',
 ]);
-/** Reports whether a query scans many rows. No other query waits behind it. */
+/** Reports whether a query scans many rows. Other queries do not wait for such a query. */
 function isDear({ name, data, context }: Request): boolean {
   return sums.has(name) || isSearch(name, data as Record<string, unknown>, context.bound_client_id);
 }

@@ -22,12 +22,12 @@ interface Period {
   beyond: bigint;
   opening_minor: bigint;
   closing_minor: bigint;
-  /** numeric; unused if the period has more than `maxEntries`. */
+  /** As text, because the SQL type is numeric. Unused if the period has more than `maxEntries`. */
   debit_minor: string;
   credit_minor: string;
 }
 
-/** Returns everything about a period except its entries. */
+/** Returns the account and the totals of a period, without its entries. */
 export const periodStatement = `with recursive account as (
     select account_id, account_number, currency, last_sequence from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
   ), wanted as (
@@ -82,8 +82,8 @@ const place = /^(\d{1,18})\.(\d{1,18})$/;
 
 /**
  * Returns a statement of an account for a period of posting times. Opening balance + credits - debits = closing
- * balance, whatever the clocks did, because all are derived from the same sequences. Entries never change, so
- * both statements see the same ones.
+ * balance, even if clocks were wrong, because all of them are derived from the same sequences. Entries never
+ * change, so both statements see the same ones.
  */
 export async function getStatement(
   pool: Pool,

@@ -5,7 +5,10 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 
-/** The maximum number of transactions to scan: some tenths of a second, however long the period. */
+/**
+ * The maximum number of transactions to scan. It limits a query to some tenths of a second, however long the
+ * period is.
+ */
 export const lookedAt = 200_000;
 
 const hourMs = 3_600_000;
@@ -20,11 +23,11 @@ const units = {
  * of each operation represents it.
  */
 export const statisticsStatement = `with looked_at as materialized (
-    select created_at, currency, amount_minor, status, transaction_id = operation_id as stands_for_operation
+    select created_at, currency, amount_minor, status, transaction_id = operation_id as is_first_of_operation
     from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
   ), buckets as (
     select date_trunc($3, created_at, 'UTC') as start, count(*)::int as operations, sum(amount_minor) as amount_minor
-    from looked_at where status = 'Completed' and stands_for_operation and currency = $4 group by 1
+    from looked_at where status = 'Completed' and is_first_of_operation and currency = $4 group by 1
   )
   select count, oldest, start, operations, amount_minor from (select count(*)::int as count, min(created_at) as oldest from looked_at) total left join buckets on true order by start`;
 
@@ -78,19 +81,19 @@ export async function getPostingStatistics(
 }
 
 const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
-// A reversal moves money opposite to its type.
+// A reversal moves money in the direction opposite to its type.
 const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
 const sumOf = (condition: string) =>
   `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
 
 /** Aggregates the same rows by currency. */
 const totalsStatement = `with looked_at as materialized (
-    select created_at, currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as stands_for_operation
+    select created_at, currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as is_first_of_operation
     from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
   ), totals as (
     select currency, (count(*) filter (where status = 'Completed'))::int as operations, (count(*) filter (where status = 'Failed'))::int as refused,
       ${sumOf(`${isCash} and ${isIn}`)} as money_in, ${sumOf(`${isCash} and not ${isIn}`)} as money_out, ${sumOf(`not ${isCash}`)} as transferred
-    from looked_at where stands_for_operation and currency is not null group by currency
+    from looked_at where is_first_of_operation and currency is not null group by currency
   )
   select count, oldest, totals.* from (select count(*)::int as count, min(created_at) as oldest from looked_at) total left join totals on true order by operations desc, currency`;
 
@@ -106,7 +109,7 @@ interface TotalsRow {
   transferred: string;
 }
 
-/** Returns what was posted by currency. `now`: ISO 8601 UTC. */
+/** Returns the posted totals by currency. `now`: ISO 8601 UTC. */
 export async function getPostingTotals(
   pool: Pool,
   period: MessageData<'get_posting_totals'>,

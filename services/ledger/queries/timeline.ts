@@ -67,7 +67,7 @@ const clockMarginMs = 10_000;
 /** The maximum number of the account's entries to scan after the time of acceptance. */
 const lookedThrough = 100_000;
 
-/** Returns when the entry of a Completed transaction was posted, searching from its time of acceptance. */
+/** Returns the time at which the entry of a Completed transaction was posted, searching from its time of acceptance. */
 async function readBookingTime(
   pool: Pool,
   { account_id, transaction_id, created_at }: TransactionRecord,

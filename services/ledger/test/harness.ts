@@ -9,7 +9,7 @@ import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
 import { ledgerSchema, migrateLedger } from '../schema.ts';
 
-/** For tests of reads: a ledger without Kafka, with its own database. */
+/** A ledger without Kafka and with its own database, for tests of reads. */
 
 export const freshBits = () => `${randomBytes(15).toString('hex')}00`;
 
@@ -48,7 +48,7 @@ export async function startLedger() {
     serviceUrl: url.href,
     ownerUrl: database.url,
     contextOf,
-    /** One batch, as if this command partition were assigned. */
+    /** Executes one batch as if this command partition were assigned. */
     book,
     async open(type: AccountType, amount: string, currency = 'USD'): Promise<string> {
       const account_id = idOf('account', freshBits());

@@ -5,10 +5,7 @@ import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
 
-/**
- * Shared by the unit tests of the pure posting code: accounts, books, and commands, named by small
- * numbers.
- */
+/** Accounts, books, and commands for the unit tests of the pure posting code, identified by small numbers. */
 
 export const now = '2026-01-02T03:04:05.678Z';
 
@@ -166,12 +163,12 @@ export function codeOf(decision: Decision): string {
   return decision.reply.ok ? 'done' : decision.reply.refusal.code;
 }
 
-/** The refusal that the caller of a command gets. */
+/** Returns the refusal that the caller of a command gets. */
 export function messageOf(decision: Decision): string {
   return decision.reply.ok ? '' : decision.reply.refusal.message;
 }
 
-/** A Completed transaction's id. */
+/** Returns the id of a Completed transaction. */
 export function idIn(decision: Decision, index = 0): string {
   const record = decision.transactions[index];
   if (record?.status !== 'Completed') throw new Error(`not completed: ${codeOf(decision)}`);

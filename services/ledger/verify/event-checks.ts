@@ -11,23 +11,23 @@ import { differences, expectedTransaction, expectedTransfer, type Owners, type R
 
 /** The rules that relate events to the books. */
 export const eventRules = {
-  form: 'each event is one of the contract',
-  committed: 'no event without what it tells of being booked',
-  same: 'each event says what is booked',
-  repeats: 'what was published again has the same bytes under the same ce_id',
-  sequence: 'per account, the events of Completed transactions, and those of holds, come in sequence, without a gap',
+  form: 'each event matches the schema of its type',
+  committed: 'no event describes something that was not posted',
+  same: 'each event matches the books',
+  repeats: 'every copy of an event, by ce_id, has the same bytes',
+  sequence: 'per account, the events of Completed transactions, and those of holds, are in sequence and without a gap',
   missing:
-    'each Completed and Failed transaction, each transfer and each change of a hold has its event, published or in the outbox',
-  balances: 'the latest balance and status told of each account are its own',
+    'each Completed or Failed transaction, transfer, and change of a hold has its event, published or in the outbox',
+  balances: 'the last published balance and status of each account match the books',
 } as const;
 
 export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'balances';
 
-/** What has been published about one account so far. */
-export interface Told {
-  /** Of the newest Completed transaction. */
+/** The state of one account according to the events published so far. */
+export interface Published {
+  /** The sequence of the newest Completed transaction. */
   sequence?: bigint;
-  /** The number of first copies that the snapshot contains. */
+  /** The numbers of events that the snapshot contains, without copies. */
   failed: bigint;
   transfers: bigint;
   /** The hold_version of the newest hold event. */
@@ -39,12 +39,12 @@ export interface Told {
 }
 
 export interface EventAudit {
-  /** Sees everything committed by now. */
+  /** Sees everything that is committed. */
   pool: Pool;
-  /** Sees what was committed before the end offsets were read. Anything newer need not have been published. */
+  /** Sees what was committed before the end offsets were read. Changes after that need not have been published. */
   snapshot: Queries;
   find: (rule: string, row: Record<string, unknown>) => void;
-  told: Map<string, Told>;
+  published: Map<string, Published>;
   /** Digests of recent events by ce_id, to detect duplicates. */
   recent: Map<string, string>;
   /** Reports whether retention has deleted the beginning of the partition, or of any partition. */
@@ -74,7 +74,7 @@ export async function checkOperations(
     read.map(({ transactionId }) => transactionId),
     audit,
   );
-  const booked = await entriesOf(
+  const posted = await entriesOf(
     read.flatMap(({ completed }) => completed?.entries ?? []),
     audit.pool,
   );
@@ -84,7 +84,7 @@ export async function checkOperations(
     const isFirst = noteCopy(message, audit);
     const record = records.get(transactionId);
     const entries = (completed?.entries ?? []).flatMap(
-      (entry) => booked.get(`${entry.account_id}-${entry.sequence}`) ?? [],
+      (entry) => posted.get(`${entry.account_id}-${entry.sequence}`) ?? [],
     );
     const expected =
       record &&
@@ -104,11 +104,11 @@ export async function checkOperations(
           transaction_id: transactionId,
           differs_in: [...new Set(wrong)].join(', '),
         });
-      const told = toldOf(record.account_id, audit);
+      const published = publishedOf(record.account_id, audit);
       if (isFirst && before.has(transactionId)) {
         const type = message.headers['ce_type'];
-        if (type === 'corebanking.transfer.completed.v1') told.transfers += 1n;
-        else if (type === 'corebanking.transaction.failed.v1') told.failed += 1n;
+        if (type === 'corebanking.transfer.completed.v1') published.transfers += 1n;
+        else if (type === 'corebanking.transaction.failed.v1') published.failed += 1n;
       }
     }
     if (completed) noteSequence(message, completed, audit);
@@ -122,7 +122,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     return data ? [{ message, data }] : [];
   });
   if (read.length === 0) return;
-  const booked = await entriesOf(
+  const posted = await entriesOf(
     read.map(({ data }) => data),
     audit.pool,
   );
@@ -145,7 +145,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
   const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
   for (const { message, data } of read) {
     const account = accounts.get(data.account_id);
-    const entry = booked.get(`${data.account_id}-${data.sequence}`);
+    const entry = posted.get(`${data.account_id}-${data.sequence}`);
     if (account === undefined || (entry === undefined && data.sequence !== 0))
       audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
     else {
@@ -169,13 +169,13 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
           ...placeOf(message),
           account_id: data.account_id,
           sequence: data.sequence,
-          told: `${data.balance} ${data.status}`,
-          booked: `${balance} ${account.status}`,
+          published: `${data.balance} ${data.status}`,
+          posted: `${balance} ${account.status}`,
         });
-      const told = toldOf(data.account_id, audit);
-      told.balance = BigInt(data.sequence);
-      told.status = data.status_version;
-      told.held = BigInt(data.hold_version ?? 0);
+      const published = publishedOf(data.account_id, audit);
+      published.balance = BigInt(data.sequence);
+      published.status = data.status_version;
+      published.held = BigInt(data.hold_version ?? 0);
     }
   }
 }
@@ -255,7 +255,7 @@ async function entriesOf(
   if (named.length === 0) return new Map();
   const { rows } = await pool.query<EntryRecord>(
     `select e.account_id, e.sequence, e.operation_id, e.transaction_id, e.direction, e.side, e.amount_minor, e.currency, e.balance_after_minor, e.created_at
-     from unnest($1::uuid[], $2::int8[]) as told (account_id, sequence) join entries e using (account_id, sequence)`,
+     from unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)`,
     [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
   const records = rows.map((row) => ({
@@ -267,7 +267,10 @@ async function entriesOf(
   return new Map(records.map((record) => [`${record.account_id}-${record.sequence}`, record]));
 }
 
-/** Cash passes through Teller and Vault, which makes four entries; a transfer has two (contract: Double entry). */
+/**
+ * A cash operation passes through Teller and Vault, so it has four entries; a transfer has two (contract:
+ * Double entry).
+ */
 function legsOf(record: TransactionRecord): number {
   return record.counterparty_account_id === null ? 4 : 2;
 }
@@ -275,7 +278,7 @@ function legsOf(record: TransactionRecord): number {
 /** Returns true for the first copy of an event. Later copies must have the same bytes. */
 export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
   const { key, value } = message;
-  // A version before 0.2.0 may have published the first copy, without this header.
+  // The first copy may have been published by a version before 0.2.0, without this header.
   const { ce_dataschema: _, ...headers } = message.headers;
   const id = headers['ce_id'] ?? '';
   const digest = createHash('sha256')
@@ -290,9 +293,9 @@ export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit)
   return before === undefined;
 }
 
-export function toldOf(accountId: string, { told }: EventAudit): Told {
-  const known = told.get(accountId) ?? { failed: 0n, transfers: 0n };
-  told.set(accountId, known);
+export function publishedOf(accountId: string, { published }: EventAudit): Published {
+  const known = published.get(accountId) ?? { failed: 0n, transfers: 0n };
+  published.set(accountId, known);
   return known;
 }
 
@@ -301,9 +304,9 @@ function noteSequence(
   { transaction, sequence }: EventData<'corebanking.transaction.completed.v1'>,
   audit: EventAudit,
 ): void {
-  const told = toldOf(transaction.account_id, audit);
+  const published = publishedOf(transaction.account_id, audit);
   const next = BigInt(sequence);
-  const last = told.sequence ?? (audit.headIsGone('transactions', message.partition) ? next - 1n : 0n);
+  const last = published.sequence ?? (audit.headIsGone('transactions', message.partition) ? next - 1n : 0n);
   if (next > last + 1n)
     audit.find(eventRules.sequence, {
       ...placeOf(message),
@@ -311,5 +314,5 @@ function noteSequence(
       after: last,
       sequence: next,
     });
-  if (next > last) told.sequence = next;
+  if (next > last) published.sequence = next;
 }

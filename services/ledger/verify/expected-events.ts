@@ -19,7 +19,7 @@ export type Owners = ReadonlyMap<string, { client_id: string; account_number: st
 
 /**
  * Returns the expected event of a transaction. A refusal that is visible only by GET of its id has no event,
- * unless it named an unknown account.
+ * unless it is because of an unknown account.
  */
 export function expectedTransaction(
   record: TransactionRecord,
@@ -157,8 +157,10 @@ function amountOf({ amount_minor, amount_text, currency }: TransactionRecord): s
 
 /** Returns the fields in which an event differs from the expected one. */
 export function differences({ key, headers }: ReceivedMessage, data: object, expected: Expected): string[] {
-  const told: Record<string, unknown> = { ...headers, key, ce_id: headers['ce_id']?.replaceAll('-', '') };
-  const wrong = Object.entries(expected.attributes).flatMap(([name, booked]) => (told[name] === booked ? [] : [name]));
+  const published: Record<string, unknown> = { ...headers, key, ce_id: headers['ce_id']?.replaceAll('-', '') };
+  const wrong = Object.entries(expected.attributes).flatMap(([name, posted]) =>
+    published[name] === posted ? [] : [name],
+  );
   const { transaction } = data as { transaction?: Record<string, unknown> };
   const isOlder = transaction?.['reverses_transaction_id'] !== undefined && transaction['transfer_id'] === undefined;
   return [...wrong, ...paths(data, expected.data, '')].filter((path) => !isOlder || path !== 'transaction.transfer_id');
@@ -171,7 +173,7 @@ const erasable = /^(transaction|transfer)\.(description|reference|external_id|me
 
 /** Returns the paths at which two JSON values differ. */
 function paths(a: unknown, b: unknown, path: string): string[] {
-  // Published before an erasure replaced it. Nothing else changes the texts of a transaction.
+  // The event was published before an erasure replaced the text. Nothing else changes the texts of a transaction.
   if ((b === erasedText || isDeepStrictEqual(b, erasedMetadata)) && erasable.test(path)) return [];
   if (a === undefined && sinceNow.includes(path)) return [];
   if (path === 'request_channel' && a === 'staff' && b === 'token') return [];

@@ -5,11 +5,11 @@ import { toMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { HoldState } from '../domain/records.ts';
 import { holdColumns, holdOf, uuids } from '../rows.ts';
-import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, toldOf } from './event-checks.ts';
+import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, publishedOf } from './event-checks.ts';
 
 type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
 
-/** Checks events of holds in publication order: the states are possible, and none is missing between two. */
+/** Checks events of holds in publication order: each state is possible, and no event is missing between two others. */
 export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
   const read = messages.flatMap((message) => {
     const data = dataOf('holds', message, audit) as HoldEvent | undefined;
@@ -38,25 +38,25 @@ const texts = ['description', 'reference', 'external_id'] as const;
  * Reports whether the hold can have had the published state, given its current one. An ended hold does not
  * change, except for erased texts.
  */
-function canHaveBeen(told: HoldEvent['hold'], now: HoldState): boolean {
-  const captured = BigInt(toMinor(told.captured_amount, now.currency));
+function canHaveBeen(published: HoldEvent['hold'], now: HoldState): boolean {
+  const captured = BigInt(toMinor(published.captured_amount, now.currency));
   const isSame =
-    fixed.every((name) => told[name] === now[name]) &&
-    texts.every((name) => now[name] === erasedText || (told[name] ?? null) === now[name]) &&
-    (isDeepStrictEqual(now.metadata, erasedMetadata) || isDeepStrictEqual(told.metadata ?? null, now.metadata)) &&
-    toMinor(told.amount, now.currency) === now.amount_minor;
+    fixed.every((name) => published[name] === now[name]) &&
+    texts.every((name) => now[name] === erasedText || (published[name] ?? null) === now[name]) &&
+    (isDeepStrictEqual(now.metadata, erasedMetadata) || isDeepStrictEqual(published.metadata ?? null, now.metadata)) &&
+    toMinor(published.amount, now.currency) === now.amount_minor;
   return (
     isSame &&
-    (told.status === 'Active'
+    (published.status === 'Active'
       ? captured <= now.captured_minor
-      : told.status === now.status && captured === now.captured_minor)
+      : published.status === now.status && captured === now.captured_minor)
   );
 }
 
 function noteVersion(message: ReceivedMessage, { hold, hold_version }: HoldEvent, audit: EventAudit): void {
-  const told = toldOf(hold.account_id, audit);
+  const published = publishedOf(hold.account_id, audit);
   const next = BigInt(hold_version);
-  const last = told.holds ?? (audit.headIsGone('holds', message.partition) ? next - 1n : 0n);
+  const last = published.holds ?? (audit.headIsGone('holds', message.partition) ? next - 1n : 0n);
   if (next > last + 1n)
     audit.find(eventRules.sequence, {
       ...placeOf(message),
@@ -64,5 +64,5 @@ function noteVersion(message: ReceivedMessage, { hold, hold_version }: HoldEvent
       after: last,
       hold_version: next,
     });
-  if (next > last) told.holds = next;
+  if (next > last) published.holds = next;
 }

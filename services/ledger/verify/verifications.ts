@@ -11,9 +11,12 @@ import { insertAudits } from '../audit/audit-sender.ts';
 import { prefixed } from '../rows.ts';
 import { verifyBooks } from './verify-books.ts';
 
-/** Verifications of the books on demand: one at a time over all ledgers, with its result stored in a row. */
+/**
+ * Verifications of the books on request. Only one runs at a time over all ledgers, and its result is stored in
+ * a row.
+ */
 
-/** An advisory lock of the session that verifies. It is released when the session ends, in whatever way. */
+/** An advisory lock of the session that verifies. It is released however the session ends. */
 const lockKey = 4_711_001;
 
 interface VerificationRow {
@@ -97,7 +100,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
       await end(pool, id, null).catch(() => undefined);
     } finally {
       holder = undefined;
-      // Closing the session releases the lock, whatever its state.
+      // Closing the session releases the lock in any state.
       client.release(true);
     }
   };
@@ -112,10 +115,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
       if (!client)
         return {
           ok: false,
-          refusal: refusal(
-            'service_unavailable',
-            'another check begins or ends at this moment; the request can be repeated',
-          ),
+          refusal: refusal('service_unavailable', 'another check is starting or ending; repeat the request'),
         };
       holder = client;
       try {

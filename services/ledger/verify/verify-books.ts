@@ -2,27 +2,27 @@ import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
-/** The rules, in words: the same wherever they are shown. */
+/** The rules in words, as shown by verify-books, the API, and the dashboard. */
 export const bookRules = {
   trialBalance: 'per currency, debits (DR) equal credits (CR)',
   operations: 'per operation and currency, debits (DR) equal credits (CR)',
-  balances: 'each balance is the sum of its entries, and the last balance_after',
-  debits: 'what each account says was debited is the sum of its DR entries',
-  chain: 'sequences have no gap, and each balance_after follows from the one before',
-  counts: 'each account has as many entries as its last sequence says',
-  sides: 'no entry without its account, its currency, and the side of its class',
-  teller: 'each Teller is at zero',
+  balances: 'each balance is the sum of its entries, and equals the last balance_after',
+  debits: 'the debit total of each account is the sum of its DR entries',
+  chain: 'sequences have no gaps, and each balance_after follows from the previous one',
+  counts: 'the number of entries of each account is its last sequence',
+  sides: 'each entry has an existing account, its currency, and the side of its class',
+  teller: 'the balance of each Teller is zero',
   vault: 'Vault = sum of liability balances - sum of loan balances',
-  belowZero: 'no customer is below zero, in a balance or in an entry',
-  transactions: 'each Completed transaction has its one entry on its account, and no other has any',
-  entries: 'no entry without its Completed transaction',
-  held: 'what is held of each account is the sum of its Active holds',
-  captured: 'what each hold says is captured is the sum of the operations that name it',
-  batches: 'of an atomic batch everything is booked, or nothing; of any batch no more than its items',
+  belowZero: 'no balance or balance_after of a customer is below zero',
+  transactions: 'each Completed transaction has one entry on its account, and other transactions have none',
+  entries: 'each entry has a Completed transaction',
+  held: 'the held amount of each account is the sum of its Active holds',
+  captured: 'the captured amount of each hold is the sum of the operations that capture it',
+  batches: 'an atomic batch is posted completely or not at all, and no batch has more transactions than items',
 } as const;
 
 /**
- * Checks the books as an auditor would, from entries and balances only, in one snapshot while postings
+ * Checks the books from entries and balances only, as an auditor would, in one snapshot while postings
  * continue. Each rule is a query for the rows that violate it.
  */
 const rules: Record<string, string> = {

@@ -133,7 +133,7 @@ async function newTopics(partitions = 1): Promise<string> {
 }
 
 /** Publishes everything in the outbox, as the relay would. */
-const told = (prefix: string) =>
+const published = (prefix: string) =>
   events.map((event) => ({
     topic: topicName(prefix, event.topic as TopicName),
     key: event.key,
@@ -146,7 +146,7 @@ const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, p
 /** The rules that are violated if the published event is changed in this way. */
 async function broken(change: (messages: OutgoingMessage[], prefix: string) => OutgoingMessage[]): Promise<string[]> {
   const prefix = await newTopics();
-  await publish(change(told(prefix), prefix));
+  await publish(change(published(prefix), prefix));
   return brokenRules(prefix);
 }
 
@@ -198,7 +198,7 @@ describe('a valid bank', () => {
 
   it('has none if retention has deleted the beginning', async () => {
     const prefix = await newTopics();
-    await publish(told(prefix));
+    await publish(published(prefix));
     const topic = topicName(prefix, 'transactions');
     await kafka.withAdmin(async (admin) => {
       await admin.fetchTopicOffsets(topic); // kafkajs looks for the leader in what it has loaded
@@ -228,7 +228,7 @@ describe('the command', () => {
   it('prints the result of each rule, and exits with 1 if one is violated', async () => {
     const prefix = await newTopics();
     const env = { KAFKA_BROKERS: process.env['KAFKA_BROKERS'] ?? '', TOPIC_PREFIX: prefix };
-    await publish(told(prefix));
+    await publish(published(prefix));
     const printed = await run(env);
     for (const rule of Object.values(eventRules)) expect(printed).toContain(`ok     ${rule}`);
     expect(printed).toMatch(/the books balance\n$/);
@@ -399,8 +399,12 @@ describe('errors are found', () => {
       eventRules.missing,
       (messages) => messages.toSpliced(messages.findLastIndex(isOf('transactions', 'completed')), 1),
     ],
-    ['a Failed transaction not told', eventRules.missing, changeFirst(isOf('transactions', 'failed'), () => [])],
-    ['a transfer not told', eventRules.missing, changeFirst(isOf('transfers'), () => [])],
+    [
+      'a Failed transaction that was not published',
+      eventRules.missing,
+      changeFirst(isOf('transactions', 'failed'), () => []),
+    ],
+    ['a transfer that was not published', eventRules.missing, changeFirst(isOf('transfers'), () => [])],
     [
       'an event of a hold that does not exist',
       eventRules.committed,
@@ -489,7 +493,7 @@ describe('errors are found', () => {
 describe('under load', () => {
   it('there are no findings while postings continue and the relay publishes', async () => {
     const prefix = await newTopics(4);
-    await publish(told(prefix));
+    await publish(published(prefix));
     const relay = createRelay({
       pool,
       publisher,

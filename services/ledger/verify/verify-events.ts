@@ -17,7 +17,7 @@ import {
   checkOperations,
   type EventAudit,
   eventRules,
-  type Told,
+  type Published,
 } from './event-checks.ts';
 import { checkHolds } from './hold-checks.ts';
 
@@ -25,7 +25,7 @@ const compared = ['transactions', 'transfers', 'holds', 'balances'] as const sat
 const shownRows = 20;
 const accountsAtOnce = 2000;
 const idleMs = 60_000;
-/** Whole tables are read. */
+/** A long timeout, because whole tables are read. */
 const query_timeout = 3_600_000;
 
 /**
@@ -55,7 +55,7 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
         (ranges.get(name) ?? []).some(
           (range) => range.low > 0n && (partition === undefined || range.partition === partition),
         );
-      const audit: EventAudit = { pool, snapshot, find, told: new Map(), recent: new Map(), headIsGone: cut };
+      const audit: EventAudit = { pool, snapshot, find, published: new Map(), recent: new Map(), headIsGone: cut };
       const take = async (messages: ReceivedMessage[]) => {
         const of = (name: ComparedTopic) => messages.filter(({ topic }) => topics.get(topic) === name);
         await checkOperations('transactions', of('transactions'), audit);
@@ -111,25 +111,25 @@ function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, 
     of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
 }
 
-const bookedAccounts = `declare booked no scroll cursor for
+const postedAccounts = `declare posted no scroll cursor for
   select a.account_id, a.last_sequence, a.status_version, a.hold_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
     select account_id, count(*) filter (where status = 'Failed' and ${isListed('failure_code')}) as failed,
       count(*) filter (where status = 'Completed' and transaction_id = operation_id and reverses_transaction_id is null and transaction_type in ('Transfer', 'Loan Payment')) as transfers
     from transactions group by account_id
   ) t using (account_id) where a.client_id is not null`;
 
-/** Everything that the snapshot contains of an account must have been published or be in the outbox. */
+/** Everything that the snapshot contains about an account must have been published or be in the outbox. */
 async function compareAccounts(
   snapshot: Queries,
   pending: Map<string, Counts>,
-  { told, find, headIsGone }: EventAudit,
+  { published, find, headIsGone }: EventAudit,
 ): Promise<void> {
   const cut = {
     transactions: headIsGone('transactions'),
     transfers: headIsGone('transfers'),
     holds: headIsGone('holds'),
   };
-  await snapshot.query(bookedAccounts);
+  await snapshot.query(postedAccounts);
   for (;;) {
     const { rows } = await snapshot.query<{
       account_id: string;
@@ -138,14 +138,14 @@ async function compareAccounts(
       hold_version: bigint;
       failed: bigint;
       transfers: bigint;
-    }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout });
+    }>({ text: `fetch ${accountsAtOnce} from posted`, query_timeout });
     for (const row of rows) {
       const account_id = prefixed('acc', row.account_id);
-      const known: Told = told.get(account_id) ?? { failed: 0n, transfers: 0n };
+      const known: Published = published.get(account_id) ?? { failed: 0n, transfers: 0n };
       const waits = pending.get(account_id) ?? none;
-      const missing = (kind: string, booked: bigint, seen: bigint, waiting: bigint) => {
-        if (seen + waiting < booked)
-          find(eventRules.missing, { account_id, of: kind, booked, told: seen, in_outbox: waiting });
+      const missing = (kind: string, posted: bigint, seen: bigint, waiting: bigint) => {
+        if (seen + waiting < posted)
+          find(eventRules.missing, { account_id, of: kind, posted, published: seen, in_outbox: waiting });
       };
       if (!cut.transactions || known.sequence !== undefined)
         missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);

@@ -139,7 +139,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   inactive_account: [`account ${account} is Frozen`, { details: transaction }],
   invalid_account_type: ['a Deposit is not possible on a Loan account', { details: transaction }],
   duplicate_account_number: ['an account with the number SAV-1234567897 already exists'],
-  currency_mismatch: [`account ${account} is held in USD, not in KES`, { details: transaction }],
+  currency_mismatch: [`account ${account} has the currency USD, not KES`, { details: transaction }],
   same_account: ['to_account_id must differ from from_account_id', { details: transaction }],
   destination_refused: ['the destination account cannot take this payment', { details: transaction }],
   amount_exceeds_outstanding: [
