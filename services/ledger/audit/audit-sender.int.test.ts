@@ -19,10 +19,7 @@ import { createAuditSender, insertAudits } from './audit-sender.ts';
 const kafka = testKafka();
 const prefix = `${unique('audits')}.`;
 const stops: (() => Promise<unknown>)[] = [];
-/**
- * Between the brokers and the publishers of audit records; the publisher of events is connected
- * directly.
- */
+/** A proxy between the brokers and the publishers of audit records. The publisher of events is connected directly. */
 let proxy: FaultProxy;
 /** The number of times that a sender reported a failure. */
 let failures = 0;
@@ -54,7 +51,7 @@ function poolOf(name: string) {
   return pool;
 }
 
-/** The parts of a ledger's process. */
+/** The parts of a ledger process. */
 async function startSender(): Promise<void> {
   const pool = poolOf('audits');
   const publisher = createPublisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
@@ -112,7 +109,7 @@ async function sent(topic: TopicName): Promise<ReceivedMessage[]> {
   return read;
 }
 
-/** The records that accounts receives: at least once, each unchanged. */
+/** Expects accounts to receive the records at least once, each unchanged. */
 async function expectSent(records: readonly AuditRecord[]): Promise<void> {
   const byId = new Map((await sent('ledger.audit')).map((message) => [message.headers['ce_id'] ?? '', message]));
   for (const { audit_id, actor, request_id, ...rest } of records) {

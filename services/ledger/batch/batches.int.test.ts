@@ -111,7 +111,7 @@ async function read(batch_id: string): Promise<Batch> {
   return reply.data as Batch;
 }
 
-/** Entries of this amount are refused with that SQLSTATE while `use` runs. */
+/** Makes the database reject entries of this amount with that SQLSTATE while `use` runs. */
 async function refusing<T>(minor: number, state: string, use: () => Promise<T>): Promise<T> {
   await ledger.owner.query(
     `create function refuse() returns trigger language plpgsql as $$ begin if new.amount_minor = ${minor} then raise exception 'refused' using errcode = '${state}'; end if; return new; end $$`,
@@ -126,7 +126,7 @@ async function refusing<T>(minor: number, state: string, use: () => Promise<T>):
 }
 
 describe('size of a transaction', () => {
-  it('without other load: messages together up to 500 items, a larger one in parts', async () => {
+  it('without other load, messages are combined up to 500 items, and a larger one is divided', async () => {
     const account = await ledger.open('Savings', '0');
     await handler().handle(
       [400, 60, 40, 1, 700].map((count, i) =>
@@ -142,7 +142,7 @@ describe('size of a transaction', () => {
     expect(await balance(account)).toBe(120_100n);
   });
 
-  it('while single commands arrive: 100 items, with a pause after each as long as the transaction', async () => {
+  it('while single commands arrive, it is 100 items, with a pause after each transaction as long as the transaction', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     await handler().handle([
@@ -220,7 +220,7 @@ describe('executed once', () => {
     expect([await balance(account), answers[0]?.body.replayed]).toEqual([11_777n, undefined]);
   });
 
-  it('of two bodies with one key in two ledgers, exactly one is posted, completely', async () => {
+  it('if two ledgers get two bodies with one key, exactly one is posted, completely', async () => {
     const account = await ledger.open('Savings', '0');
     for (let round = 0; round < 10; round++) {
       const batch_id = batchIdOf();

@@ -99,8 +99,7 @@ it('executes a batch in parts if it would take too long as a whole', async () =>
     initial_deposit: '0',
   };
   await handle([message('open_ledger_account', account_id, opening)]);
-  // Each deposit takes 40 ms for each of its four entries, so that one is in time and sixteen are
-  // not.
+  // Each deposit takes 40 ms for each of its four entries, so that one deposit is in time and sixteen are not.
   await owner.query(
     `create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.04); return new; end'`,
   );

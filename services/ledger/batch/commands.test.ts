@@ -4,9 +4,9 @@ import { pauseMs, slotOf } from './commands.ts';
 const pace = { full: 500, ms: 6 };
 
 it.each([
-  { size: 2, sinceMs: 2, waits: 4, why: 'what comes meanwhile is decided with it' },
+  { size: 2, sinceMs: 2, waits: 4, why: 'commands that arrive meanwhile are decided with it' },
   { size: 499, sinceMs: 5, waits: 1, why: 'it was not full' },
-  { size: 2, sinceMs: 9, waits: 0, why: 'the time is over' },
+  { size: 2, sinceMs: 9, waits: 0, why: 'the time has passed' },
   { size: 1, sinceMs: 2, waits: 0, why: 'a caller who sends one command after another does not wait' },
   { size: 500, sinceMs: 2, waits: 0, why: 'a full batch has more behind it' },
   { size: 2, sinceMs: 1, busy: 0.25, waits: 2, why: 'the process has time for smaller batches' },
@@ -26,7 +26,7 @@ it('without a pace it never waits', () => {
 const from = (...partitions: number[]) =>
   partitions.map((partition) => ({ message: { partition } })) as Parameters<typeof slotOf>[0];
 
-it('each writer has its own slot of Teller and Vault: the lowest partition that it holds', () => {
+it('each writer has its own slot of Teller and Vault: its lowest assigned partition', () => {
   expect(slotOf(from(9, 7), { partitions: () => [8, 5, 6] })).toBe(5);
   expect(slotOf(from(1), { partitions: () => [11, 10] })).toBe(10);
   expect(slotOf(from(9, 7), { partitions: () => [] })).toBe(7);

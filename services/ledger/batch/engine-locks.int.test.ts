@@ -15,8 +15,8 @@ import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
 /**
- * The statements of a batch while another connection holds its locks. Every interleaving is forced;
- * none depends on timing.
+ * Tests the statements of a batch while another connection holds its locks. Every interleaving is forced; none
+ * depends on timing.
  */
 let database: TestDatabase;
 let owner: Pool;
@@ -176,7 +176,7 @@ describe('a batch', () => {
     expect([await balance(a), await balance(b)]).toEqual(['50.00', '48.00']);
   });
 
-  it('a lock timeout is retryable: the lock is the error, not the statements after it', async () => {
+  it('a lock timeout is retryable: the error is that of the lock, not of the statements after it', async () => {
     const a = await open('50');
     const impatient = createPool(
       { url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 },
@@ -190,7 +190,7 @@ describe('a batch', () => {
     expect(await balance(a)).toBe('50.00');
   });
 
-  it('locks accounts in id order: while it waits for the first it holds no other', async () => {
+  it('locks accounts in id order: while it waits for the first, it has locked no other', async () => {
     const [high, low] = [await open('50', 9000), await open('0', 8000)];
     const { batch, isWaiting, release } = await whileHeld(low, [transfer(high, low, '1')], { pool: scanning });
     const free = await owner.query('select from accounts where account_id = $1 for no key update skip locked', [
@@ -244,7 +244,7 @@ describe('a batch', () => {
     }
   });
 
-  it('leaves no event of a rolled-back transaction', async () => {
+  it('publishes no event of a rolled-back transaction', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
     const events = async () =>

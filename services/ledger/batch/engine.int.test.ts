@@ -174,7 +174,7 @@ describe('a batch', () => {
     const [a, b] = [await open('Savings', '50'), await open('Savings', '50')];
     const bits = Array.from({ length: 20 }, fresh);
     const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', id) : transfer(b, a, '1', id)));
-    const unknownTwice = fresh(); // nothing to lock, so only the unique index detects the duplicate
+    const unknownTwice = fresh(); // there is nothing to lock, so only the unique index detects the duplicate
     const rivals = await Promise.all(
       [one, two, one, two].map((pool, slot) =>
         runBatch(
@@ -275,7 +275,7 @@ describe('a batch', () => {
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
-  it('leaves nothing if its connection is cut in the middle', async () => {
+  it('commits nothing if its connection is cut during the transaction', async () => {
     const a = await open('Savings', '0');
     const cut = setInterval(
       () =>
@@ -314,7 +314,7 @@ describe('constraints of the database', () => {
       (error: { constraint?: string; code?: string }) => error.constraint ?? error.code,
     );
 
-  it('refuse changing or deleting posted rows, even by the owner', async () => {
+  it('reject changing or deleting posted rows, even by the owner', async () => {
     await open('Savings', '1');
     for (const table of ['entries', 'transactions']) {
       expect(await refused(`update ${table} set created_at = created_at + interval '1 second'`)).toBe('23001');
@@ -323,7 +323,7 @@ describe('constraints of the database', () => {
     }
   });
 
-  it('refuse an unbalanced operation, a negative customer balance, and entries that contradict the account', async () => {
+  it('reject an unbalanced operation, a negative customer balance, and entries that contradict the account', async () => {
     const id = idBits(await open('Savings', '1'));
     const entry = (side: string, direction: string, amount: number) =>
       refused(`insert into entries values ($1, 2, $2, $2, $3, $4, $5, 'USD', 99, now())`, [

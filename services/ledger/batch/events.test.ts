@@ -90,7 +90,7 @@ describe('the event of a transaction', () => {
     });
   });
 
-  it('for a transfer: one per account with its own sequence and balance, and one for the transfer', () => {
+  it('exists once per account of a transfer, with its own sequence and balance, and once for the transfer', () => {
     const decision = decide(transfer(a, b, '3', null, 5), fresh());
     const [debit, credit, moved, ...others] = eventsNow(decision);
     const transfer_id = idOf('transfer', bitsOf(5));
@@ -172,7 +172,7 @@ describe('the event of a transaction', () => {
     },
   );
 
-  it('for a refusal has the reason, without sequence and entries', () => {
+  it('has the reason of a refusal, but no sequence and entries', () => {
     const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
     expect(others).toEqual([]);
     expect(refused).toMatchObject({
@@ -211,7 +211,7 @@ describe('the event of a transaction', () => {
     });
   });
 
-  it('for a refusal names the other account only if it is the reason', () => {
+  it('names the other account of a refusal only if it is the reason', () => {
     const frozen = accountOf(3, 'Savings', 'USD', 'Frozen');
     const books = () => booksOf([{ ...a }, { ...b }, { ...frozen }]);
     const named = (from: typeof a, to: typeof a) =>
@@ -225,14 +225,14 @@ describe('the event of a transaction', () => {
     ]);
   });
 
-  it('for an amount with too many digits has it as requested', () => {
+  it('contains an amount with too many digits as requested', () => {
     const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { deadline: '2026-01-02T03:04:00.000Z' }), fresh()));
     expect(payloadOf(event as never)).toMatchObject({
       transaction: { amount: '1.234', currency: null, failure_code: 'deadline_exceeded' },
     });
   });
 
-  it('for an account that is unknown to the caller has a separate type and no data of the account', () => {
+  it('has a separate type, and no data of the account, if the account is unknown to the caller', () => {
     const books = fresh();
     const asking = [
       cash('Deposit', accountOf(9, 'Savings'), '1'),

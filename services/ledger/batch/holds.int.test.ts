@@ -92,7 +92,7 @@ async function events(account_id: string, topic: 'holds' | 'balances') {
 }
 
 describe('a batch', () => {
-  it('places, captures, and releases holds in one transaction, each seeing the ones before, with its events', async () => {
+  it('places, captures, and releases holds in one transaction, each of which sees the previous ones, with their events', async () => {
     const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
     const [first, second] = [holdId(), holdId()];
     expect(
@@ -225,7 +225,7 @@ describe('a batch', () => {
     expect(await figures(a)).toEqual(['99.50', '99.50']);
   });
 
-  it('never takes held money, however many concurrent batches of two ledgers try', async () => {
+  it('never takes held money, even with many concurrent batches of two ledgers', async () => {
     const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Savings', '0')];
     const ids = Array.from({ length: 6 }, holdId);
     const rounds = Array.from({ length: 40 }, (_, i) => {
@@ -355,7 +355,7 @@ describe('reads', () => {
 });
 
 describe('the database', () => {
-  it("refuses a customer's balance below the held amount, whichever statement writes it", async () => {
+  it("rejects a customer's balance below the held amount in every statement", async () => {
     const a = await ledger.open('Savings', '100');
     await book([placing(a, '60')]);
     const refused = (change: string) =>

@@ -6,7 +6,7 @@ import type { Command } from '../domain/decision.ts';
 import { listTransactions, listTransfers } from '../queries/lists.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 
-/** The contract: external_id and metadata in the ledger. */
+/** Tests the contract for external_id and metadata in the ledger. */
 let ledger: LedgerHarness;
 let from: string;
 let to: string;
@@ -57,7 +57,7 @@ it('both legs of a transfer have external_id and metadata, in reads, events, and
   ]);
 });
 
-it('nothing is stored, returned, or published if nothing was given', async () => {
+it('neither is stored, returned, or published if it was not given', async () => {
   const bits = freshBits();
   const [reply] = await ledger.book([ledger.cash('Deposit', from, '1', {}, bits)]);
   const { rows } = await ledger.owner.query(
@@ -74,7 +74,7 @@ it('nothing is stored, returned, or published if nothing was given', async () =>
   expect(index.rows[0]?.definition).toContain('WHERE (external_id IS NOT NULL)');
 });
 
-it('a stored refusal has them; a reversal has its own', async () => {
+it('a stored refusal has both; a reversal has its own', async () => {
   const [failed] = await ledger.book([named(ledger.transfer(from, to, '1000000', {}, freshBits()))]);
   const id = failed && !failed.ok ? String(failed.refusal.details?.['transaction_id']) : '';
   expect(await get<Transaction>('get_transaction', id)).toMatchObject({ status: 'Failed', ...names });

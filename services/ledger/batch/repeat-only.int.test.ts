@@ -35,7 +35,7 @@ function placing(account_id: string, hold_id: string): Command {
   };
   return { name: 'place_hold', data, context: ledger.contextOf(idBits(hold_id), { message_id: hold_id }) };
 }
-/** The first takes part of it in cash; the second takes the rest, to an account. */
+/** The first captures a part in cash, the second the rest to an account. */
 function capture(hold_id: string, to_account_id: string | null = null, bits = freshBits()): Command {
   const data = {
     transaction_id: idOf('transaction', bits),
@@ -113,7 +113,7 @@ it('within one batch, a repeat sees earlier decisions', async () => {
   ]);
 });
 
-it('of holds: the stored outcome of each step is returned, and an unknown one changes nothing', async () => {
+it('the stored outcome of each step of a hold is returned, and an unknown step changes nothing', async () => {
   const account = await ledger.open('Savings', '100');
   const [held, released, other] = [idOf('hold', freshBits()), idOf('hold', freshBits()), idOf('hold', freshBits())];
   const known = [

@@ -59,7 +59,7 @@ const withKept = (books: Books, decision: Decision): Books => ({
 });
 
 describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
-  test('items are decided in their order, each seeing the ones before', () => {
+  test('items are decided in order, and each sees the effects of the previous ones', () => {
     const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const decision = decide(
@@ -180,7 +180,7 @@ describe('independent', () => {
 });
 
 describe('atomic', () => {
-  test('one refusal posts nothing; every refused item is named, as if it was not there for later items', () => {
+  test('one refusal means that nothing is posted; every refused item is named, and later items are decided as if it was absent', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const decision = decide(

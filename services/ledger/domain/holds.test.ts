@@ -216,7 +216,7 @@ describe('capturing a hold', () => {
     expect([...state(a, books, 7), b.balance_minor]).toEqual([5_450n, 0n, 'Captured', 4550n, 4550n]);
   });
 
-  it('keeps the rest held if it is not final, until nothing is left', () => {
+  it('keeps the rest reserved if it is not final, until nothing is left', () => {
     const { a, books } = held();
     expect([code(capture(7, { amount: '20', final: false }), books), state(a, books, 7)]).toEqual([
       'done',
@@ -246,7 +246,7 @@ describe('capturing a hold', () => {
     ]);
   });
 
-  it("is refused by a freeze, and the hold stays; the refusal is stored as Failed with the hold's id", () => {
+  it("is refused while the account is Frozen, and the hold stays Active; the refusal is stored as Failed with the hold's id", () => {
     const { a, b, books } = held();
     decide(statusChange(a, 'Frozen'), books);
     for (const command of [capture(7), capture(7, { to: b })]) {
@@ -323,7 +323,7 @@ describe('a repeat', () => {
 });
 
 describe('an expired hold', () => {
-  it('ends before anything is decided, at its expiry time; the next expiry is known', () => {
+  it('ends at its expiry time, before the first decision; the account has the next expiry time', () => {
     const a = rich();
     const books = booksOf([a]);
     const ends = ['2026-01-05T00:00:00.000Z', '2026-01-04T00:00:00.000Z', '2026-01-06T00:00:00.000Z'];

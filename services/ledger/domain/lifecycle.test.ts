@@ -32,7 +32,7 @@ describe('opening', () => {
     expect(decision.keep).toEqual(decision.reply);
   });
 
-  it('posts the initial deposit as a separate Deposit, whatever the opening status', () => {
+  it('posts the initial deposit as a separate Deposit, also if the account is opened Inactive or Frozen', () => {
     const books = booksOf([]);
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
     expect(decision.transactions).toMatchObject([
@@ -60,7 +60,7 @@ describe('opening', () => {
     ]);
   });
 
-  it('gives a number to only one account, within a batch and across batches, and stores that refusal', () => {
+  it('opens only one account per number, within a batch and across batches, and stores the refusal', () => {
     const books = booksOf([]);
     decide(opening(7, 'Savings', '5'), books);
     const sameNumber = opening(8, 'Savings', '5');
@@ -137,7 +137,7 @@ describe('status', () => {
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
   });
 
-  it('for a missing account, or Teller or Vault, is not found, which is stored', () => {
+  it('of a missing account, Teller, or Vault returns account_not_found, which is stored', () => {
     const books = booksOf([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
@@ -153,7 +153,7 @@ describe('status', () => {
     expect(vault.status).toBe('Active');
   });
 
-  it('out of Frozen is refused and stored for a command that must keep it Frozen, and other changes are allowed', () => {
+  it('out of Frozen is refused, and stored, if the command must keep the account Frozen; other changes are allowed', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Frozen');
     const books = booksOf([account]);
     const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {

@@ -23,7 +23,7 @@ import { expireHolds } from './holds.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
-/** Signed sum of an operation's entries: DR positive. */
+/** Returns the sum of an operation's entries, with DR as positive. */
 function imbalance(decision: Decision): Map<string, bigint> {
   const sums = new Map<string, bigint>();
   for (const e of decision.entries)
@@ -75,7 +75,7 @@ function population(): AccountState[] {
 
 const types = fc.constantFrom<AccountType>('Savings', 'Checking', 'Current', 'Loan');
 const statuses = fc.constantFrom<AccountStatus>('Active', 'Inactive', 'Frozen');
-/** Of another client than the source. */
+/** An account of a client other than that of the source. */
 const anyDestination = fc
   .record({
     type: types,
@@ -88,7 +88,7 @@ const anyDestination = fc
 describe('any sequence of commands', () => {
   const anySequence = fc.array(commandArbitrary(population()), { minLength: 1, maxLength: 60, size: 'max' });
 
-  it('balances every operation, is never negative for a customer, keeps the sequence, repeats and reverses nothing twice', () => {
+  it('balances every operation, keeps customers at or above zero, has no gap in sequences, and repeats and reverses nothing twice', () => {
     fc.assert(
       fc.property(anySequence, (commands) => {
         const accounts = population();
@@ -149,7 +149,7 @@ describe('any sequence of commands', () => {
         const versions = new Map<string, bigint>();
         const captured = new Map<string, bigint>();
         for (const [i, command] of commands.entries()) {
-          // Sometimes a day has passed.
+          // Sometimes a day passes.
           if (pauses.includes(i)) books.now = new Date(Date.parse(books.now) + 86_400_000).toISOString();
           const due = [...books.accounts.values()].filter(
             ({ hold_expires_at }) => hold_expires_at !== null && hold_expires_at <= books.now,
@@ -209,7 +209,7 @@ describe('any sequence of commands', () => {
           capture(9_001, { amount: '1', final: false, id: 9_002 }),
           release(9_001, 9_003),
         ];
-        // The Vault's slot is the only thing that captures and other postings share.
+        // The Vault's slot is the only account that captures and other postings have in common.
         const plain = (made: ReturnType<typeof run>) =>
           made.map(({ reply, transactions, entries }) => ({
             reply,
@@ -229,7 +229,7 @@ describe('any sequence of commands', () => {
         for (const command of commands) {
           const first = decide(command, books);
           const again = decide(command, books);
-          // Every decision has a record.
+          // Every decision must have a record.
           if (!first.reply.replayed) expect(first.transactions.length > 0 || first.keep !== undefined).toBe(true);
           expect([again.entries, again.transactions, again.keep]).toEqual([[], [], undefined]);
           expect(again.reply).toEqual({ ...first.reply, replayed: true });

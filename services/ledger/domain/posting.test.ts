@@ -233,7 +233,7 @@ describe('deposit and withdrawal', () => {
       });
   });
 
-  it('returns every account that it moved, including slots, whose balances are written', () => {
+  it('returns every account whose balance it changed, including slots', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
     const books = booksOf([account, accountOf(2, 'Savings')]);
     decide(cash('Withdrawal', account, '1'), books);
@@ -326,10 +326,10 @@ describe('time', () => {
 
   it.each([
     ['an unknown account', cash('Deposit', accountOf(9, 'Savings'), '1'), '1', null],
-    ['too fine an amount', cash('Deposit', a, '1.234'), '1.234', 'USD'],
-    ['a transfer from nowhere', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
-    ['a transfer to nowhere', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
-    ['too fine a transfer', transfer(a, b, '1.234'), '1.234', 'USD'],
+    ['an amount with too many digits', cash('Deposit', a, '1.234'), '1.234', 'USD'],
+    ['a transfer from an unknown account', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
+    ['a transfer to an unknown account', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
+    ['a transfer with too many digits', transfer(a, b, '1.234'), '1.234', 'USD'],
   ] as const)('%s is stored at any time, with the amount if it is valid', (_, command, amount, currency) => {
     const record =
       typeof amount === 'bigint'
@@ -349,7 +349,7 @@ describe('final checks', () => {
   const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) =>
     complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
 
-  it('throws instead of posting a customer below zero or beyond the limit; system accounts may exceed them', () => {
+  it('throws instead of posting a customer balance below zero or above the limit; system accounts may exceed both', () => {
     expect(() => apply(accountOf(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
     expect(() => apply(accountOf(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
     expect(apply(accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);

@@ -85,7 +85,7 @@ describe('a repeat', () => {
     },
   );
 
-  it('of a transfer returns a Transfer, of a transaction a Transaction', () => {
+  it('returns a Transfer for a transfer, and a Transaction for a transaction', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const [moved, deposited] = [transfer(a, b, '3'), cash('Deposit', a, '2')];
@@ -142,7 +142,7 @@ describe('a repeat', () => {
     expect([account.status, account.balance_minor]).toEqual(['Active', 100n]);
   });
 
-  it('names one record, whatever account (and so bucket) its key was used for', () => {
+  it('returns one record for a key, whatever account (and so bucket) the key was used for', () => {
     const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Savings')];
     const books = booksOf([a, b]);
     decide(withFingerprint(cash('Deposit', a, '1', {}, 5), 'f'), books);

@@ -18,7 +18,7 @@ import { decide } from './posting.ts';
 import type { EntryRecord } from './records.ts';
 
 describe('reversal', () => {
-  it('reverses both legs of a transfer, whichever is named, at most once', () => {
+  it('reverses both legs of a transfer, whichever of them is named, at most once', () => {
     for (const leg of [0, 1]) {
       const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
       const books = booksOf([a, b]);
@@ -110,7 +110,7 @@ describe('reversal', () => {
     ]).toEqual([10_000n, 10_000n, 0n, 0n]);
   });
 
-  it('of a loan payment raises the loan again, whichever leg is named', () => {
+  it('of a loan payment increases the loan again, whichever leg is named', () => {
     for (const leg of [0, 1]) {
       const [a, loan] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Loan', 'USD', 'Active', 500n)];
       const books = booksOf([a, loan]);
@@ -196,7 +196,7 @@ describe('reversal', () => {
     expect(codeOf(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
   });
 
-  it('the refusal names the reason: is a reversal, is Failed, was reversed by which; it is stored', () => {
+  it('the refusal is stored and names the reason: it is a reversal, is Failed, or was reversed by which transaction', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
     const [failed, unreadable, nowhere] = [

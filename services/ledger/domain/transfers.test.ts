@@ -52,7 +52,7 @@ describe('transfers and loans', () => {
     expect(codeOf(decide(transfer(loan, a, '1'), books))).toBe('invalid_account_type');
   });
 
-  it('opens a loan by paying it out in cash, whatever the opening status', () => {
+  it('opens a loan by paying it out in cash, for any opening status', () => {
     const books = booksOf([]);
     const decision = decide(opening(7, 'Loan', '100', 'USD', 'Inactive'), books);
     expect(decision.opened).toMatchObject({ balance_minor: 10_000n, status: 'Inactive' });
@@ -135,7 +135,7 @@ describe('transfers and loans', () => {
     expect(loan.balance_minor).toBe(0n);
   });
 
-  it('lets a bound caller pay anybody, only from its own accounts', () => {
+  it('lets a bound caller pay any account, but only from its own', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking', 'USD', 'Active', 500n)];
     const bound = (from: AccountState, to: AccountState) =>
       codeOf(decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), booksOf([a, b])));

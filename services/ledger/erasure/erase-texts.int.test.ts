@@ -99,11 +99,11 @@ describe('the texts of a client', () => {
       { description: "Bob's own", reference: 'BOB-1', idempotency_key: 'Bob 1', ...unnamed },
     ]);
     expect(await booked()).toEqual(before);
-    // The step can be delivered again.
+    // The step may be delivered again.
     expect(await eraser.erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 0 } });
   });
 
-  test('include those of holds', async () => {
+  test('are replaced on holds', async () => {
     const account_id = await ledger.open('Savings', '10');
     const hold_id = idOf('hold', freshBits());
     const names = { external_id: 'ada-7', metadata: { of: 'Ada' } };
@@ -153,7 +153,7 @@ describe('the texts of a client', () => {
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
   });
 
-  test('are replaced page by page; a concurrent request is told that it is in progress', async () => {
+  test('are replaced page by page; a concurrent request gets service_unavailable', async () => {
     const account_id = await ledger.open('Savings', '0');
     await ledger.owner.query(
       `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, description, status, failure_code, actor, request_id, created_at)
@@ -176,7 +176,7 @@ describe('the texts of a client', () => {
     expect(new Set((await textsOf(account_id)).map(({ description }) => description))).toEqual(new Set(['(erased)']));
   });
 
-  test('are kept while an account has money, is in use, or had postings within the retention', async () => {
+  test('are kept while an account has money, is in use, or had postings within the retention period', async () => {
     const account_id = await ledger.open('Savings', '10');
     const client_id = await clientOf(account_id);
     expect(reasonsOf(await eraser.erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
@@ -191,7 +191,7 @@ describe('the texts of a client', () => {
     expect(await eraser.erase({ client_id, kept_since: later })).toMatchObject({ ok: true });
   });
 
-  test('do not exist for a client without accounts', async () => {
+  test('need no change for a client without accounts', async () => {
     expect(await eraser.erase({ client_id: idOf('client', freshBits()), kept_since: later })).toEqual({
       ok: true,
       data: { transactions: 0 },

@@ -6,7 +6,7 @@ import type { Transfer } from '#libs/contracts/resources.ts';
 import { type LedgerHarness, startLedger } from '../test/harness.ts';
 import { balanceStatement } from './balance.ts';
 
-/** The contract: statement lines, balances at a time, and reversals as transfers. */
+/** Tests the contract for statement lines, balances at a time, and reversals as transfers. */
 let ledger: LedgerHarness;
 beforeAll(async () => {
   ledger = await startLedger();
@@ -69,8 +69,8 @@ describe('lines', () => {
   });
 });
 
-describe('the balance at a moment', () => {
-  it('is the one after the last entry posted before it; for now it is the current one', async () => {
+describe('the balance at a time', () => {
+  it('is the balance after the last entry posted before that time, or the current balance without a time', async () => {
     const account_id = await ledger.open('Savings', '100');
     for (const amount of ['1', '2', '3']) {
       await ledger.book([ledger.cash('Deposit', account_id, amount)]);
@@ -126,7 +126,7 @@ describe('the balance at a moment', () => {
     });
   });
 
-  it('costs a few index look-ups, however long the account', async () => {
+  it('needs a few index lookups, however many entries the account has', async () => {
     const account_id = await ledger.open('Savings', '0');
     for (const trigger of ['entries_posted', 'entries_append_only'])
       await ledger.owner.query(`alter table entries disable trigger ${trigger}`);

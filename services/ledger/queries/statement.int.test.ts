@@ -26,10 +26,7 @@ async function statement(data: Parameters<typeof ask>[0]): Promise<Found> {
   return reply.data as Found;
 }
 
-/**
- * An account with that many entries of 0.01 each, a minute apart since 2020, every third of them a
- * debit.
- */
+/** Creates an account with that many entries of 0.01 each, one minute apart since 2020. Every third is a debit. */
 async function longAccount(entries: number): Promise<string> {
   const account_id = await ledger.open('Savings', '0');
   const uuid = account_id.slice(4);
@@ -93,7 +90,7 @@ it('a bound caller sees a reversal, but not the reason of staff', async () => {
   ]);
 });
 
-it('shows a period between its balances; without bounds it is the whole account', async () => {
+it('shows the opening balance, entries, and closing balance of a period; without bounds, those of the whole account', async () => {
   const [account_id, other] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   await ledger.book([
     ledger.cash('Deposit', account_id, '10.50'),
@@ -150,7 +147,7 @@ it('shows a period between its balances; without bounds it is the whole account'
   });
 });
 
-it('pages contain each entry once, with the totals of the first page, whatever is posted meanwhile', async () => {
+it('pages contain each entry once, with the totals of the first page, also if more is posted meanwhile', async () => {
   const account_id = await ledger.open('Savings', '1');
   await ledger.book(Array.from({ length: 10 }, () => ledger.cash('Deposit', account_id, '1')));
   const first = await statement({ account_id, limit: 4 });

@@ -72,7 +72,7 @@ it('counts each applied operation once per unit of time, in its currency', async
   });
 });
 
-it('scans only the newest ones, with an index, and says so', async () => {
+it('scans only the newest transactions, with an index, and reports that', async () => {
   const account_id = await ledger.open('Savings', '0');
   for (let from = 1; from <= lookedAt + 50_000; from += 50_000)
     await ledger.owner.query(
@@ -133,7 +133,7 @@ it('returns totals in and out by currency, reversals with the opposite sign, and
   ]);
 });
 
-it('totals all debits and credits without reading an entry, however many there are', async () => {
+it('totals all debits and credits without reading entries', async () => {
   const client = await ledger.owner.connect();
   try {
     const { rows } = await client.query<{ debit: string }>(

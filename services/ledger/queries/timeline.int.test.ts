@@ -116,7 +116,7 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
     });
 });
 
-it('shows when events were published, and that this is unknown after the outbox was purged', async () => {
+it('shows when events were published, or that this is unknown after the outbox was purged', async () => {
   const account_id = await ledger.open('Savings', '1');
   const bits = freshBits();
   await ledger.book([ledger.cash('Deposit', account_id, '1', {}, bits)]);

@@ -27,7 +27,7 @@ export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'balances';
 export interface Published {
   /** The sequence of the newest Completed transaction. */
   sequence?: bigint;
-  /** The numbers of events that the snapshot contains, without copies. */
+  /** The numbers of Failed transactions and of transfers in the snapshot that have an event. Copies are not counted. */
   failed: bigint;
   transfers: bigint;
   /** The hold_version of the newest hold event. */

@@ -10,9 +10,9 @@ import { accountOf, bitsOf, capture, cash, contextOf, opening, placing, transfer
 import { bookRules, verifyBooks } from './verify-books.ts';
 
 /**
- * Tests verify-books: the books are written once; each violation is planted in a copy of them, by
- * the owner with all triggers disabled, and must be found by exactly the named rules: one, unless
- * several rules express the same.
+ * Tests verify-books. The books are written once. Each violation is planted in a copy of them, by the owner
+ * with all triggers disabled. Exactly the named rules must find it; they are several only if several rules
+ * imply the same.
  */
 const [savings, checking, emptied] = [accountOf(1, 'Savings'), accountOf(2, 'Checking'), accountOf(5, 'Savings')];
 let template: TestDatabase;
@@ -79,7 +79,7 @@ beforeAll(async () => {
 
 afterAll(() => template?.drop());
 
-/** The rules that are violated after this change of the books. */
+/** Returns the rules that are violated after this change of the books. */
 async function broken(statements: string): Promise<string[]> {
   const copy = await createTestDatabase(template.name);
   const pool = connect(copy);
@@ -154,7 +154,7 @@ const violations: [string, string[], string][] = [
     `update entries set balance_after_minor = balance_after_minor + 1 where account_id = ${account(1)} and sequence = 2`,
   ],
   [
-    'an account that was debited more than it says',
+    'an account whose debit total is too low',
     [debits],
     `update accounts set debits_minor = debits_minor - 1 where account_id = ${account(5)}`,
   ],
@@ -180,7 +180,7 @@ const violations: [string, string[], string][] = [
     [sides],
     `update entries set side = case side when 'DR' then 'CR' else 'DR' end where operation_id = ${operation(2500)}`,
   ],
-  ['an entry whose account is gone', [sides], `delete from accounts where account_id = ${account(5)}`],
+  ['an entry of an account that does not exist', [sides], `delete from accounts where account_id = ${account(5)}`],
   [
     'money left with a Teller',
     [teller],
@@ -227,7 +227,7 @@ const violations: [string, string[], string][] = [
     `update entries set transaction_id = gen_random_uuid() where account_id = ${slot('TLR-USD/1')} and sequence = 1`,
   ],
   [
-    'an account that holds less than its holds',
+    'an account whose held amount is less than its holds',
     [held],
     `update accounts set held_minor = held_minor - 1 where account_id = ${account(2)}`,
   ],

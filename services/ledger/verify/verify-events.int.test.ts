@@ -64,7 +64,7 @@ function batch(): Command {
 const book = (commands: Parameters<typeof runBatch>[1]) => runBatch(writes, commands, 0);
 const markAll = () => pool.query('update outbox_batches set published_at = clock_timestamp()');
 
-/** A busy machine is not a finding. */
+/** Long time limits, because a busy machine is not a finding. */
 const patience = {
   connection_timeout_ms: 60_000,
   statement_timeout_ms: 60_000,
@@ -143,7 +143,7 @@ const published = (prefix: string) =>
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);
 
-/** The rules that are violated if the published event is changed in this way. */
+/** Returns the rules that are violated if the published events are changed in this way. */
 async function broken(change: (messages: OutgoingMessage[], prefix: string) => OutgoingMessage[]): Promise<string[]> {
   const prefix = await newTopics();
   await publish(change(published(prefix), prefix));
@@ -159,7 +159,7 @@ const changed = (message: OutgoingMessage, change: (data: never) => unknown): Ou
   change(data);
   return { ...message, value: JSON.stringify(data) };
 };
-/** The same with another ce_id. */
+/** Returns the same event with another ce_id. */
 const another = (message: OutgoingMessage): OutgoingMessage => ({
   ...message,
   headers: { ...message.headers, ce_id: randomUUID() },
@@ -174,7 +174,7 @@ const changeFirst =
   };
 
 describe('a valid bank', () => {
-  it('has no findings: for events published once, twice, and not yet', async () => {
+  it('has no findings for events that were published once, twice, or not yet', async () => {
     expect(await broken((messages) => messages)).toEqual([]);
     expect(await broken((messages) => [...messages, ...messages])).toEqual([]);
     await pool.query('update outbox_batches set published_at = null');
@@ -183,7 +183,7 @@ describe('a valid bank', () => {
     await markAll();
   });
 
-  it('has none for events before 0.2.0, which lack initiator and client, and for missing older events', async () => {
+  it('has none for events from before 0.2.0, which lack initiator and client, or for missing older events', async () => {
     const newer = ['actor', 'request_channel', 'client_id', 'account_number'];
     const isNewer = (message: OutgoingMessage) =>
       /transfer\.(failed|reversed)|account_not_found/.test(message.headers['ce_type'] ?? '');
@@ -201,7 +201,7 @@ describe('a valid bank', () => {
     await publish(published(prefix));
     const topic = topicName(prefix, 'transactions');
     await kafka.withAdmin(async (admin) => {
-      await admin.fetchTopicOffsets(topic); // kafkajs looks for the leader in what it has loaded
+      await admin.fetchTopicOffsets(topic); // kafkajs finds the leader only among topics that it has loaded
       await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '4' }] });
     });
     expect((await topicRanges(kafka, topic))[0]?.low).toBe(4n);
