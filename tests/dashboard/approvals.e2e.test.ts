@@ -135,7 +135,7 @@ describeInBrowser('approvals in the dashboard', () => {
       await manager.page.goto(ui(`/clients/${client.client_id}/erasure`));
       await manager.page.getByRole('checkbox').check();
       await manager.page.getByRole('button', { name: 'Continue' }).click();
-      await manager.page.getByRole('button', { name: 'Erase this client for good' }).click();
+      await manager.page.getByRole('button', { name: 'Erase this client permanently' }).click();
       await manager.page.getByText('Waiting for approval.').waitFor();
       const admin = await as('admin');
       await openWaiting(admin.page, 1);

@@ -50,7 +50,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await page.waitForURL(ui('/counter/batches'));
         await expectFine(page, 'batches');
         await choose(page, file);
-        await press(page.getByRole('button', { name: 'Look at the payments' }));
+        await press(page.getByRole('button', { name: 'Check the payments' }));
         await page.getByRole('heading', { level: 1, name: 'Payments of wages.csv: is this right?' }).waitFor();
         const text = await mainText(page);
         for (const words of [
@@ -114,7 +114,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await page.goto(ui('/counter/batches'));
         await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n`));
         await page.getByLabel('Post nothing at all').setChecked(isAtomic);
-        await page.getByRole('button', { name: 'Look at the payments' }).click();
+        await page.getByRole('button', { name: 'Check the payments' }).click();
         await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
         // Meanwhile somebody takes the money away.
         const taken = (await api.balance(payer.account_id)) - 35;
@@ -136,7 +136,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       const { page, context, complaints } = await as('officer');
       await page.goto(ui('/counter/batches'));
       await choose(page, csv('many.csv', `from,to,amount,description\n${line.repeat(1000)}`));
-      await page.getByRole('button', { name: 'Look at the payments' }).click();
+      await page.getByRole('button', { name: 'Check the payments' }).click();
       await page.getByRole('button', { name: 'Send 1000 payments' }).click({ timeout: 60_000 });
       await page.getByText('All payments were posted.').waitFor({ timeout: 60_000 });
       expect(await page.locator('tbody tr').count()).toBe(50);
@@ -150,13 +150,13 @@ export function testBatches({ world, ui, as }: Dashboard): void {
 
     it.each([
       ['nothing.csv', 'from,to,amount\n', 'There is no payment in the file.'],
-      ['heads.csv', 'from,iban,amount\nSAV-1,x,5', 'The first line has a column that is not known: “iban”.'],
+      ['heads.csv', 'from,iban,amount\nSAV-1,x,5', 'The first line has an unknown column: “iban”.'],
       ['quotes.csv', 'from,to,amount\n"SAV-1,SAV-2,5', 'a quotation mark is not closed'],
     ])('%s is not taken, and the page says why', async (name, text, says) => {
       const { page } = await as('officer');
       await page.goto(ui('/counter/batches'));
       await choose(page, csv(name, text));
-      await page.getByRole('button', { name: 'Look at the payments' }).click();
+      await page.getByRole('button', { name: 'Check the payments' }).click();
       await page.getByText(says).waitFor();
       await expectFine(page, `batch-${name}`);
     });

@@ -71,7 +71,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.getByText('Reversed by').waitFor();
       // When entered again, it is refused, and the message names the existing reversal.
       await page.goto(ui(`/transactions/${await legOf(transfer_id)}/reversal`));
-      await page.getByText('It was reversed already.').waitFor();
+      await page.getByText('It was already reversed.').waitFor();
       expect(complaints).toEqual([]);
     });
   });
@@ -207,10 +207,10 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.getByRole('heading', question('Erase a client')).waitFor();
       await expectFine(page, 'erasure-summary');
       await page.reload();
-      await send(page.getByRole('button', { name: 'Erase this client for good' }));
+      await send(page.getByRole('button', { name: 'Erase this client permanently' }));
       await page.getByRole('heading', { level: 1, name: 'The client was erased' }).waitFor();
       await expectFine(page, 'erasure-done');
-      await press(page.getByRole('link', { name: 'What is left of the client' }));
+      await press(page.getByRole('link', { name: 'Remaining data of the client' }));
       await page.getByText('This client was erased').waitFor();
       expect(await mainText(page)).not.toContain('Forget');
       await expectFine(page, 'client-erased');
@@ -224,8 +224,8 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       await page.getByRole('link', { name: 'Erase this client' }).click();
       await page.getByRole('checkbox').check();
       await page.getByRole('button', { name: 'Continue' }).click();
-      await page.getByRole('button', { name: 'Erase this client for good' }).click();
-      await page.getByText('stand against it').waitFor();
+      await page.getByRole('button', { name: 'Erase this client permanently' }).click();
+      await page.getByText('prevent it').waitFor();
       await expectFine(page, 'erasure-refused');
       expect((await api.get(`/clients/${rich.client_id}`)).data()).not.toHaveProperty('erased_at');
       expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /**
- * The public REST API, called inside of this process with the person's own access token. It is the
- * dashboard's only way to data: the same checks, scopes, limits, audit and errors as for everybody.
+ * The public REST API, called within this process with the person's own access token. The dashboard has no
+ * other access to data, so the checks, scopes, limits, audit, and errors of the API apply.
  */
 export interface Api {
   get<T>(path: string): Promise<ApiAnswer<T>>;
@@ -21,7 +21,7 @@ interface ApiAnswer<T> {
   next: string | undefined;
   /** The ETag, if there is one. */
   etag?: string | undefined;
-  /** For a list without an index: whether all rows were scanned. */
+  /** For a list without an index: reports whether all rows were scanned. */
   complete?: boolean | undefined;
 }
 

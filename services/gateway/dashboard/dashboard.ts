@@ -59,8 +59,8 @@ export interface DashboardDependencies extends DashboardOptions {
 }
 
 /**
- * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has
- * routes, cookies, errors and a form parser of its own; the API's routes know nothing of it.
+ * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has its own routes,
+ * cookies, errors, and form parser, and does not affect those of the API.
  */
 export async function addDashboard(app: FastifyInstance, deps: DashboardDependencies): Promise<void> {
   const { ended, now, logger } = deps;

@@ -26,7 +26,7 @@ export function createErrorPages({ logger, auditRecords }: { logger: Logger; aud
         : error instanceof KeysUnavailable
           ? unavailable
           : (refusalOf(error) ?? internalError);
-    // The API has recorded and logged what it refused. A wrong form token counts as a failed credential.
+    // The API records and logs its own refusals. A wrong form token counts as a failed credential.
     if (refusal) {
       auditRecords.refused(request, refusal.code);
       logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
@@ -56,8 +56,8 @@ export function createErrorPages({ logger, auditRecords }: { logger: Logger; aud
 
 const foreignForm: Problem = {
   status: 403,
-  title: 'This form was not taken',
-  text: 'It was not sent by a page of your present session, perhaps because you signed in again meanwhile. Nothing was changed. Open the page again and repeat what you wanted to do.',
+  title: 'This form was not accepted',
+  text: 'It was not sent by a page of your current session, perhaps because you signed in again meanwhile. Nothing was changed. Open the page again and repeat your entry.',
 };
 
 function of(status: number, message: string): Problem {
@@ -72,13 +72,13 @@ function of(status: number, message: string): Problem {
     return {
       status,
       title: 'Too large',
-      text: 'This is more than is taken at once. Nothing was changed; divide it into several.',
+      text: 'This is too much for one request. Nothing was changed; divide it into several.',
     };
   if (status === 429)
     return {
       status,
       title: 'Too many requests',
-      text: 'You asked for more than is taken in a minute. Wait a little, then open the page again.',
+      text: 'You sent more requests than are allowed per minute. Wait a little, then open the page again.',
     };
   if (status === 503)
     return {
@@ -90,15 +90,15 @@ function of(status: number, message: string): Problem {
     return {
       status,
       title: 'Outcome not known yet',
-      text: `The bank did not say in time whether it was done. ${message}.`,
+      text: `The bank did not confirm in time whether it was done. ${message}.`,
     };
   if (status >= 500)
     return {
       status,
       title: 'Something went wrong',
-      text: 'It is our fault, and has been logged. Try again; if it stays, tell operations the request id below.',
+      text: 'The error was logged. Try again; if the problem remains, give operations the request id below.',
     };
-  return { status, title: 'This was not taken', text: message };
+  return { status, title: 'This was not accepted', text: message };
 }
 
 function problemContent({ text }: Problem, request: FastifyRequest): Html {

@@ -4,7 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
-/** The actors of records, by names that people know. The full name of an actor is in the title of its text. */
+/** Shows the actors of records by names that people know. The full name of an actor is in the title of its text. */
 
 /** Names of API keys by their ids. */
 export type KeyNames = ReadonlyMap<string, string>;

@@ -1,8 +1,8 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 
-/** Amounts that people type. */
+/** Parses amounts that people type. */
 
-/** The amount with all decimals of its currency, or a message that says what is wrong with it. */
+/** The amount with all decimals of its currency, or an error message. */
 export type TypedAmount = { amount: string } | { wrong: string };
 
 const thousands = /^\d{1,3}([, '])\d{3}(?:\1\d{3})*$/;
@@ -11,8 +11,8 @@ const lakhs = /^\d{1,2}(?:,\d{2})+,\d{3}$/;
 const pointedThousands = /^\d{1,3}(?:\.\d{3}){2,}$/;
 
 /**
- * PURE: an amount above 0 as people type it: `1500`, `1,500`, `1 500,50`, `1.500,50`, `KES 1,500`. What could mean two
- * amounts is refused with the question which of them is meant, never guessed.
+ * Parses an amount above 0 as people type it: `1500`, `1,500`, `1 500,50`, `1.500,50`, `KES 1,500`. An
+ * ambiguous amount is refused with a message that asks which one is meant. Pure.
  */
 export function typedAmount(typed: string, currency: string): TypedAmount {
   const text = typed
@@ -44,14 +44,14 @@ function exact(decimal: string, currency: string): TypedAmount {
   return minor === 0n ? { wrong: 'Enter an amount above 0.' } : { amount: fromMinor(minor, currency) };
 }
 
-const unreadable: TypedAmount = { wrong: 'This is not an amount. Write it as 1500, 1,500 or 1500.50.' };
+const unreadable: TypedAmount = { wrong: 'This is not an amount. Write it as 1500, 1,500, or 1500.50.' };
 
 /** Returns digits with a decimal point, or why the text is not an amount. */
 function plainDecimal(text: string, places: number): string | TypedAmount {
   if (text.length > 40) return unreadable;
   if (/^\d+$/.test(text) || thousands.test(text) || lakhs.test(text) || pointedThousands.test(text)) {
     const isOneGroup = /^\d{1,3},\d{3}$/.test(text);
-    // After a zero, or in a currency with three decimals, the comma may be a decimal comma.
+    // After a zero, or in a currency with three decimals, the separator may be a decimal comma.
     if (isOneGroup && (text.startsWith('0') || places >= 3)) return twoMeanings(text, places);
     return text.replace(/\D/g, '');
   }
@@ -81,7 +81,7 @@ function twoMeanings(text: string, places: number): TypedAmount {
 export function sumText(a: string, b: string, currency: string, sign: 1n | -1n): string {
   const [x, y] = [toMinor(a, currency), toMinor(b, currency)];
   if (typeof x !== 'bigint' || typeof y !== 'bigint')
-    throw new RangeError('an amount that the API has shown does not fit its currency');
+    throw new RangeError('an amount from the API is invalid in its currency');
   return fromMinor(x + sign * y, currency);
 }
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * The dashboard's static files. Their paths carry a hash of what they hold, so that browsers may
- * keep them for good.
+ * The dashboard's static files. Their paths contain a hash of their content, so that browsers may cache them
+ * forever.
  */
 const { resolve } = createRequire(import.meta.url);
 const own = (file: string) => join(import.meta.dirname, 'assets', file);

@@ -50,14 +50,14 @@ describe('a list as CSV', () => {
   it('ends at its limit, and says so', async () => {
     const lines = (await make(listOf(maxRows + 1).api)).trimEnd().split('\r\n');
     expect(lines).toHaveLength(2 + maxRows + 1);
-    expect(lines.at(-1)).toBe(`"Stopped after ${maxRows} rows: there are more. Narrow the filters."`);
+    expect(lines.at(-1)).toBe(`"Stopped after ${maxRows} rows, but there are more. Use narrower filters."`);
     expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
   });
 
   it('says if the API refused a later page; a refusal of the first page throws', async () => {
     expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual([
       '"499"',
-      '"Stopped after 500 rows: the bank did not answer. Download the file again."',
+      '"Stopped after 500 rows, because the bank did not respond. Download the file again."',
     ]);
     await expect(make(listOf(1, 0).api)).rejects.toThrow('too many');
   });

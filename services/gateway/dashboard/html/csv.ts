@@ -1,6 +1,6 @@
 import type { Api } from '../api.ts';
 
-/** Lists as CSV (RFC 4180), for spreadsheets. */
+/** Writes lists as CSV (RFC 4180), for spreadsheets. */
 
 /** A field of the row under its own name, or a computed column. */
 export type CsvColumn<Row> = (keyof Row & string) | { title: string; value: (row: Row) => string | null | undefined };
@@ -10,7 +10,7 @@ export interface Export<Row> {
   path: string;
   parameters: URLSearchParams;
   columns: readonly CsvColumn<Row>[];
-  /** Returns the rows of a response that is not a list. */
+  /** Returns the rows, if the response is not a list. */
   rowsOf?: (data: unknown) => readonly Row[];
 }
 
@@ -48,13 +48,13 @@ export async function csvOf<Row>(
       written += rows.length;
       if (next === undefined) return;
       if (written >= maxRows) {
-        yield csvLine([`Stopped after ${written} rows: there are more. Narrow the filters.`]);
+        yield csvLine([`Stopped after ${written} rows, but there are more. Use narrower filters.`]);
         return;
       }
       try {
         ({ rows, next } = await page(next));
       } catch {
-        yield csvLine([`Stopped after ${written} rows: the bank did not answer. Download the file again.`]);
+        yield csvLine([`Stopped after ${written} rows, because the bank did not respond. Download the file again.`]);
         return;
       }
     }
@@ -73,14 +73,14 @@ export function csvLine(values: readonly (string | null | undefined)[]): string 
 }
 
 /**
- * What makes a formula at the beginning of a cell, in full width too; a tab or line feed and a
- * semicolon may begin another cell.
+ * Characters that begin a formula at the start of a cell, including their full-width forms. A tab, a line feed,
+ * or a semicolon may start another cell.
  */
 const formula = /(^|[;\t\r\n])([^\S\r\n]*[=+\-@＝＋－＠])|^(?=[\t\r])/g;
 
 /**
- * A text of which a spreadsheet would take a part for a formula gets an apostrophe in front of it;
- * plain numbers stay what they are.
+ * Puts an apostrophe in front of a text if a spreadsheet would interpret a part of it as a formula. Plain
+ * numbers are not changed.
  */
 function harmless(text: string): string {
   if (/^-?\d+(\.\d+)?$/.test(text)) return text;

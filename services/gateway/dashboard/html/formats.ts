@@ -4,7 +4,7 @@ export interface BankFormats {
   name?: string;
   /** An IANA name. */
   timeZone: string;
-  /** undefined: digits only, such as 2026-01-31 and 1 500.00. */
+  /** If undefined, formats are language-neutral, such as 2026-01-31 and 1 500.00. */
   locale: string | undefined;
 }
 
@@ -64,8 +64,8 @@ export const decimalMark = (): string => formats.mark;
 export const dayOf = (ms: number): string => formats.day.format(ms);
 
 /**
- * The time at which a day begins in the bank's time zone, `plusDays` days later. Text that is not a
- * day is returned unchanged, and the API refuses it.
+ * Returns the time at which a day begins in the bank's time zone, `plusDays` days later. Text that is not a day
+ * is returned unchanged, so that the API refuses it.
  */
 export function momentOf(day: string, plusDays = 0): string {
   const midnight = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) + plusDays * 86_400_000 : Number.NaN;

@@ -4,7 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Shown } from './frame.ts';
 
-/** What forms have in common: an idempotency key, fields with the entered values, and error messages. */
+/** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
 
 /** Why a form was rejected: a message about the whole form, and messages per field. */
 export interface Wrong {
@@ -14,7 +14,7 @@ export interface Wrong {
 
 export function problem(wrong: Wrong): Html {
   const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
-  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries are not valid. See the message at each of them.'}</p>`}`;
+  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries are not valid. See the message at each field.'}</p>`}`;
 }
 
 export function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {
@@ -55,7 +55,7 @@ export interface Field {
   type?: 'text' | 'email' | 'tel' | 'date' | 'textarea';
   inputMode?: 'decimal';
   maxLength?: number;
-  /** The field has the focus when the page opens. */
+  /** True if the field has the focus when the page opens. */
   isFocused?: boolean;
   /** The id of a datalist with suggestions. */
   suggestions?: string;

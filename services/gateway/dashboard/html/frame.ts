@@ -16,7 +16,7 @@ import type { AssetName } from './assets.ts';
 import type { Person } from './layout.ts';
 import { renderPage } from './layout.ts';
 
-/** What every page and form of a signed-in person has in common. */
+/** The common part of every page and form of a signed-in person. */
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     visit: Visit | null;
-    /** The ended session of a form that was sent too late (kept-form.ts); there is no visit then. */
+    /** The ended session of a form that was sent too late (kept-form.ts). In that case there is no visit. */
     lapsed: Session | null;
   }
 }
@@ -47,7 +47,7 @@ export interface Visit {
   actor: string;
   api: Api;
   auditRecords: AuditRecords;
-  /** Logs that a form was rejected here; what the API refuses, it logs itself. */
+  /** Logs that the dashboard rejected a form. The API logs its own refusals. */
   logRefused(): void;
   params: Record<string, string>;
   query: URLSearchParams;
@@ -118,27 +118,27 @@ export function createEntrance(
       query: url.searchParams,
       fields: new URLSearchParams(),
     };
-    // A page that refreshes itself does not count as use: the session still expires when nobody is there.
+    // A page that refreshes itself does not count as use, so that the session expires when nobody uses it.
     const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
     const resealed = touched && sessions.seal(touched);
     if (resealed !== undefined) cookie.write(reply, resealed);
   };
 }
 
-/** Redirects to the sign-in page, which leads back to the requested page or to `after`. */
+/** Redirects to the sign-in page, which then returns to the requested page or to `after`. */
 export function toSignIn(
   request: FastifyRequest,
   reply: FastifyReply,
   after = request.method === 'GET' ? request.url : undefined,
 ): void {
-  // htmx would insert the sign-in page into this one; with this header the browser leaves the whole page.
+  // htmx would insert the sign-in page into this one. With this header, the browser replaces the whole page.
   if (request.headers['hx-request'] !== undefined)
     return void reply.code(204).header('hx-redirect', '/admin/login').send();
   void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
 }
 
 export function visitOf(request: FastifyRequest): Visit {
-  if (!request.visit) throw new TypeError('a page was reached without a session');
+  if (!request.visit) throw new TypeError('a page was requested without a session');
   return request.visit;
 }
 
@@ -263,8 +263,8 @@ function checkScope({ scopes }: Person, scope: Scope | null): void {
 }
 
 /**
- * Checks that our own page sent the form: by the browser's headers, and by the session's token, which no other page
- * knows.
+ * Checks, by the browser's headers and by the session's token, which no other site knows, that our own page
+ * sent the form.
  */
 export function checkOwnForm(
   request: FastifyRequest,

@@ -9,7 +9,7 @@ import type { PageOptions, Visit } from './frame.ts';
 import { addDownload } from './frame.ts';
 import { pager } from './show.ts';
 
-/** Pages of the API's lists, with filters and cursor in the address, newest or oldest first. */
+/** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
 
 export interface Filter {
   name: string;
@@ -17,7 +17,7 @@ export interface Filter {
   hint?: string;
   /** The choices besides `any`: values, or values with their texts. */
   options?: readonly (string | readonly [value: string, text: string])[];
-  /** The text of the first choice, which filters by nothing. */
+  /** The text of the first choice, which means no filter. */
   any?: string;
   /** The filter is set by a link, not entered. Returns its description, which is shown with a link that removes it. */
   fromLink?: (value: string) => Html | string;
@@ -30,7 +30,7 @@ export interface List<Row> {
   path: string;
   fixed?: Record<string, string>;
   filters: readonly Filter[];
-  /** The list can be filtered by the first and the last day. */
+  /** True if the list can be filtered by the first and the last day. */
   hasDays?: boolean;
   pageSize?: number;
   /** The columns of its CSV file, which addListFile serves at the page's address with `.csv`. */
@@ -83,7 +83,7 @@ export function addListFile<Row>(
   });
 }
 
-/** Names the filter by its label. */
+/** Describes the filter by its label. */
 function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
   const label = filters.find(({ name }) => name === field)?.label;
   return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;

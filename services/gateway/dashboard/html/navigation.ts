@@ -5,7 +5,7 @@ export interface Section {
   title: string;
   /** Its purpose, in one sentence. */
   about: string;
-  /** null: everybody who is signed in. Several: any of them is enough. */
+  /** null: everybody who is signed in. If there are several, any of them is sufficient. */
   scope: Scope | readonly Scope[] | null;
   /** The source of the number beside the link, for people who have this scope. */
   count?: { url: string; id: string; scope: Scope };
@@ -79,7 +79,7 @@ const navigation: readonly Section[] = [
   {
     url: '/admin/ui/webhooks',
     title: 'Webhooks',
-    about: 'Receivers of events, what was delivered to them, and what they answered.',
+    about: 'Receivers of events, the deliveries to them, and their responses.',
     scope: 'webhooks:manage',
   },
   {

@@ -2,7 +2,7 @@ import type { Account, Client } from '#libs/contracts/resources.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
-/** The owners of the rows of a list: people know names and account numbers, not ids. */
+/** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */
 
 /** The maximum number of ids in one request. */
 const mostAtOnce = 100;

@@ -4,7 +4,7 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
-/** How values are shown on pages. */
+/** Shows values on pages. */
 
 /** Shows a time to the second in the bank's format, with UTC in its title; a dash for null. */
 export function timeOf(iso: string | null): Html {
@@ -13,7 +13,7 @@ export function timeOf(iso: string | null): Html {
   return html`<time datetime="${iso}"${shown !== utc && html` title="${utc} UTC"`}>${shown}</time>`;
 }
 
-/** The same with its time zone, for pages that do not name the zone of their times. */
+/** Shows the time with its zone, for pages that do not name the zone of their times. */
 export function fullTimeOf(iso: string | null): Html {
   return iso === null ? timeOf(iso) : html`${timeOf(iso)} ${zoneAt(iso)}`;
 }
@@ -24,7 +24,7 @@ export function moneyText(decimal: string, currency: string | null): string {
   return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
 }
 
-/** The same for programs: all digits of its currency, without grouping. */
+/** Formats an amount for programs, with all digits of its currency and without grouping. */
 export function plainMoney(decimal: string, currency: string | null): string {
   const [whole = '', fraction = ''] = decimal.split('.');
   const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
@@ -136,14 +136,13 @@ export interface Column<Row> {
   isNumber?: boolean;
   /** The list is ordered by this column; the link reverses it. */
   sort?: { direction: 'ascending' | 'descending'; href: string };
-  /** The rows cannot be sorted by this column. */
+  /** True if the rows cannot be sorted by this column. */
   isPlain?: boolean;
 }
 
 /**
- * A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no
- * rows. Where a column can be turned around by the API, the rows that are shown can be sorted by
- * the others too (admin.js).
+ * Shows a table, which scrolls separately if it is wider than the screen, or `empty` if it has no rows. If the
+ * API can reverse the order of one column, the shown rows can also be sorted by the other columns (admin.js).
  */
 export function table<Row>(
   caption: string,

@@ -32,7 +32,7 @@ async function readForm(body: Buffer, type: string): Promise<FormData> {
   }
 }
 
-/** Decodes what spreadsheets save: UTF-8, UTF-16 with a byte order mark, otherwise windows-1252. Pure. */
+/** Decodes the encodings of spreadsheets: UTF-8, UTF-16 with a byte order mark, otherwise windows-1252. Pure. */
 export function fileText(bytes: Uint8Array): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   try {

@@ -69,7 +69,7 @@ const list: List<Account> = {
   ],
 };
 
-/** Accounts: the list, opening, the account's page and lists, and changes of status. */
+/** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);

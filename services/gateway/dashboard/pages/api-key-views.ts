@@ -72,7 +72,7 @@ export function keyList(list: Html, notice: string | undefined): Html {
   return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>
 ${list}
-<p class="quiet">Times are ${zoneText()}. Only a hash of each key is stored, so nobody can show a key again.</p>`;
+<p class="quiet">Times are ${zoneText()}. Only a hash of each key is stored, so a key cannot be shown again.</p>`;
 }
 
 const fewScopes = 4;
@@ -96,7 +96,7 @@ ${problem(wrong)}
 <fieldset><legend>Scopes, at most those that you have yourself</legend>
 <div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${fields.scopes.includes(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${of('scopes').text}</fieldset>
 <label>Expires at the end of (UTC) <input type="date" name="expires_on" value="${fields.expires_on}"${of('expires_at').attributes}><small>Empty: in one year.</small>${of('expires_at').text}</label>
-<label>Only for the client with the id <input name="client_id" value="${fields.client_id}" autocomplete="off" placeholder="cli_…"${of('client_id').attributes}><small>Empty: for the whole bank, as far as its scopes reach.</small>${of('client_id').text}</label>
+<label>Only for the client with the id <input name="client_id" value="${fields.client_id}" autocomplete="off" placeholder="cli_…"${of('client_id').attributes}><small>Empty: for the whole bank, within its scopes.</small>${of('client_id').text}</label>
 <div class="actions"><button>Create</button> <a href="${url}">Cancel</a></div>
 </form>`;
 }
@@ -104,7 +104,7 @@ ${problem(wrong)}
 /** Shows the key itself, once. */
 export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
   if (apiKey === undefined) {
-    return html`<p class="notice" role="status">This form has already created the key, and the key was shown then. Nobody can show it again: rotate it if it was lost.</p>
+    return html`<p class="notice" role="status">This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.</p>
 ${facts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
   }
   return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
@@ -116,17 +116,16 @@ ${facts(key)}
 }
 
 /**
- * The page of one API key: its properties, the actions that are possible, and links to the audit
- * records of calls made with it (under the name of the first key of its family) and of changes to
- * it.
+ * The page of one API key. It shows its properties, the possible actions, and links to the audit records of
+ * calls made with the key (which are recorded for the first key of its family) and of changes to it.
  */
 export function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
   const trail = (name: string, value: string, text: string) =>
     html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
   return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
 ${facts(key)}
-<p>Created ${fullTimeOf(key.created_at)} by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, in the place of <a href="${url}/${key.rotated_from}">the key before</a>`}.</p>
-${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'What it did, in the audit')} ${trail('resource_id', key.key_id, 'What was done with it')}</p>`}
+<p>Created ${fullTimeOf(key.created_at)} by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>
+${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'Audit records of its calls')} ${trail('resource_id', key.key_id, 'Audit records of its changes')}</p>`}
 <p><a href="${url}">To the list</a></p>`;
 }
 

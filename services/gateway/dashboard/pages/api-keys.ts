@@ -44,7 +44,7 @@ const list: List<ApiKey> = {
     ),
 };
 
-/** API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
+/** Adds the pages of API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);

@@ -47,7 +47,7 @@ export function withNumbers(sentence: string, accounts: Known): string {
   );
 }
 
-/** The same with links to the resources. */
+/** Does the same, with links to the resources. */
 function linked(sentence: string, accounts: Known): Html {
   const parts = sentence.split(/\b([a-z]{3}_[0-9a-f]{32})\b/);
   return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
@@ -81,15 +81,15 @@ export function approvalTable(rows: readonly Approval[], accounts: Known, names:
       },
     ],
     rows,
-    'There is no request. One appears here as soon as somebody does something that needs a second person.',
+    'There are no requests. A request appears here when somebody does something that requires a second person.',
   );
 }
 
 const meanings: Record<Approval['status'], string> = {
   Waiting: 'A second person must decide. Nothing has been done yet.',
   Approved: 'It was approved.',
-  Rejected: 'It was rejected: it has not been done, and will not be.',
-  Expired: 'Nobody decided in time, so it has not been done and will not be. It can be requested again.',
+  Rejected: 'It was rejected and will not be executed.',
+  Expired: 'Nobody decided in time, so it will not be executed. It can be requested again.',
 };
 
 const balanceField = /^balance of account (acc_[0-9a-f]{32})$/;
@@ -149,7 +149,7 @@ export interface ApprovalPage {
   names: KeyNames;
   person: Person;
   isOwn: boolean;
-  /** A decision was sent, but the bank did not confirm it. */
+  /** True if a decision was sent but the bank did not confirm it. */
   isUnknown: boolean;
   fields: URLSearchParams;
   wrong: Wrong;
@@ -172,8 +172,8 @@ export function approvalPage({
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
   return html`<p><a href="${approvalsUrl}">To the approvals</a></p>
-${isUnknown && html`<p class="notice wrong" role="alert">The bank has not said yet whether your decision was taken. Open the page again in a moment; while it is still waiting, you can decide again: it is done once at most.</p>`}
-<p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You asked for it: somebody else must decide.'}</p>
+${isUnknown && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
+<p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${outcomeOf(approval)}
 <h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
@@ -196,7 +196,7 @@ ${outcomeOf(approval)}
 ${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`;
 }
 
-/** The request has a `reason` of its own besides that of the decision. */
+/** The request may contain a `reason`, which differs from that of the decision. */
 const labelOf = (name: string): string =>
   name === 'reason'
     ? 'Reason given'
@@ -212,7 +212,7 @@ const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ??
 function decisionForm(person: Person, { approval_id }: Approval, fields: URLSearchParams, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Needed to reject. Kept with the approval.' }, fields, wrong)}
+${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}
 <div class="actions"><button name="decision" value="approval">Approve</button> <button name="decision" value="rejection" class="danger">Reject</button></div>
 </form>`;
 }
@@ -221,8 +221,7 @@ const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_lett
 
 function outcomeOf({ status, outcome }: Approval): Html | false {
   if (status !== 'Approved') return false;
-  if (outcome === undefined)
-    return html`<p role="status">It is being carried out. Open the page again in a moment.</p>`;
+  if (outcome === undefined) return html`<p role="status">It is being executed. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
     return html`<p class="notice wrong" role="status">It was refused when it was carried out: ${outcome.message}</p>`;
   // The response to a capture contains the hold and the posting.

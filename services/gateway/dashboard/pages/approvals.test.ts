@@ -158,7 +158,7 @@ describe('approvals', () => {
     const fields = { csrf_token: session.csrf, idempotency_key: 'k', decision: 'rejection', reason: 'no' };
     const answer = await post(url, fields);
     expect(answer.headers.location).toBe(`${url}?unknown`);
-    expect((await get(`${url}?unknown`)).body).toContain('has not said yet whether your decision was taken');
+    expect((await get(`${url}?unknown`)).body).toContain('has not confirmed yet whether your decision was accepted');
   });
 
   it('cannot be rejected without a reason, or decided twice', async () => {

@@ -49,11 +49,11 @@ const lists: readonly Shows[] = [
       { name: 'status', label: 'Status', options: approvalStatus.options },
       { name: 'action', label: 'Action', options: approvalActions },
     ],
-    note: 'Requests that you can or could have decided, and your own.',
+    note: 'Requests that you can decide or could have decided, and your own requests.',
   },
 ];
 
-/** Approvals: lists, the page of one, approving, rejecting. */
+/** Adds the pages of approvals: the lists, one approval, and its decision. */
 export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   for (const list of lists) addList(app, list);
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
@@ -72,7 +72,7 @@ export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, '
         async () => {
           const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
           const reason = (visit.fields.get('reason') ?? '').trim();
-          // Each of the two buttons sends a request of its own.
+          // Each of the two buttons sends a separate request.
           const key = idempotencyKeyOf(visit.fields);
           const done = await isTaken(() =>
             visit.api.post<Approval>(
@@ -115,7 +115,7 @@ function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Sho
     },
   };
   addPage(app, url, { title, ...everybody }, async (visit) => {
-    // Nothing waits for a person who may not decide, and all requests that this person sees are their own.
+    // No request waits for a person who may not decide, and such a person sees only their own requests.
     if (url !== `${approvalsUrl}/mine` && !visit.person.scopes.has('approvals:write'))
       return { goTo: `${approvalsUrl}/mine` };
     const { status = 200, content } = await showList(visit, list);
@@ -198,7 +198,7 @@ export async function countWaiting({ api }: Pick<Visit, 'api'>): Promise<string>
   return `${data.length}${data.length === mostCounted ? '+' : ''}`;
 }
 
-/** Loaded by the navigation. The page is shown without it if it cannot be read. */
+/** The number in the navigation, which loads it. If it cannot be read, it is omitted. */
 async function countOf(visit: Visit): Promise<Html> {
   try {
     const waiting = await countWaiting(visit);

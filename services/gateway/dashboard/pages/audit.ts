@@ -59,16 +59,16 @@ function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
       label: 'Outcome',
       options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]],
     },
-    { name: 'resource_id', label: 'To what', fromLink: (id) => html`What was done to ${idText(id)}.` },
+    { name: 'resource_id', label: 'Resource', fromLink: (id) => html`Records about ${idText(id)} only.` },
     { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];
 }
 
-/** Reads are shown only on request or by a link; otherwise they would hide the changes. */
+/** Reads are shown only on request or by a link, because otherwise there would be more of them than changes. */
 const showsReads = (query: URLSearchParams) =>
   ['reads', 'action', 'resource_id', 'request_id'].some((name) => (query.get(name) ?? '') !== '');
 
-/** The audit: who did what, or was refused. */
+/** Adds the page of the audit: who did what, or was refused. */
 export function addAudit(app: FastifyInstance): void {
   const page = { title: 'Audit', scope: 'audit:read' } as const;
   addPage(app, url, page, async (visit) => {
@@ -134,7 +134,7 @@ function records(
           html`${all.map(({ action, outcome }) => html`<div class="name">${narrowed('action', action, actionText(action))}${outcome !== 'success' && html`<br><span class="status refused">${outcomeText(outcome)}</span>`}</div>`)}`,
       },
       {
-        title: 'To what',
+        title: 'Resource',
         show: ({ all }) =>
           html`${[...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].map((id) => html`<div class="long">${resourceLink(id, scopes)}</div>`)}`,
       },

@@ -36,7 +36,7 @@ function check(lines: Partial<typeof blank>[], mode: Mode = 'independent', scope
 
 describe('a line', () => {
   it.each([
-    [{}, 'Name an account: from, to, or both.'],
+    [{}, 'Enter an account number in from, to, or both.'],
     [{ from: 'A', to: 'X' }, 'There is no account X. Check the number.'],
     [{ from: 'A', to: 'A' }, 'The money would go to the account that it comes from.'],
     [{ from: 'LOAN', to: 'A' }, 'This cannot be done with an account of this type.'],

@@ -52,7 +52,7 @@ function paymentOf(
   accounts: ReadonlyMap<string, Account>,
   scopes: ReadonlySet<string>,
 ): Payment | string {
-  if (line.from === '' && line.to === '') return 'Name an account: from, to, or both.';
+  if (line.from === '' && line.to === '') return 'Enter an account number in from, to, or both.';
   const [from, to] = [accounts.get(line.from), accounts.get(line.to)];
   for (const [number, account] of [
     [line.from, from],
@@ -69,7 +69,7 @@ function paymentOf(
     return `The account is in ${account.currency}, not in ${line.currency.slice(0, 10)}.`;
   const amount = typedAmount(line.amount, account.currency);
   if ('wrong' in amount) return amount.wrong;
-  if (!isCash && line.reference !== '') return 'A transfer has no reference: write it into the description.';
+  if (!isCash && line.reference !== '') return 'A transfer has no reference. Use the description instead.';
   if (line.reference.length > 100) return 'The reference has more than 100 characters.';
   if (line.description.length > 255) return 'The description has more than 255 characters.';
   return { line, from, to, amount: amount.amount, currency: account.currency };
@@ -85,8 +85,8 @@ function codeOf(from: Account | undefined, to: Account | undefined): string | un
 
 /**
  * Returns the reason if the lines above leave too little money for this one, or too small a debt on the loan;
- * otherwise deducts it. In independent mode the lines are decided in no particular order, so that money which an
- * earlier line brings in is not counted.
+ * otherwise deducts it. In independent mode the lines are decided in any order, so money from earlier lines is
+ * not counted.
  */
 function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
   const leftOf = (account: Account) =>

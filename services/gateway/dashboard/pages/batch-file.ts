@@ -1,4 +1,4 @@
-/** Reads a file of payments that a spreadsheet has saved. Pure. */
+/** Parses a file of payments saved by a spreadsheet. Pure. */
 
 export const maxPayments = 1000;
 /** The maximum size of the text of a file. */
@@ -12,7 +12,7 @@ export type FileLine = Record<Column, string> & { line: number };
 
 /** Returns the lines with payments, without blank lines, or what is wrong with the whole file. */
 export function linesIn(text: string): { lines: FileLine[] } | { wrong: string } {
-  if (text.length > maxCharacters) return { wrong: 'The file is too large: divide it into several.' };
+  if (text.length > maxCharacters) return { wrong: 'The file is too large. Divide it into several files.' };
   const told = /^sep=(.)\r?\n/i.exec(text);
   const body = told ? text.slice(told[0].length) : text;
   const separator = told?.[1] ?? separatorOf(body);
@@ -24,10 +24,12 @@ export function linesIn(text: string): { lines: FileLine[] } | { wrong: string }
   const unknown = names.filter((name) => name !== '' && !columns.includes(name as Column));
   if (unknown.length > 0 || !names.includes('amount') || !(names.includes('from') || names.includes('to')))
     return { wrong: headWrong(unknown) };
-  if (new Set(names).size < names.length) return { wrong: 'A column comes twice in the first line.' };
+  if (new Set(names).size < names.length) return { wrong: 'A column is named twice in the first line.' };
   if (rest.length === 0) return { wrong: 'There is no payment in the file.' };
   if (rest.length > maxPayments)
-    return { wrong: `The file has ${rest.length} payments: ${maxPayments} are taken at once. Divide it into several.` };
+    return {
+      wrong: `The file has ${rest.length} payments; at most ${maxPayments} are accepted at once. Divide it into several files.`,
+    };
   const lines = rest.map(({ line, fields }) => {
     const value = (name: Column) => fields[names.indexOf(name)] ?? '';
     const values = Object.fromEntries(columns.map((name) => [name, value(name)])) as Record<Column, string>;
@@ -39,9 +41,9 @@ export function linesIn(text: string): { lines: FileLine[] } | { wrong: string }
 function headWrong(unknown: readonly string[]): string {
   const what =
     unknown.length > 0
-      ? `The first line has a column that is not known: “${unknown[0]?.slice(0, 40)}”.`
+      ? `The first line has an unknown column: “${unknown[0]?.slice(0, 40)}”.`
       : 'The first line must name the columns.';
-  return `${what} Columns are: ${columns.join(', ')}. The amount is needed, and from, to or both.`;
+  return `${what} Columns are: ${columns.join(', ')}. The amount is required, and from, to, or both.`;
 }
 
 /** Spreadsheets in many countries write semicolons. */

@@ -31,10 +31,10 @@ export function startPage(person: Person, values: URLSearchParams, wrong: Wrong)
 <form class="narrow" method="post" action="${previewUrl}" enctype="multipart/form-data">${csrfField(person.csrf)}${once()}${problem(wrong)}
 <label>File of payments (CSV) <input type="file" name="file" accept=".csv,text/csv" required autofocus${attributes}>${text}</label>
 <label><input type="checkbox" name="mode" value="atomic"${isAtomic && html` checked`}> Post nothing at all if one payment is refused (${String(maxPayments / 2)} payments at most)</label>
-<div class="actions"><button>Look at the payments</button></div>
+<div class="actions"><button>Check the payments</button></div>
 </form>
-<details${wrong.fields?.['file'] !== undefined && html` open`}><summary>What the file looks like</summary>
-<p>A table of your spreadsheet, saved as CSV. The first line names the columns: ${columns.join(', ')}; the amount is needed, and from, to or both.
+<details${wrong.fields?.['file'] !== undefined && html` open`}><summary>Format of the file</summary>
+<p>A table of your spreadsheet, saved as CSV. The first line names the columns: ${columns.join(', ')}; the amount is required, and from, to, or both.
 With both it is a transfer or a loan repayment. With only to, cash is paid in; with only from, cash is paid out. A reference is for cash only.
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
@@ -75,8 +75,8 @@ export interface PreviewParts {
 export function preview(person: Person, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
   const { payments, refused } = checked;
   const said = isAtomic
-    ? 'Nothing of this file can be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
-    : 'These lines are left out. Correct them, and upload them afterwards in a file of their own.';
+    ? 'This file cannot be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
+    : 'These lines are omitted. Correct them and upload them later in a separate file.';
   return html`${facts([
     ['File', file],
     ['Can be sent', `${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`],
@@ -133,7 +133,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
 
 /** Shown while the outcome is unknown. */
 export function unknownBatch(person: Person, file: string, sealed: string): Html {
-  return html`<p class="notice" role="alert">The bank has not said yet what became of the payments of ${file}.
+  return html`<p class="notice" role="alert">The bank has not confirmed yet whether the payments of ${file} were posted.
 <strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
 <form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
 <div class="actions"><button autofocus>Ask again</button></div></form>`;
@@ -210,7 +210,7 @@ export function batchPage({ batch, rows, numbers, isRefusedOnly, here, before, b
   return html`<div id="batch"${isPending && html` hx-get="${here}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
-    ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page goes on by itself; do not upload the file again.</p>
+    ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.</p>
 <progress value="${String(done)}" max="${String(results.length)}" aria-label="Payments that are decided"></progress>`
     : html`<p class="notice${Number(counts.failed) > 0 && ' wrong'}" role="status">${Number(counts.failed) === 0 ? 'All payments were posted.' : html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> The reasons are below and in the file of results.`}</p>`
 }

@@ -134,7 +134,7 @@ describe('a file', () => {
 
   it('with a refused line is not sent if it is all or nothing', async () => {
     const { answer, of } = await upload({ mode: 'atomic' }, file);
-    expect([textOf(answer.body).includes('Nothing of this file can be sent'), of]).toEqual([true, '']);
+    expect([textOf(answer.body).includes('This file cannot be sent'), of]).toEqual([true, '']);
   });
 
   it('of more than 500 payments cannot be all or nothing; one that is too large is refused', async () => {

@@ -15,12 +15,12 @@ import { addPostings, chartAssets, postingsPlace } from './postings.ts';
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
 
-/** The trial balance adds up every entry, so the page does not wait for it; without scripts it is a link. */
+/** The trial balance reads all accounts, so the page does not wait for it. Without scripts, it is a link. */
 const balancePlace = html`<div id="balance" hx-get="${balanceUrl}" hx-trigger="load" hx-select="#balance" hx-swap="outerHTML"><p role="status"><a href="${balanceUrl}">Trial balance</a></p></div>`;
 
 /**
- * The books: the trial balance of every currency, the bank's own accounts, and whether every rule
- * of the books holds.
+ * Adds the page of the books: the trial balance of each currency, the bank's own accounts, and the result of
+ * the last verification.
  */
 export function addBooks(
   app: FastifyInstance,
@@ -61,8 +61,8 @@ export function addBooks(
 
 const results: Record<Verification['state'], string> = {
   running: 'A check is running.',
-  passed: 'Every rule that was checked holds.',
-  broken: 'Some rules do not hold. Tell operations at once.',
+  passed: 'All rules that were checked are satisfied.',
+  broken: 'Some rules are violated. Tell operations at once.',
   interrupted: 'The last check did not finish, so it says nothing about the books.',
 };
 

@@ -10,9 +10,8 @@ import { correctableOf, correctionForm, meanwhileIn } from './client-views.ts';
 export const pathOf = ({ params }: Visit) => `/clients/${encodeURIComponent(params['client_id'] ?? '')}`;
 
 /**
- * Correcting a client: only what was changed in the form is sent, for the version that it showed.
- * Where somebody else was quicker, both versions are shown, and nothing is saved before it was
- * looked at.
+ * Corrects a client. The form sends only changed values, for the version that it showed. If somebody else has
+ * changed the client meanwhile, both versions are shown before anything is saved.
  */
 export function addCorrection(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: 'Correct a client', scope: 'clients:write' } as const;

@@ -75,7 +75,7 @@ const ussdFields: readonly Field[] = [
     label: 'USSD phone',
     type: 'tel',
     placeholder: '+254700000001',
-    hint: 'No two clients have the same one.',
+    hint: 'Must be unique.',
   },
   {
     name: 'ussd_status',
@@ -190,14 +190,17 @@ ${table<Meanwhile>(
   'Changed meanwhile',
   [
     { title: 'Field', show: ({ label }) => html`<strong>${label}</strong>` },
-    { title: 'When you opened it', show: ({ was }) => html`<span class="long">${was || '–'}</span>` },
-    { title: 'Theirs, as it is now', show: ({ now }) => html`<span class="long">${now || '–'}</span>` },
+    { title: 'The version that you opened', show: ({ was }) => html`<span class="long">${was || '–'}</span>` },
+    {
+      title: 'Their version, which is the current one',
+      show: ({ now }) => html`<span class="long">${now || '–'}</span>`,
+    },
     {
       title: 'Yours',
       show: ({ yours }) => html`<span class="long">${yours === undefined ? 'not changed' : yours || '–'}</span>`,
     },
   ],
   meanwhile,
-  'It was something that this form does not show.',
+  'The change concerns data that this form does not show.',
 )}`;
 }

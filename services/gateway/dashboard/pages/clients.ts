@@ -47,7 +47,7 @@ const list: List<Client> = {
   ],
 };
 
-/** Clients: the list, opening, the client's page with accounts, and corrections. */
+/** Adds the pages of clients: the list, opening, one client with accounts, and corrections. */
 export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);

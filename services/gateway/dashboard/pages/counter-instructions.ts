@@ -6,7 +6,7 @@ import { moneyText } from '../html/show.ts';
 import type { SealedInstructions } from './sealed-instructions.ts';
 import { createSealedInstructions } from './sealed-instructions.ts';
 
-/** Instructions of the counter: what they contain, their API requests, and the meaning of refusals. */
+/** Instructions of the counter: their content, their API requests, and texts for refusals. */
 
 export const counterKinds = ['deposit', 'withdrawal', 'transfer', 'repayment'] as const;
 export type CounterKind = (typeof counterKinds)[number];
@@ -42,7 +42,7 @@ const instructionSchema = z.object({
   /** The other account of a transfer or repayment. */
   other_id: z.string().optional(),
   other_number: z.string().optional(),
-  /** The money comes from the other account: the counter was opened with the loan that is repaid. */
+  /** True if the money comes from the other account, because the counter was opened with the loan that is repaid. */
   from_other: z.boolean().optional(),
   amount: z.string(),
   currency: z.string(),
@@ -127,12 +127,12 @@ export function refusalText(
       : 'This is more than is still owed.',
     balance_limit_exceeded: 'The balance would be larger than the bank allows.',
     amount_too_large: 'This is more than the bank accepts in one operation.',
-    account_not_found: 'The account is no longer there.',
-    destination_refused: 'The account that the money was to go to cannot take this payment.',
+    account_not_found: 'The account does not exist.',
+    destination_refused: 'The destination account cannot accept this payment.',
     insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
     deadline_exceeded: 'The bank could not do this in time and will not do it later. Enter it again.',
     idempotency_key_reused:
-      'This form has been used for something else already. Look at the latest transactions, then enter it again.',
+      'This form has already been used for something else. Check the latest transactions, then enter it again.',
   };
   return (
     texts[code] ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.'

@@ -50,7 +50,7 @@ async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
   ]);
   const title = other.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';
   if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
-  // A person who pays the loan of another client must not see what that client still owes.
+  // A person who pays another client's loan must not see the amount still owed.
   const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
   const [owner, balance, owed] = await Promise.all([
     holderOf(visit, account),
@@ -84,7 +84,10 @@ ${refusalText(failure_code, parties)}</p>${next('Next customer')}`,
   };
 }
 
-/** A transaction is posted soon after it was accepted, unless it waited for an approval. Clocks differ little. */
+/**
+ * A transaction is posted within this time after its acceptance, unless it waited for an approval. It includes
+ * differences between clocks.
+ */
 const beforeMs = 5_000;
 const afterMs = 60_000;
 

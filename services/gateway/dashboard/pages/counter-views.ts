@@ -156,7 +156,7 @@ ${!hasOther(kind) && input(reference)}
 ${input(description)}`;
 }
 
-/** Shows what will be done when it is confirmed. */
+/** Shows the summary of an instruction before it is confirmed. */
 export function summary(person: Person, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
   const { kind, amount, currency, reference, description, account_id } = instruction;
   const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
@@ -198,7 +198,7 @@ export function unknownOutcome(
   sealed: string,
   { kind, amount, currency, account_number, other_number }: Instruction,
 ): Html {
-  return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
+  return html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
 <strong>Do not enter it again and do not hand out money.</strong> Ask again here:
 however often you ask, it is done at most once.</p>
 ${facts([

@@ -211,7 +211,7 @@ describe('a refusal', () => {
     ['inactive_account', 'Account SAV-1 is Frozen: no money can be moved'],
     ['balance_limit_exceeded', 'would be larger than the bank allows'],
     ['deadline_exceeded', 'will not do it later. Enter it again.'],
-    ['idempotency_key_reused', 'has been used for something else already'],
+    ['idempotency_key_reused', 'has already been used for something else'],
   ] as const)('%s is explained, on a form with a new key', async (code, words) => {
     answers['create_transaction'] = refused(code, 'words of the API');
     const { key, confirm } = await entered('withdrawal', { amount: '5', reference: 'slip 8' });

@@ -28,7 +28,7 @@ import { counterForm, counterUrl, next, summary, unknownOutcome } from './counte
 import { notesFor } from './notes.ts';
 
 export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
-  /** The secrets of the sessions, so that every gateway can open what another one has sealed. */
+  /** The secrets of the sessions, with which every gateway can open instructions that another one has sealed. */
   secrets: readonly string[];
 }
 
@@ -77,7 +77,7 @@ async function showForm(
   return { content };
 }
 
-/** Turns the entered values into an instruction and leads to its summary, or shows the form with what is wrong. */
+/** Converts the entered values to an instruction and redirects to its summary, or shows the form with errors. */
 async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
   const { fields, actor } = visit;
   const owned = await ownedOf(visit, visit.params['account_id'] ?? '');
@@ -110,7 +110,7 @@ async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructi
   return { goTo: `${counterUrl}/summary?${new URLSearchParams({ of: instructions.seal(instruction) })}` };
 }
 
-/** Returns the other account by its number, or what is wrong with it. */
+/** Returns the other account by its number, or the reason for which it is refused. */
 async function otherOf(
   { api, fields }: Visit,
   kind: CounterKind,

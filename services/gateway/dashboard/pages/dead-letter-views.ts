@@ -32,7 +32,7 @@ const sizeText = (bytes: number) => `${bytes} ${Number(bytes) === 1 ? 'byte' : '
 const messageOf = ({ message, source_topic }: DeadLetter) =>
   html`<strong>${message ?? 'not readable'}</strong><br><span class="quiet">${source_topic}</span>`;
 
-/** Open dead letters can be marked and decided together. */
+/** Open dead letters can be marked, and redriven or dropped together. */
 export function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
   const columns = lettersColumns(names, sort);
   if (!rows.some(({ state }) => state === 'open'))
@@ -88,10 +88,10 @@ function letterFacts(letter: DeadLetter, names: KeyNames): Html {
 }
 
 const outcomes: Record<DeadLetter['state'], string> = {
-  open: 'It waits for somebody to redrive or drop it.',
+  open: 'It must be redriven or dropped.',
   redriven:
-    'It was sent to its topic again. What became of it is found by its request id; if it could not be processed again either, it is listed as a new dead letter.',
-  dropped: 'It will not be sent again. Its bytes stay in the topic until retention deletes them.',
+    'It was sent to its topic again. Search for its request id to find the outcome. If it could not be processed again, it is listed as a new dead letter.',
+  dropped: 'It will not be sent again. Its bytes remain in the topic until retention deletes them.',
 };
 
 /** The page of a dead letter: properties, headers, value, and actions. */
@@ -115,7 +115,7 @@ ${letter.truncated && html`<p class="notice wrong" role="status">Only the first 
         headers,
         'It has no headers.',
       )}`
-    : html`<p class="notice wrong" role="status">Its bytes are no longer kept: it can only be dropped.</p>`
+    : html`<p class="notice wrong" role="status">Its bytes have been deleted, so it can only be dropped.</p>`
 }`;
 }
 
@@ -130,24 +130,24 @@ export function decisionForm(
   const [only] = letters;
   const back = only && letters.length === 1 ? pageOf(only) : `${deadLettersUrl}?state=open`;
   if (!only)
-    return html`<p role="status">None of them is open. Mark those that you want to decide, in the list.</p><p><a role="button" href="${back}">To the dead letters</a></p>`;
+    return html`<p role="status">None of them is open. In the list, mark those that you want to redrive or drop.</p><p><a role="button" href="${back}">To the dead letters</a></p>`;
   const isRedrive = decision === 'redrive';
   const them = letters.length === 1 ? 'this message' : `these ${letters.length} messages`;
   const key = values.get('idempotency_key');
   return html`<form class="${letters.length === 1 && 'narrow'}" method="post" action="${decisionUrl(decision)}">${csrfField(person.csrf)}${key === null ? once() : html`<input type="hidden" name="idempotency_key" value="${key}">`}${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
 ${problem(wrong)}
-<p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `Nothing sends ${them} again from here. What was asked for stays undone.`}</p>
+<p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `The dashboard cannot send ${them} again later, and the request is not executed.`}</p>
 ${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
 <div class="narrow">${
     isRedrive
-      ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} 30 seconds again: only when its caller has not repeated it meanwhile</label>`
+      ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>`
       : inputOf(
           {
             name: 'reason',
             label: 'Reason',
             type: 'textarea',
             maxLength: 255,
-            hint: 'Kept with the dead letter and in the audit.',
+            hint: 'Stored with the dead letter and in the audit.',
           },
           values,
           wrong,
@@ -167,7 +167,7 @@ export interface Outcome {
 export function outcomesOf(outcomes: readonly Outcome[], decision: Decision): Html {
   const others = outcomes.filter(({ said }) => said !== undefined);
   const count = outcomes.length - others.length;
-  return html`<p class="notice" role="status">${count} of ${outcomes.length} ${count === 1 ? 'was' : 'were'} ${decision === 'redrive' ? 'sent again. What cannot be processed again either is listed as a new dead letter.' : 'dropped.'}</p>
+  return html`<p class="notice" role="status">${count} of ${outcomes.length} ${count === 1 ? 'was' : 'were'} ${decision === 'redrive' ? 'sent again. Messages that cannot be processed again are listed as new dead letters.' : 'dropped.'}</p>
 ${
   others.length > 0 &&
   table<Outcome>(

@@ -63,15 +63,13 @@ const list: List<DeadLetter> = {
     ),
 };
 
-/**
- * Dead letters: list, show, redrive, drop, one or as many as are marked.
- */
+/** Adds the pages of dead letters: list, show, and redrive or drop one or all marked ones. */
 export function addDeadLetters(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, deadLettersUrl, { title: 'Dead letters', scope }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
     return {
       status,
-      content: html`<p><a href="/admin/ui/operations">To operations</a></p>${content}<p class="quiet">Times are ${zoneText()}. A dead letter is listed once, however often its message is delivered.</p>`,
+      content: html`<p><a href="/admin/ui/operations">To operations</a></p>${content}<p class="quiet">Times are ${zoneText()}. A dead letter is listed once, even if its message is delivered several times.</p>`,
     };
   });
   addListFile(app, deadLettersUrl, { title: 'Dead letters', scope }, () => list);
@@ -95,7 +93,10 @@ async function markedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLet
   return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
 }
 
-/** Decides one or several dead letters after one confirmation. Sending the form again has no further effect. */
+/**
+ * Redrives or drops one or several dead letters after one confirmation. Sending the form again has no further
+ * effect.
+ */
 function addDecision(app: FastifyInstance, decision: Decision, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: decisions[decision].title, scope } as const;
   const url = `${deadLettersUrl}/decision/${decision}`;
@@ -138,7 +139,7 @@ function addDecision(app: FastifyInstance, decision: Decision, options: Pick<Fra
       await inTurns(ids, async (id) => {
         try {
           const { data } = await decide(id);
-          outcomes.push({ id, said: waitingFor(data) ? 'waits for approval' : undefined });
+          outcomes.push({ id, said: waitingFor(data) ? 'waiting for approval' : undefined });
         } catch (error) {
           if (!(error instanceof ApiRefused)) throw error;
           outcomes.push({ id, said: error.problem.message });

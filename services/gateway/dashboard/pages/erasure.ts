@@ -16,10 +16,7 @@ import { nameOf } from './client-views.ts';
 import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
-/**
- * The erasure of a client: what it deletes permanently, what prevents it, the summary, and what was
- * replaced.
- */
+/** The pages of the erasure of a client: what it deletes permanently, what prevents it, the summary, and the result. */
 
 const clientUrl = (clientId: string) => `/admin/ui/clients/${clientId}`;
 const urlOf = (clientId: string) => `${clientUrl(clientId)}/erasure`;
@@ -57,8 +54,8 @@ export function addErasure(app: FastifyInstance, options: TaskOptions): void {
           { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
           { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
         ],
-        warning: 'What is erased cannot be brought back by anybody.',
-        button: 'Erase this client for good',
+        warning: 'Erased data cannot be restored.',
+        button: 'Erase this client permanently',
         form: urlOf(client_id),
         entered: {},
       });
@@ -69,7 +66,7 @@ export function addErasure(app: FastifyInstance, options: TaskOptions): void {
 
 /** The notice at the top of the client's page. */
 export function erasureNotice({ erased_at }: Client): Html {
-  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${fullTimeOf(erased_at)}). Nothing of them can be changed any more.</p>`}`;
+  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${fullTimeOf(erased_at)}). Their data can no longer be changed.</p>`}`;
 }
 
 /** The link on the client's page. */
@@ -85,7 +82,7 @@ async function accountsOf({ api, person }: Visit, client_id: string): Promise<Ac
   return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '100' })}`)).data;
 }
 
-/** The steps before the erasure, in order, as far as they are known. The bank itself checks when the last posting was. */
+/** The known steps before the erasure, in order. The bank itself checks the time of the last posting. */
 function hindrance({ status, balance, account_type }: Account): string {
   const isEmpty = !/[1-9]/.test(balance);
   return [
@@ -104,7 +101,7 @@ async function formOf(visit: Visit, client: Client, wrong: Wrong): Promise<Shown
   const accounts = await accountsOf(visit, client.client_id);
   return {
     title,
-    content: html`<p>An erasure replaces the names, contacts and texts of a client for good, everywhere in the bank. Amounts, account
+    content: html`<p>An erasure replaces the names, contacts and texts of a client permanently, everywhere in the bank. Amounts, account
 numbers and dates stay, because the books need them. Programs of the client lose their access. Do it only when the client has asked
 for it and no law has the bank keep the data.</p>
 ${facts([
@@ -154,7 +151,7 @@ async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promi
     visit,
     kept.map(({ account_id }) => account_id),
   );
-  return html`Accounts of this client stand against it:<ul>${kept.map(
+  return html`Accounts of this client prevent it:<ul>${kept.map(
     (one) =>
       html`<li>${idLink(one.account_id, numbers.get(one.account_id))}: ${one.reasons.map((reason) => reasons[reason] ?? reason).join('; ')}${one.kept_until !== undefined && ` (until ${one.kept_until.slice(0, 10)})`}</li>`,
   )}</ul>`;
@@ -163,13 +160,13 @@ async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promi
 function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): Shown {
   return {
     title: 'The client was erased',
-    content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">What is left of the client</a></p>
+    content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">Remaining data of the client</a></p>
 ${facts([
   ['Texts of transactions', String(replaced.transactions)],
   ['Notes on accounts', String(replaced.status_notes)],
   ['Approvals', String(replaced.approvals)],
   ['Audit records', String(replaced.audit_records)],
-  ['Answers kept for repeats', String(replaced.kept_replies)],
+  ['Stored replies', String(replaced.kept_replies)],
   ['API keys revoked', String(revoked_keys)],
 ])}
 ${remaining.length > 0 && keptForAWhile(remaining)}`,
@@ -181,13 +178,16 @@ function keptForAWhile(remaining: Erasure['remaining']): Html {
     .flatMap(({ gone_at }) => gone_at ?? [])
     .sort()
     .at(-1);
-  return html`${last !== undefined && html`<p>Copies that the bank keeps for a while are gone on ${last.slice(0, 10)} at the latest.</p>`}
+  return html`${last !== undefined && html`<p>Copies that the bank keeps for a while are deleted by ${last.slice(0, 10)}.</p>`}
 <details><summary>Where these copies are</summary>${table<Erasure['remaining'][number]>(
     'Copies that are kept for a while',
     [
       { title: 'Where', show: ({ place }) => place },
       { title: 'What', show: ({ holds }) => html`<span class="text">${holds}</span>` },
-      { title: 'Gone at the latest', show: ({ gone_at }) => (gone_at === null ? 'ask operations' : timeOf(gone_at)) },
+      {
+        title: 'Deleted at the latest',
+        show: ({ gone_at }) => (gone_at === null ? 'ask operations' : timeOf(gone_at)),
+      },
     ],
     remaining,
     '',

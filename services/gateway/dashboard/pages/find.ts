@@ -18,7 +18,7 @@ const kinds: Record<SearchKind, string> = {
   transfer: 'Transfers',
   audit_record: 'Audit records',
 };
-/** The properties by which results are found, most specific first. */
+/** The properties that matched, most specific first. */
 const matches: Record<SearchHit['matched'], string> = {
   id: 'id',
   account_number: 'account number',

@@ -21,7 +21,7 @@ export const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/
 
 export const moneyOf = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
 
-/** What of it is still held, or would be if it were Active. */
+/** Returns the amount that is still reserved, or would be if the hold were Active. */
 export const leftOf = ({ amount, captured_amount, currency }: Hold): string =>
   sumText(amount, captured_amount, currency, -1n);
 
@@ -62,14 +62,14 @@ export function placeAction(account: Account, person: Person): Html {
   return html`${mayHold(account, person) && html`<p class="actions"><a role="button" class="secondary" href="${holdsUrl(account.account_id)}/new">Hold money</a></p>`}`;
 }
 
-/** On the account's own page: what is held now, or the way to hold something. */
+/** The holds on the page of their account, with a link to place one. */
 export function holdSection(account: Account, holds: readonly Hold[], more: boolean, person: Person): Html {
   if (holds.length === 0 && !mayHold(account, person)) return html``;
   return html`<h2>Holds</h2>${holds.length > 0 ? html`${availableFacts(account)}${holdTable(holds)}` : html`<p role="status">Nothing is held.</p>`}
 ${more && html`<p><a href="${holdsUrl(account.account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
 }
 
-/** One hold: what there is of it, and what can be done with it. */
+/** The page of one hold: its properties and the possible actions. */
 export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Html {
   const { hold_id, currency, status } = hold;
   const mayCapture = scopes.has('transactions:write') || scopes.has('transfers:write');
@@ -94,7 +94,7 @@ export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Pers
 ${
   isOpen &&
   html`<p class="actions">${mayCapture && html`<a role="button" href="${holdUrl(hold_id)}/capture">Capture</a> `}<a role="button" class="secondary" href="${holdUrl(hold_id)}/release">Release</a></p>
-<p class="quiet">To capture is to take the money, or a part of it. To release is to let the customer have it again.</p>`
+<p class="quiet">Capture takes the money, or a part of it. Release makes it available to the customer again.</p>`
 }
 <p><a href="${holdsUrl(account.account_id)}">All holds of the account</a></p>`;
 }
@@ -112,7 +112,7 @@ const amountField = (currency: string, hint = 'For example 1500, 1,500 or 1 500,
   hint,
 });
 
-/** With the keyboard on the first field that was not taken, else on the amount. */
+/** Puts the focus on the first invalid field, otherwise on the amount. */
 function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
   const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined)?.name ?? 'amount';
   return html`${fields.map((field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong))}`;
@@ -123,14 +123,14 @@ export const mostDays = 30;
 export function placeForm(person: Person, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
   const { account } = owned;
   if (!mayHold(account, person))
-    return html`${customer(owned)}<p class="notice wrong" role="status">${account.account_type === 'Loan' ? 'Nothing can be held of a loan.' : 'Money can be held of an active account only.'}</p>
+    return html`${customer(owned)}<p class="notice wrong" role="status">${account.account_type === 'Loan' ? 'A hold is not possible on a loan account.' : 'A hold is possible only on an active account.'}</p>
 <p><a role="button" href="/admin/ui/accounts/${account.account_id}">To the account</a></p>`;
   const until = {
     name: 'until',
     label: 'Held until the end of (day)',
     type: 'date',
     isRequired: true,
-    hint: `Within the next ${mostDays} days. From then on it is not held any more, by itself.`,
+    hint: `Within the next ${mostDays} days. After that day it is released automatically.`,
   } as const;
   const form = html`<form class="narrow" method="post" action="${holdsUrl(account.account_id)}/new">${csrfField(person.csrf)}${once()}${problem(wrong)}
 ${inputsOf([amountField(account.currency), until, ...texts], values, wrong)}

@@ -34,7 +34,7 @@ import {
 import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
-/** Holds: the list of an account, the page of a hold, placing, capturing, and releasing. */
+/** Adds the pages of holds: the list of an account, one hold, placing, capturing, and releasing. */
 export function addHolds(app: FastifyInstance, options: HoldOptions): void {
   addList(app);
   addPlacing(app, options);
@@ -217,7 +217,7 @@ function addCapture(app: FastifyInstance, options: HoldOptions): void {
           ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
           ['From account', account.account_number],
           ['To', to ? toText(to) : 'Cash'],
-          ['What is left then', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
+          ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
           ...(description ? [['Description', description] as [string, string]] : []),
         ],
         changes: [
@@ -254,7 +254,7 @@ interface Destination {
 const toText = ({ account: { account_number, account_type }, name }: Destination): string =>
   `${account_number}, ${account_type}${name === undefined ? '' : `, ${name}`}`;
 
-/** Returns the destination account, or what is wrong with it. */
+/** Returns the destination account, or the reason for which it is refused. */
 async function destinationOf(visit: Visit, typed: string, from: Account): Promise<Destination | { wrong: string }> {
   const number = typed.toUpperCase();
   if (number === from.account_number) return { wrong: refusalText('same_account', {}) };
@@ -265,7 +265,7 @@ async function destinationOf(visit: Visit, typed: string, from: Account): Promis
   return { account, name: owner && nameOf(owner) };
 }
 
-/** There is nothing to enter, so the link leads to the summary at once. */
+/** There is nothing to enter, so the link leads directly to the summary. */
 function addRelease(app: FastifyInstance, options: HoldOptions): void {
   const page = { title: 'Release a hold', scope: 'holds:write' } as const;
   const task = addTask(

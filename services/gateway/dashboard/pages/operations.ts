@@ -21,7 +21,7 @@ export function addOperations(app: FastifyInstance, { now }: { now: () => number
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>`,
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that responded.</p></div>`,
     };
   });
 }
@@ -69,14 +69,14 @@ function deadLetters(open: number | null, mayDecide: boolean): Html {
   const all = html`${mayDecide && html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`}`;
   const count = mayDecide ? html`<a href="${deadLettersUrl}?state=open">${open} open</a>` : html`${open} open`;
   if (open === null)
-    return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
+    return html`<p class="notice wrong" role="status">The number of open dead letters is not known, because accounts does not respond.</p>${all}`;
   if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
-  return html`<p class="notice wrong" role="status">${count}: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
+  return html`<p class="notice wrong" role="status">${count}: messages that could not be processed must be redriven or dropped.</p>${all}`;
 }
 
 /** Shows the lag per group and topic, with the partitions that are behind. */
 function lag(rows: readonly Lag[] | null): Html {
-  if (rows === null) return html`<p class="notice wrong" role="status">The broker does not tell it.</p>`;
+  if (rows === null) return html`<p class="notice wrong" role="status">The broker does not report the lag.</p>`;
   const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];
   const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
   return table<Lag[]>(

@@ -40,7 +40,7 @@ async function busiestIn(api: Api): Promise<string | undefined> {
   return data.totals[0]?.currency;
 }
 
-/** Its place on another page: scripts load it; without scripts it is a link. */
+/** Its place on another page. Scripts load it; without scripts it is a link. */
 export const postingsPlace = html`<div id="postings" hx-get="${url}" hx-trigger="load" hx-select="#postings" hx-swap="outerHTML"><p><a href="${url}">Postings over time</a></p></div>`;
 
 const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day: 'last 30 days' };
@@ -50,13 +50,13 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
 <form method="get" action="${url}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
 <label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
-${!complete && html`<p class="notice wrong" role="status">There were more than can be counted. These are the postings since ${fullTimeOf(counted_from)}.</p>`}
+${!complete && html`<p class="notice wrong" role="status">There were too many postings to count. These are the postings since ${fullTimeOf(counted_from)}.</p>`}
 <div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
     'Postings over time',
     [
       {
-        title: `Begin of the ${unit} (UTC)`,
+        title: `Start of the ${unit} (UTC)`,
         show: ({ start }) =>
           html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>`,
       },

@@ -33,7 +33,7 @@ export function addReversal(app: FastifyInstance, options: TaskOptions): void {
       done: (data) => ({ goTo: `/admin/ui/transactions/${(data as Transaction).transaction_id}?reversed` }),
       refusal: ({ code, details }) =>
         code === 'already_reversed' &&
-        html`It was reversed already${typeof details?.['reversal_transaction_id'] === 'string' && html`: ${idLink(details['reversal_transaction_id'], 'to its reversal')}`}.`,
+        html`It was already reversed${typeof details?.['reversal_transaction_id'] === 'string' && html`: ${idLink(details['reversal_transaction_id'], 'to its reversal')}`}.`,
     },
     options,
   );
@@ -65,7 +65,7 @@ export function addReversal(app: FastifyInstance, options: TaskOptions): void {
   );
 }
 
-/** Whether the posting itself can be reversed. */
+/** Reports whether the posting itself can be reversed. */
 const isReversible = (posting: Transaction | Transfer): boolean =>
   posting.status === 'Completed' &&
   !('reverses_transaction_id' in posting || 'reversed_by_transaction_id' in posting) &&
@@ -78,7 +78,7 @@ export function reversalLink(posting: Transaction | Transfer, transactionId: str
 
 interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
   original: Transaction;
-  /** Why it cannot be reversed. */
+  /** Returns why the posting cannot be reversed. */
   impossible?: string;
 }
 
@@ -95,7 +95,7 @@ async function plannedOf(visit: Visit): Promise<Planned> {
     : [];
   const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
   const facts: Entered['facts'] = [
-    ['What is reversed', `${original.transaction_type} of ${moneyOf(original)}`],
+    ['Reversed operation', `${original.transaction_type} of ${moneyOf(original)}`],
     ['Accepted', `${timeText(original.created_at)} ${zoneAt(original.created_at)}`],
     ...(original.description === null ? [] : [['Description', original.description] as [string, string]]),
     ...(original.reference === null ? [] : [['Reference', original.reference] as [string, string]]),
@@ -147,7 +147,7 @@ function warningOf(rows: readonly { change: Change; account: Party }[]): string 
   const short = rows.find(({ change }) => change.after.startsWith('−'));
   if (!short) return undefined;
   return isLoan(short.account)
-    ? 'Less than this is owed on the loan by now: it cannot be reversed.'
+    ? 'Less than this is now owed on the loan, so it cannot be reversed.'
     : refusalText('insufficient_funds', { from: short.account });
 }
 
@@ -155,7 +155,7 @@ function impossibleBecause(original: Transaction): string {
   if (original.status === 'Pending') return 'It is not decided yet. Open the page again in a moment.';
   if (original.status === 'Failed') return 'It was refused and moved no money: there is nothing to reverse.';
   if (original.reverses_transaction_id !== undefined) return 'It is a reversal itself, which cannot be reversed.';
-  return 'It was reversed already.';
+  return 'It was already reversed.';
 }
 
 function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wrong: Wrong) {
@@ -174,7 +174,7 @@ function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wr
     isRequired: true,
     isFocused: true,
     maxLength: 255,
-    hint: 'Stands as the description of the reversal, also on the statement.',
+    hint: 'Used as the description of the reversal, also on the statement.',
   };
   return {
     title,

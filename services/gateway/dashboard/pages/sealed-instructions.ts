@@ -2,13 +2,12 @@ import type { z } from 'zod';
 import { createSealer } from '../session/seal.ts';
 
 /**
- * Instructions are passed between pages in the URL, so that each page can be reloaded. They are
- * sealed, so that what is confirmed is what was shown, and nobody can send a clerk a link with an
- * instruction of their own.
+ * Instructions are passed between pages in the URL, so that each page can be reloaded. They are sealed, so that
+ * the confirmed instruction is the one that was shown, and nobody can forge a link with an instruction.
  */
 export interface SealedInstructions<T extends { actor: string }> {
   seal(instruction: T): string;
-  /** Undefined for what was not sealed by a gateway of this bank for this purpose, or for somebody else. */
+  /** Returns undefined if the text was not sealed by a gateway of this bank for this purpose and this person. */
   open(sealed: string | null, actor: string): T | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** PURE: names that people take for each other: other case, accents or order of words, a letter or two mistyped. */
+/**
+ * Finds names that people confuse: with different case, accents, or word order, or with one or two wrong
+ * letters. Pure.
+ */
 
 const wordsOf = (name: string): string[] =>
   name
@@ -8,7 +11,7 @@ const wordsOf = (name: string): string[] =>
     .split(/[^\p{L}\p{N}]+/u)
     .filter((word) => word !== '');
 
-/** How many letters must be added, taken away or replaced. */
+/** Returns how many letters must be added, removed, or replaced. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
@@ -27,7 +30,7 @@ export function areSimilar(one: string, other: string): boolean {
   return distance(a, b) <= Math.floor(Math.min(a.length, b.length) / lettersPerMistake);
 }
 
-/** The filter of names by which similar ones are looked for: how their words begin. */
+/** Returns the filter that finds similar names: the beginnings of their words. */
 export const beginningsOf = (name: string): string =>
   wordsOf(name)
     .map((word) => [...word].slice(0, 2).join(''))

@@ -12,7 +12,7 @@ import { accountParts, movementTable } from './account-views.ts';
 import { accountOf, entryColumns, holderOf } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
 
-/** Entries on one page to print; a statement with more is taken as CSV. */
+/** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */
 const maxEntries = 2_000;
 const pageSize = 500;
 

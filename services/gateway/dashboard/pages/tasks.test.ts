@@ -129,7 +129,7 @@ const cases: Case[] = [
       revoked_keys: 1,
       remaining: [{ place: 'topic transactions', holds: 'descriptions', gone_at: time }],
     }),
-    says: ['Client x', 'Names, contacts and texts kept erased', 'cannot be brought back'],
+    says: ['Client x', 'Names, contacts and texts kept erased', 'cannot be restored'],
     sent: { client_id: ids.client },
     done: '',
   },
@@ -213,7 +213,7 @@ describe('a reversal', () => {
   it.each([
     [{ status: 'Failed', failure_code: 'insufficient_funds' }, 'It was refused and moved no money'],
     [{ reverses_transaction_id: ids.transaction }, 'It is a reversal itself'],
-    [{ reversed_by_transaction_id: ids.transaction }, 'It was reversed already'],
+    [{ reversed_by_transaction_id: ids.transaction }, 'It was already reversed'],
   ])('of one with %j is not offered, and its page explains why', async (changes, words) => {
     answers['get_transaction'] = ok({ ...samples.transaction, ...changes });
     expect((await made.signedIn(everything).get(url)).body).not.toContain(`${url}/reversal`);
@@ -328,7 +328,7 @@ describe('an erasure', () => {
     answers['erase_client'] = (cases[3] as Case).answer;
     const { confirm } = await entered(cases[3] as Case);
     expect(textOf((await confirm()).body)).toMatch(
-      /Texts of transactions 3 .*are gone on 2026-01-02 at the latest.*topic transactions descriptions 2026-01-02/,
+      /Texts of transactions 3 .*are deleted by 2026-01-02.*topic transactions descriptions 2026-01-02/,
     );
     answers['get_client'] = ok({ ...samples.client, erased_at: time });
     expect(textOf((await made.signedIn(everything).get(url)).body)).toContain('This client was erased');

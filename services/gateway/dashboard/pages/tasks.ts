@@ -72,7 +72,7 @@ export interface AddedTask {
 }
 
 export interface TaskOptions extends Pick<FrameOptions, 'origin'> {
-  /** The secrets of the sessions, so that every gateway can open what another one has sealed. */
+  /** The secrets of the sessions, with which every gateway can open instructions that another one has sealed. */
   secrets: readonly string[];
 }
 
@@ -178,7 +178,7 @@ function summary(person: Person, task: Task, address: string, sealed: string, in
 
 /** Shown while the outcome is unknown. */
 function unknownOutcome(person: Person, address: string, sealed: string, instruction: Instruction): Html {
-  return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
+  return html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
 <strong>Do not enter it again.</strong> Ask again here: however often you ask, it is done at most once.</p>
 ${facts([['What', instruction.button], ...instruction.facts])}
 <form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
@@ -197,13 +197,13 @@ const reasons: Record<string, string> = {
   balance_limit_exceeded: 'The balance would be larger than the bank allows.',
   account_not_found: 'The account is no longer there.',
   amount_exceeds_hold: 'This is more than is left of the hold.',
-  hold_not_active: 'The hold has ended meanwhile: nothing of it is held any more.',
+  hold_not_active: 'The hold has ended meanwhile, so it reserves nothing any more.',
   not_reversible: 'It cannot be reversed: it moved no money, or is a reversal itself.',
-  already_reversed: 'It was reversed already.',
+  already_reversed: 'It was already reversed.',
   client_erased: 'The client was erased and can no longer be changed.',
   insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
   deadline_exceeded: 'The bank could not do this in time and will not do it later. Enter it again.',
-  idempotency_key_reused: 'This form has been used for something else already. Enter it again.',
+  idempotency_key_reused: 'This form has already been used for something else. Enter it again.',
 };
 
 function refused(said: Html | string | undefined, again: string): Html {

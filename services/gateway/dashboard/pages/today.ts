@@ -18,7 +18,7 @@ const url = '/admin/ui/today';
 
 type Total = PostingTotals['totals'][number];
 
-/** Its place on the first page: scripts load it; without scripts it is a link. */
+/** Its place on the first page. Scripts load it; without scripts it is a link. */
 export const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
 
 export function addToday(app: FastifyInstance, { now }: { now: () => number }): void {
@@ -135,7 +135,7 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     isNumber: true,
     show: (row: Total) => moneyText(row[field], row.currency),
   });
-  return html`${!totals.complete && html`<p class="notice" role="status">There were more postings than can be counted here. These are the postings since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
+  return html`${!totals.complete && html`<p class="notice" role="status">There were too many postings to count. These are the postings since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },

@@ -20,7 +20,7 @@ export const transactionsUrl = '/admin/ui/transactions';
 
 const page = { title: 'Transactions', scope: 'transactions:read' } as const;
 
-/** The transactions of the whole bank, with whose accounts they are on. */
+/** The transactions of the whole bank, with the owners of their accounts. */
 export function addTransactionList(app: FastifyInstance): void {
   addPage(app, transactionsUrl, page, (visit) => showList(visit, listFor(visit)));
   addListFile(app, transactionsUrl, page, listFor);

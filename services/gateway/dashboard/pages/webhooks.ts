@@ -16,7 +16,10 @@ import { facts, fullTimeOf, idLink, idText, statusOf, table, timeOf } from '../h
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
 
-/** Webhooks: the list, one with its deliveries and their attempts, a test event, and sending a delivery again. */
+/**
+ * Adds the pages of webhooks: the list, one webhook with its deliveries and their attempts, test events, and
+ * redeliveries.
+ */
 export function addWebhooks(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Webhooks', scope }, async (visit) => {
     const { status = 200, content } = await showList<Webhook>(visit, {
@@ -83,7 +86,7 @@ const eventTypes = ({ event_types }: Webhook) =>
 
 async function webhookPage(webhook: Webhook, deliveries: Html, visit: Visit): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
-  return html`${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Load this page again to see the answer.</p>`}
+  return html`${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
 ${facts([
   ['Receiver', webhook.url],
   ['Status', statusOf(webhook.status)],
@@ -100,7 +103,7 @@ ${facts([
 ])}
 ${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a test event', visit)}
 <h2>Deliveries</h2>${deliveries}
-<p class="quiet">Times are ${zoneText()}. Delivered ones are kept for 7 days, Failed ones for 30.</p>
+<p class="quiet">Times are ${zoneText()}. Delivered deliveries are kept for 7 days, Failed ones for 30 days.</p>
 <p><a href="${url}">To the list</a></p>`;
 }
 

@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
 /**
- * The dashboard's own cookies. HttpOnly: no script reads them; Lax: no other site's form or frame
- * sends them, and the way back from the issuer does.
+ * The dashboard's own cookies. They are HttpOnly, so that scripts cannot read them. They are Lax, so that they
+ * are not sent with forms or frames of other sites, but are sent with the redirect from the issuer.
  */
 export interface Cookies {
   read(headers: IncomingHttpHeaders): string | undefined;
-  /** Without `maxAgeS`: until the browser is closed. */
+  /** Without `maxAgeS`, the cookie is kept until the browser is closed. */
   write(reply: FastifyReply, value: string, maxAgeS?: number): void;
   clear(reply: FastifyReply): void;
 }

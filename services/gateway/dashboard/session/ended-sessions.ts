@@ -6,17 +6,17 @@ import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import type { Session } from './session.ts';
 import { longestMs } from './session.ts';
 
-/** The sessions that were ended by signing out or in again, as the topic `sessions` tells every gateway. */
+/** The sessions that were ended by signing out or in again. Every gateway reads them from the topic `sessions`. */
 export interface EndedSessions {
   /** Processes one message of the topic. */
   take(key: string | null, value: Buffer | null): void;
   isEnded(session: Pick<Session, 'id' | 'actor' | 'begun_ms'>): boolean;
   /**
-   * Ends a session: here at once, on every gateway once it resolves and the message has travelled. Rejects with a
-   * PublishError when the broker did not take it; it is ended here all the same.
+   * Ends a session: on this gateway at once, and on the others when they have read the message. Rejects with a
+   * PublishError if the broker does not accept the message; on this gateway the session is ended nevertheless.
    */
   end(session: Pick<Session, 'id' | 'expires_ms'>): Promise<void>;
-  /** Does the same for this person's sessions that began before this one. */
+  /** Ends this person's sessions that began before this one. */
   endEarlier(session: Pick<Session, 'actor' | 'begun_ms'>): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export function createEndedSessions({
   logger: Logger;
   now?: () => number;
 }): EndedSessions {
-  /** By session or actor: sessions that began before `beforeMs` have ended. */
+  /** By session or actor. Sessions that began before `beforeMs` have ended. */
   const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
   const add = (key: string, beforeMs: number, expiresMs: number): void => {
     const nowMs = now();

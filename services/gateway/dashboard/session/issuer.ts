@@ -34,7 +34,7 @@ export interface IssuerOptions {
   timeoutMs?: number;
 }
 
-/** What the browser stores while the person is at the issuer. */
+/** The data that the browser stores while the person is at the issuer. */
 interface Begun {
   verifier: string;
   state: string;
@@ -45,15 +45,15 @@ export interface Issuer {
   /** Returns the URL to send the person to. Rejects with SignInFailed. */
   begin(): Promise<Begun & { url: string }>;
   /**
-   * The person who came back with `callback`, their id token verified by the issuer's keys. Rejects
-   * with SignInFailed.
+   * Returns the person who came back with `callback`, after verifying their id token with the issuer's keys.
+   * Rejects with SignInFailed.
    */
   finish(callback: URL, begun: Begun): Promise<{ token: string; name: string; expiresInMs: number }>;
 }
 
-/** The issuer's metadata are read again after this time. */
+/** The issuer's metadata is read again after this time. */
 const keepMs = 3_600_000;
-/** Used if the issuer does not say how long its token is valid. Each page verifies the token anyway. */
+/** Used if the issuer does not specify the validity of its token. Each page verifies the token anyway. */
 const defaultExpiryS = 300;
 
 export function createIssuer({

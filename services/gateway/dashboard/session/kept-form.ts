@@ -9,8 +9,8 @@ import { createSealer } from './seal.ts';
 import type { Session } from './session.ts';
 
 /**
- * A form that was sent when its session had ended: nothing is done with it, and its person gets it
- * back after signing in. The browser keeps it, sealed, for ten minutes.
+ * Keeps a form that was sent after its session had ended. The form is not executed; the person gets it back
+ * after signing in. The browser stores it, sealed, for ten minutes.
  */
 
 const keptSchema = z.object({
@@ -35,7 +35,7 @@ interface KeptFormOptions {
 export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions): void {
   const sealer = createSealer(secrets, 'kept form');
 
-  /** A form that is too large is lost; the person is led to the page that it was on. */
+  /** A form that is too large is lost, and the person is redirected to its page. */
   const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): boolean => {
     const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     try {

@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 /** Encrypts and authenticates data that is stored in the browser. */
 export interface Sealer {
   /**
-   * Text that only a sealer with that secret, and for that purpose, can open: base64url, about 4/3
-   * of the bytes and 38 more.
+   * Returns text that only a sealer with that secret and purpose can open. It is base64url with about 4/3 of
+   * the bytes plus 38.
    */
   seal(text: string): string;
   /** Returns undefined for anything that `seal` did not create or that was changed. */
@@ -15,9 +15,9 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under a key of its own per purpose, derived from a secret by HKDF: what was sealed
- * for one purpose never opens for another. The first secret seals, each of them opens, so that it
- * can be rotated; no id of a key is needed, for only the right key opens.
+ * Seals with AES-256-GCM under a separate key per purpose, derived from a secret by HKDF, so that data sealed
+ * for one purpose cannot be opened for another. The first secret seals and all of them can open, for rotation.
+ * No key id is needed, because only the right key can open.
  */
 export function createSealer(secrets: readonly string[], purpose: string): Sealer {
   const keys = secrets.map((secret) =>

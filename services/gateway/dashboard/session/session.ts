@@ -44,7 +44,7 @@ export interface Sessions {
   seal(session: Session): string | undefined;
   /** Returns the session of a cookie, or undefined if it was not sealed by us, has ended, or has expired. */
   open(sealed: string): Session | undefined;
-  /** The same for ended sessions, only to know who sent a form. */
+  /** Does the same for ended sessions, to find out who sent a form. */
   read(sealed: string): Session | undefined;
   /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
   touch(session: Session): Session | undefined;

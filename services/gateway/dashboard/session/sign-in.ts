@@ -46,12 +46,12 @@ const loginSchema = z.object({
 const loginSeconds = 600;
 
 /**
- * Adds the routes for sign-in at the issuer, its callback, and sign-out. Each is audited. As with
- * every write by staff (decision 14), a sign-in whose audit record the broker does not accept gets
- * 503, so nobody is signed in without a record. A record may exist of a sign-in that got 503.
- * Signing out never waits for its record. A failed sign-in is recorded like a refused call, without
- * waiting for the record; attempts above the limit of their address get 429 and are not recorded.
- * The bank does not learn of a wrong password, because the person enters it at the issuer.
+ * Adds the routes for sign-in at the issuer, its callback, and sign-out. Each is audited. As with every write
+ * by staff (decision 14), a sign-in whose audit record the broker does not accept gets 503, so nobody is signed
+ * in without a record. A record may exist of a sign-in that got 503. Signing out never waits for its record. A
+ * failed sign-in is recorded like a refused call, without waiting for the record; attempts above the limit of
+ * their address get 429 and are not recorded. A wrong password is not recorded, because the person enters it at
+ * the issuer.
  */
 export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
   const { issuer, sessions, cookie, loginCookie, now, logger } = deps;
@@ -68,8 +68,8 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   });
   app.get('/admin/login/start', open, async (request, reply) => {
     const { to, moved } = request.query as Record<string, unknown>;
-    // The way back leads to the public URL: the cookie must be set there. Once only, for a proxy
-    // may hide that name from us.
+    // The issuer redirects to the public URL, so the cookie must be set there. Redirect only once, because a
+    // proxy may hide that name from us.
     if (request.headers.host !== new URL(deps.publicUrl).host && moved === undefined)
       return reply.redirect(`${deps.publicUrl}/admin/login/start?moved&to=${encodeURIComponent(ownPath(to))}`, 303);
     try {
@@ -88,7 +88,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
       const caller = await callerOf(person.token);
       if (!caller)
-        throw new Error("the issuer's access token is not one that this gateway takes: is its audience JWT_AUDIENCE?");
+        throw new Error("the issuer's access token is not accepted by this gateway: is its audience JWT_AUDIENCE?");
       const session = sessions.begin({ ...person, actor: caller.actor });
       const sealed = sessions.seal(session);
       if (sealed === undefined)
@@ -162,7 +162,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
 
   function loginOf(request: FastifyRequest) {
     const text = sealer.open(loginCookie.read(request.headers) ?? '');
-    if (text === undefined) throw new SignInFailed('mismatch', 'no sign-in was begun in this browser');
+    if (text === undefined) throw new SignInFailed('mismatch', 'no sign-in was started in this browser');
     const login = loginSchema.parse(JSON.parse(text));
     if (login.until_ms <= now()) throw new SignInFailed('mismatch', 'the sign-in took too long');
     return login;
@@ -184,7 +184,7 @@ function startLink(to: unknown): Html {
 }
 
 function halfSignedOut(expiresMs: number): Html {
-  return html`<p role="alert">The other gateways could not be told. This browser has forgotten your session; a copy of it, if anybody has one, works until ${new Date(expiresMs).toISOString()}. Tell operations if you fear that.</p>
+  return html`<p role="alert">The other gateways could not be informed. This browser has deleted your session. If anybody has a copy of it, the copy works until ${new Date(expiresMs).toISOString()}. Tell operations if that is possible.</p>
 <p>${startLink(undefined)}</p>`;
 }
 
@@ -193,7 +193,7 @@ const faults: Record<SignInFault, { status: number; code: ErrorCode; title: stri
     status: 503,
     code: 'service_unavailable',
     title: 'The identity provider does not answer',
-    text: 'Nobody can sign in at the moment. Try again in a minute; if it stays so, tell operations.',
+    text: 'Nobody can sign in at the moment. Try again in a minute; if the problem remains, tell operations.',
   },
   refused: {
     status: 403,
