@@ -18,7 +18,7 @@ import { Places } from './places.ts';
 import { brokerRetry } from './session.ts';
 import { openProxy } from './test/proxy.fixture.ts';
 
-/** The consumer with a real broker and kafkajs as published. */
+/** Tests the consumer with a real broker and unpatched kafkajs. */
 const completed = 'corebanking.transaction.completed.v1';
 const brokers = process.env['KAFKA_BROKERS'] ?? '';
 const kafka = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING });
@@ -31,7 +31,7 @@ let consumers: BankConsumer[];
 const silent = { info: () => undefined, warn: () => undefined };
 
 beforeAll(() => Promise.all([producer.connect(), admin.connect()]));
-// Only at the end, because clients that know a topic do not recover from its deletion.
+// Topics are deleted only at the end, because clients that know a topic do not recover from its deletion.
 afterAll(async () => {
   await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(testPrefix)) });
   await Promise.all([producer.disconnect(), admin.disconnect()]);
@@ -74,7 +74,7 @@ interface Sent {
 const bits = (name: string) => hash('sha256', name).slice(0, 32);
 const accountId = (name: string) => `acc_${bits(name)}`;
 
-/** An event as the ledger publishes it, for the account with that name. */
+/** Returns an event as the ledger publishes it, for the account with that name. */
 function event(
   name: string,
   sequence: number,
@@ -150,7 +150,7 @@ describe('a handler that fails', () => {
     expect(failures).toBeGreaterThanOrEqual(2);
   });
 
-  it('stops its partition, which health, lag, and metrics report, and continues by itself', async () => {
+  it('stops its partition, which health, lag, and metrics report, until it succeeds', async () => {
     await send(...range(3).map((n) => event('a', n, 0)));
     const done: string[] = [];
     let isAway = true;
@@ -169,7 +169,7 @@ describe('a handler that fails', () => {
     expect(made.health()).toMatchObject({
       alive: true,
       reason: expect.stringMatching(
-        /transactions\/0 is at offset 0 since .*: its handler fails: the database is away$/,
+        /transactions\/0 has been at offset 0 since .*: its handler fails: the database is away$/,
       ),
       standing: [{ partition: 0, offset: 0n, isRunning: false, error: 'the database is away' }],
     });
@@ -187,7 +187,7 @@ describe('a handler that fails', () => {
     );
   });
 
-  it('that hangs is reported differently: a restart would help', async () => {
+  it('that hangs makes alive false, because a restart would help', async () => {
     await send(event('a', 1, 0));
     const released = Promise.withResolvers<void>();
     const made = consumer({ handlers: { [completed]: () => released.promise }, handlerLimitMs: 100 });
@@ -274,7 +274,7 @@ describe('dead letters', () => {
     });
   });
 
-  it('of a group without any are not redriven', async () => {
+  it('are not redriven if the group has none', async () => {
     expect(await consumer({ handlers: { [completed]: () => undefined } }).redrive()).toEqual({ handled: 0, failed: 0 });
   });
 });
@@ -282,12 +282,12 @@ describe('dead letters', () => {
 describe('offline for longer than the topic’s retention', () => {
   const forget = async (offset: number) => {
     const topic = `${topicPrefix}transactions`;
-    await admin.fetchTopicOffsets(topic); // kafkajs looks for the leader in what it has loaded
+    await admin.fetchTopicOffsets(topic); // kafkajs finds the leader only among topics that it has loaded
     await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] });
   };
 
   it.each([true, false])(
-    'a group continues at the oldest retained event, and is told what it has lost (fromBeginning: %s)',
+    'a group continues at the oldest retained event, and onLoss reports the lost events (fromBeginning: %s)',
     async (fromBeginning) => {
       const done: string[] = [];
       const losses: Loss[] = [];
@@ -331,7 +331,7 @@ describe('offline for longer than the topic’s retention', () => {
     expect(done).toEqual(['a-2', 'a-3']);
   });
 
-  it('a member whose group rebalances before its starting offsets are known has started when they are, not before', async () => {
+  it('a member whose group rebalances before its starting offsets are known starts only when they are known', async () => {
     const next = Places.prototype.next;
     const known = Promise.withResolvers<void>();
     const delayed = vi.spyOn(Places.prototype, 'next').mockImplementation(async function (this: Places, ...of) {
@@ -381,14 +381,14 @@ describe('offline for longer than the topic’s retention', () => {
     await forget(3);
     isAway = false;
     await eventually(async () => done.includes('a-5'));
-    // Fetched events are handled; for the others the loss is reported.
+    // Fetched events are handled. The loss of the others is reported.
     const lost = losses.reduce((sum, { from, to }) => sum + Number(to - from) + 1, 0);
     expect(done.length + lost).toBe(5);
   });
 });
 
 describe('compressed topics', () => {
-  it.each(['gzip', 'snappy', 'lz4', 'zstd'])('%s is read', async (compression) => {
+  it.each(['gzip', 'snappy', 'lz4', 'zstd'])('events compressed with %s are read', async (compression) => {
     const topic = `${topicPrefix}transactions`;
     const configEntries = [{ name: 'compression.type', value: compression }];
     await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: topic, configEntries }] });
@@ -406,7 +406,7 @@ describe('on start', () => {
     const topic = `${topicPrefix}transactions`;
     const configEntries = [{ name: 'retention.ms', value: '-1' }];
     await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: topic, configEntries }] });
-    // A broker learns of it with a short delay.
+    // A broker applies the setting after a short delay.
     await eventually(async () => {
       const { resources } = await admin.describeConfigs({
         includeSynonyms: false,
@@ -469,8 +469,8 @@ describe('order', () => {
 
 describe('from a time', () => {
   /**
-   * Just after the newest of these events by the broker's clock, which sets the time of each
-   * partition separately. Nothing here depends on this process's clock.
+   * Returns a time just after the newest of these events by the broker's clock, which sets the time of each
+   * partition separately. Nothing depends on this process's clock.
    */
   const afterAllOf = (messages: Pick<KafkaMessage, 'timestamp'>[]) =>
     new Date(Math.max(...messages.map(({ timestamp }) => Number(timestamp))) + 1);
@@ -541,7 +541,7 @@ describe('members of a group', () => {
     expect(done).toEqual(['a-1', 'a-2', 'a-3']);
   });
 
-  it('members come and go, and nothing is lost or out of order', async () => {
+  it('while members join and leave, no event is lost or out of order', async () => {
     const accounts = range(12);
     const sequences = range(25);
     const sendSequences = (wanted: number[]) =>
@@ -599,12 +599,13 @@ describe('members of a group', () => {
     await eventually(async () => done.length === 1);
     await proxy.close();
     await send(event('a', 2, 0));
-    // Longer than two session timeouts, after which a session ends if it hears nothing although the brokers answer.
+    // Longer than two session timeouts, after which a session ends if it receives nothing although the brokers respond.
     await sleep(15_000);
     expect(done).toEqual(['a-1']);
     await proxy.reopen();
     await eventually(async () => done.includes('a-2'), 20_000);
-    // A new session would wait for the end of its previous membership. Its own attempts are at most this far apart.
+    // A new session would have to wait for the end of its previous membership. The session's own attempts are
+    // at most this far apart.
     expect(ends).toEqual([]);
     expect(brokerRetry.maxRetryTime).toBeLessThanOrEqual(500);
     proxy.stall();
@@ -612,14 +613,14 @@ describe('members of a group', () => {
     await eventually(async () => done.includes('a-3'), 60_000);
     await proxy.close();
     expect(done).toEqual(['a-1', 'a-2', 'a-3']);
-    expect(ends.at(-1)).toMatch(/^nothing heard for \d+ ms/);
+    expect(ends.at(-1)).toMatch(/^nothing received for \d+ ms/);
   });
 });
 
 const texts = (headers: IHeaders = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 
-/** The first `count` messages of a topic, in the order of their offsets. */
+/** Returns the first `count` messages of a topic, in the order of their offsets. */
 async function readAll(
   topic: string,
   count: number,

@@ -31,7 +31,7 @@ const consoleLogger: Logger = {
 export function createConsumer(options: ConsumerOptions): BankConsumer {
   const { groupId, logger = consoleLogger, sessionTimeoutMs = 6_000, handlerLimitMs = 60_000 } = options;
   if (Object.keys(options.handlers).length === 0)
-    throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
+    throw new Error('a consumer needs at least one handler, because their types determine the topics to read');
   addCodecs(kafkajs);
   // Separate clients: consumers of one group must not share one, because kafkajs keeps their offsets in it.
   const client = (retries: number) =>
@@ -43,8 +43,8 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       ...options.kafka,
     });
   const kafka = client(5);
-  // While the brokers are unreachable, a member keeps trying: under its own id it continues at once, but a new
-  // member waits for the end of the old membership.
+  // While the brokers are unreachable, a member keeps retrying. Under its own id it continues at once, whereas
+  // a new member would wait for the end of the old membership.
   const members = client(Number.MAX_SAFE_INTEGER);
   const counts = noCounts();
   const letters = new DeadLetters(kafka, groupId, options.deadLetterTopic ?? `${groupId}.DLT`);
@@ -106,11 +106,11 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     const standing = held().flatMap((partition) => partition.standing(handlerLimitMs) ?? []);
     const [worst] = standing.toSorted((a, b) => Number(b.isRunning) - Number(a.isRunning));
     if (silentMs > 2 * sessionTimeoutMs)
-      return { ok: false, alive: false, reason: `nothing heard for ${Math.round(silentMs)} ms`, standing };
+      return { ok: false, alive: false, reason: `nothing received for ${Math.round(silentMs)} ms`, standing };
     if (!worst) return { ok: true, alive: true, standing };
     const { topic, partition, offset, since, isRunning, error } = worst;
     const why = isRunning ? 'its handler has not returned' : `its handler fails: ${error}`;
-    const reason = `${topic}/${partition} is at offset ${offset} since ${since}: ${why}`;
+    const reason = `${topic}/${partition} has been at offset ${offset} since ${since}: ${why}`;
     return { ok: false, alive: !isRunning, reason, standing };
   };
   return {
@@ -129,7 +129,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       try {
         return await redrive(kafka, groupId, letters, handle);
       } finally {
-        // Without start() there will be no stop().
+        // Without start(), stop() is not called.
         if (running === undefined) await letters.close();
       }
     },

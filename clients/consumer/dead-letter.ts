@@ -10,14 +10,14 @@ export interface Letter extends Origin {
 
 /** The default retention of the bank's events (EVENTS_RETENTION_DAYS). */
 const retentionMs = 400 * 24 * 3_600_000;
-/** An event of the maximum size, with the reason in its headers. */
+/** The size of an event of the maximum size, with the reason in its headers. */
 const maxMessageBytes = 5 * 1024 * 1024;
 const reasonPrefix = 'kafka_dlt-';
 
 /**
- * The dead letters of a group: one topic with one partition, so that they stay in order. Key, value,
- * and headers are byte for byte those of the event; the reason is in headers with Spring Kafka's
- * names and encodings (DeadLetterPublishingRecoverer).
+ * The dead letters of a group, in one topic with one partition, so that they stay in order. Key, value, and
+ * headers are byte for byte those of the event. Further headers contain the reason, with the names and
+ * encodings of Spring Kafka (DeadLetterPublishingRecoverer).
  */
 export class DeadLetters {
   readonly #kafka: Kafka;
@@ -31,7 +31,10 @@ export class DeadLetters {
     this.topic = topic;
   }
 
-  /** Resolves when all in-sync replicas have it. Rejects if that is unknown; it may then be published twice. */
+  /**
+   * Resolves when all in-sync replicas have the dead letter. Rejects if that is unknown; the dead letter may
+   * then be published twice.
+   */
   async put(origin: Origin, error: Error): Promise<Letter> {
     this.#producer ??= this.#connect().catch((failure: unknown) => {
       this.#producer = undefined;
@@ -96,7 +99,7 @@ export class DeadLetters {
   }
 }
 
-/** The event of a dead letter, and where it was read; undefined if the message is not a dead letter. */
+/** Returns the event of a dead letter and where it was read, or undefined if the message is not a dead letter. */
 export function originOf({ message }: Pick<Origin, 'message'>): Origin | undefined {
   const headers = message.headers ?? {};
   const reason = (name: string) => headers[reasonPrefix + name];

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import { type EventData, type EventType, events } from '../../libs/contracts/events.ts';
 
-/** Events for downstream systems; states of the gateways' API keys are not among them. */
+/** Events for downstream systems, without the states of API keys, which only gateways read. */
 export type BankEventType = Exclude<EventType, 'corebanking.api_key.v1'>;
 
 /** Where an event was read, and the original message. */
@@ -18,9 +18,9 @@ interface EventHead {
   source: string;
   /** The message's key. */
   subject: string;
-  /** When it happened, ISO 8601 UTC. */
+  /** The time of the change, ISO 8601 UTC. */
   time: string;
-  /** It was a dead letter, and is delivered out of order in the sequence of its account. */
+  /** True if the event was a dead letter, and is therefore out of order in the sequence of its account. */
   redriven: boolean;
   origin: Origin;
 }
@@ -60,7 +60,10 @@ export interface Loss {
   to: bigint;
 }
 
-/** Thrown by a handler if this event can never be handled. It becomes a dead letter, and the next event is handled. */
+/**
+ * Thrown by a handler if an event can never be handled. The event becomes a dead letter, and the next one is
+ * handled.
+ */
 export class DeadLetter extends Error {
   override name = 'DeadLetter';
 }
@@ -77,7 +80,7 @@ export function isBankEventType(type: string): type is BankEventType {
   return Object.hasOwn(events, type) && type !== 'corebanking.api_key.v1';
 }
 
-/** The topics of these types, each once. */
+/** Returns the topics of these types, each once. */
 export function topicsOf(types: BankEventType[], topicPrefix = ''): string[] {
   return [...new Set(types.map((type) => topicPrefix + events[type].topic))];
 }
@@ -117,7 +120,7 @@ function readJson(value: Buffer | null): unknown {
   try {
     return JSON.parse(value.toString());
   } catch (error) {
-    throw new InvalidEventError(`no JSON: ${(error as Error).message}`, { cause: error });
+    throw new InvalidEventError(`not JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -125,7 +128,7 @@ export function isSequenced(event: { type: string }): event is SequencedEvent {
   return event.type === 'corebanking.transaction.completed.v1';
 }
 
-/** The handled type whose newer major version is `type`, if there is one. */
+/** Returns the handled type of which `type` is a newer major version, if there is one. */
 export function olderVersion(type: string, handlers: Handlers): BankEventType | undefined {
   const [name, version] = splitVersion(type);
   return (Object.keys(handlers) as BankEventType[]).find((handled) => {

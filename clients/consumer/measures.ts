@@ -7,9 +7,9 @@ export interface Standing {
   offset: bigint;
   /** ISO 8601 UTC. */
   since: string;
-  /** How often its handler has failed. */
+  /** The number of times that the handler has failed. */
   failures: number;
-  /** Its handler has not returned; otherwise it is retried after a pause. */
+  /** True if the handler has not returned. Otherwise it is retried after a pause. */
   isRunning: boolean;
   /** The message of the last failure. */
   error?: string;

@@ -25,7 +25,7 @@ class Recent<V> {
   }
 }
 
-/** What is known of one partition's events: which were handled, and the last sequence of each account. */
+/** Remembers which events of one partition were handled, and the last sequence of each account. */
 export class Memory {
   readonly #store: NonNullable<ConsumerOptions['store']>;
   readonly #ids: Recent<true>;
@@ -37,12 +37,15 @@ export class Memory {
     this.#sequences = new Recent(memory);
   }
 
-  /** The memory knows of a redriven event only that it became a dead letter. */
+  /** For a redriven event, the memory contains only that it became a dead letter. */
   async isHandled(id: string, isRedriven: boolean): Promise<boolean> {
     return (isRedriven ? undefined : this.#ids.get(id)) ?? (await this.#store.isHandled?.(id)) ?? false;
   }
 
-  /** Whether the event is a repeat, or which events are missing before it. A new account has no known sequence. */
+  /**
+   * Returns whether the event is a repeat, or which events are missing before it. The sequence of a new account
+   * is unknown.
+   */
   async place({ data }: SequencedEvent): Promise<'next' | 'repeat' | Gap> {
     const { account_id } = data.transaction;
     const last = this.#sequences.get(account_id) ?? (await this.#store.lastSequence?.(account_id));
@@ -55,12 +58,12 @@ export class Memory {
     this.#ids.set(id, true);
   }
 
-  /** The event became a dead letter: it is not delivered again although it was not handled. */
+  /** Records that the event became a dead letter, so that it is not handled when it is delivered again. */
   setAside({ id }: { id: string }): void {
     this.#ids.set(id, true);
   }
 
-  /** Another member may have continued the partition: the accounts' sequences are unknown from now on. */
+  /** Forgets the sequences of all accounts, because another member may have continued the partition. */
   forgetPlaces(): void {
     this.#sequences.clear();
   }

@@ -3,9 +3,10 @@ import { type BankEventType, topicsOf } from './event.ts';
 import type { Settings } from './partition.ts';
 
 /**
- * Brokers delete the offsets of a group that has had no member for `offsets.retention.minutes`, by
- * default a week; topics of events are kept longer. Such a group would start again, at the oldest
- * event or, with `fromBeginning: false`, after the newest. Warns if the brokers may be queried.
+ * Brokers delete the offsets of a group that has had no member for `offsets.retention.minutes`, by default a
+ * week, but keep topics of events for longer. Such a group starts over, at the oldest event or, with
+ * `fromBeginning: false`, after the newest. This warns if brokers expire offsets sooner; it needs the right to
+ * query the brokers.
  */
 export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefix, logger }: Settings): Promise<void> {
   const admin = kafka.admin();
@@ -40,10 +41,10 @@ export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefi
     if (longer.length > 0)
       logger.warn(
         { topics: longer, offsets_days: offsetsMs / 86_400_000 },
-        'the brokers forget how far a group has read sooner than these topics forget their events: a group that is away for longer begins anew',
+        'brokers delete the offsets of a group sooner than these topics delete their events: a group without members for longer starts over',
       );
   } catch (error) {
-    logger.info({ err: error }, 'how long the brokers keep offsets cannot be asked');
+    logger.info({ err: error }, 'the retention of offsets cannot be read from the brokers');
   } finally {
     await admin.disconnect().catch(() => undefined);
   }

@@ -37,7 +37,7 @@ export interface ConsumerOptions {
   from?: Date;
   /** Number of partitions handled concurrently. Default 1. Each partition is handled in order. */
   parallelism?: number;
-  /** Pauses before a retry; they double from 200 ms to 10 s. Other partitions continue meanwhile. */
+  /** The pauses before retries. By default they double from 200 ms to 10 s. Other partitions continue meanwhile. */
   retry?: { firstPauseMs?: number; maxPauseMs?: number };
   /** If one event takes longer, because its handler hangs or is retried, health() reports it. Default: one minute. */
   handlerLimitMs?: number;
@@ -45,14 +45,14 @@ export interface ConsumerOptions {
   deadLetterTopic?: string;
   /** Number of event ids, and of accounts with their sequences, kept in memory per partition. Default: 10,000 each. */
   memory?: number;
-  /** Handled events recorded in your own database; by default only memory is used. */
+  /** Your own record of handled events, such as a database. By default only memory is used. */
   store?: {
     /**
-     * The account's last sequence; 0 if there is none, so that the first must be 1; undefined if it
+     * Returns the account's last sequence, 0 if there is none, so that the first must be 1, or undefined if it
      * is unknown. Called if memory does not contain the account.
      */
     lastSequence?(accountId: string): Promise<number | undefined>;
-    /** Whether the event with this ce_id was handled. */
+    /** Returns whether the event with this ce_id was handled. */
     isHandled?(id: string): Promise<boolean>;
     /** Called after the handler has resolved. */
     markHandled?(id: string): Promise<void>;
@@ -83,10 +83,7 @@ export interface ConsumerOptions {
 export interface Health {
   /** False if nothing is received from the brokers, or a partition is stopped. */
   ok: boolean;
-  /**
-   * False if a new process would help: nothing is received from the brokers, or a handler hangs.
-   * For a liveness probe.
-   */
+  /** False if a restart would help: nothing is received from the brokers, or a handler hangs. For a liveness probe. */
   alive: boolean;
   reason?: string;
   /** Partitions that have been stopped at one event for longer than `handlerLimitMs`. */
@@ -95,8 +92,8 @@ export interface Health {
 
 export interface BankConsumer {
   /**
-   * Resolves when the group is joined, or the consumer is stopped. Retries until then, and recovers by
-   * itself from later failures.
+   * Resolves when the group is joined or the consumer is stopped. Until then it retries. It also recovers from
+   * later failures.
    */
   start(): Promise<void>;
   /**
@@ -105,7 +102,7 @@ export interface BankConsumer {
    */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   health(): Health;
-  /** Since the start; for Prometheus see `prometheusText`. */
+  /** Returns the counts since the start. For Prometheus see `prometheusText`. */
   metrics(): ConsumerMetrics;
   /**
    * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their

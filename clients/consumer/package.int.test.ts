@@ -4,10 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 
-/**
- * The package as other projects get it: packed, installed in an empty folder, and used as its
- * README shows.
- */
+/** Tests the package as other projects get it: packed, installed in an empty folder, and used as its README shows. */
 const root = join(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'core-banking-consumer-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -20,7 +17,7 @@ const json = (file: string) =>
     peerDependencies: Record<string, string>;
   };
 
-it('has the dependency versions that the project itself is tested with', () => {
+it('has the dependency versions with which the project itself is tested', () => {
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
   expect([dependencies['zod'], peerDependencies['kafkajs']]).toEqual([own['zod'], `^${own['kafkajs']}`]);

@@ -30,16 +30,16 @@ interface Current {
 /** State shared by the partitions of a consumer. */
 export interface Shared {
   options: Settings;
-  /** Resolves when the broker has it. */
+  /** Resolves when the broker has acknowledged the dead letter. */
   deadLetter(origin: Origin, error: Error): Promise<void>;
-  /** Types whose newer version was reported. */
+  /** Types of which a newer version was reported. */
   reportedTypes: Set<string>;
   counts: Counts;
   /** Every partition ever assigned, by name, so that handled events remain known in later sessions. */
   partitions: Map<string, Partition>;
 }
 
-/** Handles the events of one partition, one after the other. */
+/** Handles the events of one partition, one after another. */
 export class Partition {
   readonly #shared: Shared;
   readonly #name: { topic: string; partition: number };
@@ -73,19 +73,19 @@ export class Partition {
     return this.#inTurn(() => this.#handle(origin, true));
   }
 
-  /** Records that the topic deleted messages before the next one, to be reported before that is handled. */
+  /** Records that the topic deleted messages before the next one. This is reported before the next one is handled. */
   lose(loss: Loss): void {
     this.#loss = { ...loss, from: this.#loss?.from ?? loss.from };
   }
 
-  /** To be called if the partition may have been assigned to another member meanwhile. */
+  /** Must be called if the partition may have been assigned to another member meanwhile. */
   forgetPlaces(): void {
     this.#memory.forgetPlaces();
     this.#current = undefined;
     this.position = undefined;
   }
 
-  /** The event that has been in progress for longer than `limitMs`. */
+  /** Returns the event that has been in progress for longer than `limitMs`. */
   standing(limitMs: number): Standing | undefined {
     if (!this.#current) return undefined;
     const { origin, sinceMs, failures, isRunning, error } = this.#current;
@@ -183,10 +183,10 @@ export class Partition {
     if (handled === undefined || reportedTypes.has(type)) return;
     reportedTypes.add(type);
     if (options.onNewerVersion) options.onNewerVersion(type, handled);
-    else options.logger.warn({ type, handled }, 'events of a newer version are coming, which have no handler');
+    else options.logger.warn({ type, handled }, 'events of a newer version arrive, for which there is no handler');
   }
 
-  /** The pause before the retry; undefined if it has become a dead letter. */
+  /** Returns the pause before the retry, or undefined if the event has become a dead letter. */
   async #fail(origin: Origin, current: Current, error: Error): Promise<number | undefined> {
     const { options, counts, deadLetter } = this.#shared;
     const { firstPauseMs = 200, maxPauseMs = 10_000 } = options.retry ?? {};
@@ -201,17 +201,17 @@ export class Partition {
         this.#pass(origin);
         return undefined;
       } catch (failure) {
-        options.logger.warn(
-          { ...where, err: failure },
-          'the dead letter could not be written; the event is tried again',
-        );
+        options.logger.warn({ ...where, err: failure }, 'the dead letter could not be written; retrying the event');
       }
-    } else options.logger.warn({ ...where, err: error }, 'handling failed; the event is tried again');
+    } else options.logger.warn({ ...where, err: error }, 'handling failed; retrying the event');
     current.isRunning = false;
     return Math.min(firstPauseMs * 2 ** Math.min(current.failures - 1, 20), maxPauseMs);
   }
 
-  /** A dead letter leaves no gap in its account's sequence, and no second one when it is delivered again. */
+  /**
+   * Records a dead letter, so that it causes no gap in its account's sequence, and no second dead letter when
+   * it is delivered again.
+   */
   #pass(origin: Origin): void {
     try {
       const head = readHead(origin);

@@ -1,6 +1,6 @@
 import type { Admin, Kafka } from 'kafkajs';
 
-/** Where reading of a partition starts, and which messages the topic no longer has. */
+/** Determines where reading of a partition starts, and which messages the topic no longer has. */
 export interface Place {
   position: bigint;
   /** Messages from this offset to the one before `position` were deleted before this group read them. */
@@ -24,9 +24,9 @@ export class Places {
   }
 
   /**
-   * Where the group continues in each partition of a topic: after the last message that it has read;
-   * if the topic no longer has the next one, at the oldest message. A new group starts at the oldest
-   * message, at `from`, or after the newest. In no other case does it start at the end.
+   * Returns where the group continues in each partition of a topic: after the last message that it has read or,
+   * if the topic no longer has the next one, at the oldest message. A new group starts at the oldest message,
+   * at `from`, or after the newest. Only a new group can start at the end.
    */
   async next(
     topic: string,
@@ -48,7 +48,7 @@ export class Places {
     );
   }
 
-  /** The range of offsets of each partition of a topic. */
+  /** Returns the range of offsets of each partition of a topic. */
   async ranges(topic: string): Promise<Map<number, Range>> {
     const offsets = await (await this.#connected()).fetchTopicOffsets(topic);
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: BigInt(low), high: BigInt(high) }]));
@@ -77,8 +77,8 @@ export class Places {
 }
 
 /**
- * PURE. `committed` is negative if the group has read nothing. A topic that was created again ends
- * before the offset that was read in the old one.
+ * Pure. `committed` is negative if the group has read nothing. If the topic was deleted and created again, it
+ * may end before the committed offset.
  */
 function placeOf(committed: bigint, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
   if (committed < 0n) return { position: start };

@@ -9,23 +9,23 @@ export interface AccountPositions {
   /** Creates the table if it is missing. */
   create(db: Queryable): Promise<void>;
   /**
-   * To be called in the transaction that writes the event's effects. Returns true if the event is new,
-   * and records its sequence for the account; false if it is a repeat, whose effects must not be
-   * written again. Waits for a concurrent transaction on the same account. The sequence of a redriven
-   * event is lower than its account's; it is new once, by its id.
+   * Must be called in the transaction that writes the event's effects. Returns true if the event is new, and
+   * records its sequence for the account; false if it is a repeat, whose effects must not be written again.
+   * Waits for a concurrent transaction on the same account. The sequence of a redriven event is lower than its
+   * account's. Such an event is accepted once, by its id.
    */
   claim(db: Queryable, event: SequencedEvent): Promise<boolean>;
-  /** The account's last sequence; 0 if it is unknown. For the option `store.lastSequence`. */
+  /** Returns the account's last sequence, or 0 if it is unknown. For the option `store.lastSequence`. */
   last(db: Queryable, accountId: string): Promise<number>;
 }
 
 /**
- * Exactly once by sequence: a Postgres table of the consumer contains the last sequence of each
- * account, updated by the transaction that writes an event's effects. However often an event is
- * delivered, its effects are written once.
+ * Processes events exactly once, by sequence. A Postgres table of the consumer contains the last sequence of
+ * each account, which the transaction that writes an event's effects updates. Even if an event is delivered
+ * several times, its effects are written once.
  */
 export function accountPositions(table = 'account_positions'): AccountPositions {
-  if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(table)) throw new Error(`not a plain name of a table: ${table}`);
+  if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(table)) throw new Error(`not a valid table name: ${table}`);
   return {
     async create(db) {
       await db.query(`create table if not exists ${table} (account_id text primary key, sequence bigint not null)`, []);

@@ -5,13 +5,13 @@ import type { Origin } from './event.ts';
 /** The results of redriving the existing dead letters. */
 export interface Redriven {
   handled: number;
-  /** Failed again, and became dead letters again. */
+  /** The number of events that failed again and became new dead letters. */
   failed: number;
 }
 
 /**
- * Passes the existing dead letters of a group to `handle`, in order. The progress is stored by a
- * separate group, `<groupId>.redrive`, so that none is redriven twice unless a crash intervenes.
+ * Passes the existing dead letters of a group to `handle`, in order. A separate group, `<groupId>.redrive`,
+ * stores the progress, so that none is redriven twice except after a crash.
  */
 export async function redrive(
   kafka: Kafka,
@@ -59,7 +59,7 @@ export async function redrive(
   return result;
 }
 
-/** The offset after the newest dead letter; undefined if all were redriven. */
+/** Returns the offset after the newest dead letter, or undefined if all were redriven. */
 async function endOf(kafka: Kafka, groupId: string, topic: string): Promise<bigint | undefined> {
   const admin = kafka.admin();
   await admin.connect();

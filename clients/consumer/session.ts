@@ -6,17 +6,20 @@ import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
 import type { Places } from './places.ts';
 
-/** Errors with which a broker reports that the group has rebalanced, or is about to, without this member. */
+/** Errors of a broker which mean that the group has rebalanced, or is about to, without this member. */
 const rebalanceTypes = new Set([
   'REBALANCE_IN_PROGRESS',
   'NOT_COORDINATOR_FOR_GROUP',
   'ILLEGAL_GENERATION',
   'UNKNOWN_MEMBER_ID',
 ]);
-/** A rebalance waits this long for a member's handler; then another member gets its event. */
+/** A rebalance waits this long for a member's handler. After that, another member gets its event. */
 const rebalanceTimeoutMs = 60_000;
 const commitIntervalMs = 500;
-/** If nothing is heard for this many session timeouts although the brokers answer, the connections are considered dead. */
+/**
+ * If nothing is received for this many session timeouts although the brokers respond, the connections are
+ * considered dead.
+ */
 const silentSessions = 2;
 const disconnectTimeoutMs = 2_000;
 const lookIntervalMs = 5_000;
@@ -38,19 +41,22 @@ export class Session {
   readonly #onSign: (hasJoined: boolean) => void;
   readonly #pauses = new Set<NodeJS.Timeout>();
   #held = new Set<string>();
-  /** Of the held partitions, those whose starting offset is known. */
+  /** The assigned partitions whose starting offset is known. */
   #begun = new Set<string>();
   #memberId = '';
-  /** Counts the assignments: each makes the previous one, and what was begun for it, obsolete. */
+  /** The number of assignments. Each one makes the previous one, and the work begun for it, obsolete. */
   #assignment = 0;
   #stopping = false;
   #isOver = false;
   /** While the group waits for handlers of other members, there are no responses. */
   #isJoining = true;
   #lastSign = performance.now();
-  /** When the brokers were last found unreachable. Until then, silence does not mean that the connections are dead. */
+  /**
+   * The last time at which the brokers were found unreachable. Until then, receiving nothing does not mean that
+   * the connections are dead.
+   */
   #lastAway = 0;
-  /** Set when the group rebalances: running handlers finish, and the rest is left to the next member. */
+  /** Set when the group rebalances. Running handlers then finish, and the next member handles the remaining events. */
   #lost: Error | undefined;
   #lastCommit = 0;
   /** The number of partitions whose events are being handled. */
@@ -69,7 +75,7 @@ export class Session {
       sessionTimeout: sessionTimeoutMs,
       heartbeatInterval: this.#heartbeatMs,
       rebalanceTimeout: rebalanceTimeoutMs,
-      // An empty fetch waits this long, and the end of a pause or of the consumer waits for it.
+      // An empty fetch waits this long, which delays the end of a pause and the stop of the consumer.
       maxWaitTimeInMs: this.#heartbeatMs / 2,
       allowAutoTopicCreation: false,
       // kafkajs reports final errors and leaves recovery to us, so that there is only one recovery path.
@@ -90,8 +96,8 @@ export class Session {
     const join = async (): Promise<void> => {
       await consumer.connect();
       if (this.#isOver || this.#stopping) return;
-      // The starting offset is set when a partition is assigned to this member; kafkajs's own default
-      // must lose nothing.
+      // The starting offset is set when a partition is assigned to this member; kafkajs's own default must not
+      // skip any event.
       await consumer.subscribe({ topics, fromBeginning: true });
       await consumer.run({
         autoCommit: false,
@@ -113,7 +119,7 @@ export class Session {
     return reason;
   }
 
-  /** Resolves when running handlers have finished, their offsets are committed, and the group is left. */
+  /** Resolves when running handlers have finished, their offsets are committed, and this member has left the group. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clearPauses();
@@ -121,15 +127,16 @@ export class Session {
       () => true,
       () => true,
     );
-    // While the brokers are unreachable, kafkajs would retry: nothing can be committed, so only handlers are awaited.
+    // While the brokers are unreachable, kafkajs would keep retrying. Nothing can be committed, so wait only
+    // for handlers.
     const isUseless = () => this.#handling === 0 && this.#lastAway >= this.#lastSign;
     while (!(await Promise.race([left, pause(disconnectTimeoutMs)])) && !isUseless());
     this.#ended.resolve(new Error('stopped'));
   }
 
   /**
-   * Sequences in memory are valid only if no other member has read the partition, that is, if this
-   * member had begun it under the same id. A member that was expelled gets a new id.
+   * Sequences in memory are valid only if no other member has read the partition, that is, if this member was
+   * reading it under the same id before. A member that was expelled gets a new id.
    */
   #join(memberId: string, assignment: Record<string, number[]>): void {
     const { partitions } = this.#shared;
@@ -181,7 +188,8 @@ export class Session {
           this.#consumer.seek({ topic, partition, offset: String(place.position) });
           begun.push({ topic, partition, offset: String(place.position) });
         }
-        // Committed at once: a restart before the first event is handled must not choose a later offset.
+        // The starting offset is committed at once, so that a restart before the first event is handled does
+        // not choose a later one.
         await this.#consumer.commitOffsets(begun);
         if (isObsolete()) return;
         for (const { partition } of begun) this.#begun.add(`${topic}/${partition}`);
@@ -189,7 +197,7 @@ export class Session {
         await this.#lookAtEnds([topic]);
         return;
       } catch (error) {
-        this.#logger.warn({ topic, err: error }, 'where to begin is not known yet; it is asked again');
+        this.#logger.warn({ topic, err: error }, 'the starting offset is not known yet; retrying');
         await pause(beginAgainMs);
       }
     }
@@ -200,7 +208,7 @@ export class Session {
     for (const topic of topics) {
       const ranges = await this.#places.ranges(topic).catch(() => {
         this.#lastAway = performance.now();
-        // kafkajs keeps using a connection whose peer has vanished.
+        // kafkajs keeps using a connection whose peer has disappeared.
         return this.#places.close();
       });
       for (const [partition, { high }] of ranges ?? []) {
@@ -221,18 +229,18 @@ export class Session {
     this.#onSign(hasJoined);
   }
 
-  /** kafkajs keeps using connections whose peer has vanished; by now the broker has expelled this member. */
+  /** kafkajs keeps using connections whose peer has disappeared. By now, the broker has expelled this member. */
   #endWhenSilent(): void {
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
     const limitMs = silentSessions * this.#options.sessionTimeoutMs + (this.#isJoining ? rebalanceTimeoutMs : 0);
     if (!this.#stopping && silentMs > limitMs)
-      this.#ended.resolve(new Error(`nothing heard for ${Math.round(silentMs)} ms, although the brokers answer`));
+      this.#ended.resolve(new Error(`nothing received for ${Math.round(silentMs)} ms, although the brokers respond`));
   }
 
   async #eachBatch(payload: EachBatchPayload): Promise<void> {
     const { topic, partition, messages, highWatermark } = payload.batch;
     const state = this.#shared.partitions.get(`${topic}/${partition}`);
-    if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not held`);
+    if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not assigned`);
     state.end = BigInt(highWatermark);
     this.#noticeLoss(payload, state);
     const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
@@ -289,7 +297,7 @@ export class Session {
     this.#pauses.clear();
   }
 
-  /** Keeps the membership during long handlers, and detects rebalances. */
+  /** Sends heartbeats during long handlers, which keeps the membership and detects rebalances. */
   async #beat(payload: EachBatchPayload): Promise<void> {
     try {
       await payload.heartbeat();

@@ -1,6 +1,9 @@
 import net from 'node:net';
 
-/** A way to the broker that can be cut, or stand still as when a host vanishes: then only new connections pass. */
+/**
+ * A proxy to the broker whose connections can be closed, or frozen as if the host had disappeared. In the
+ * latter case, new connections still work.
+ */
 export async function openProxy(brokers: string) {
   const [host = '', brokerPort] = brokers.split(',')[0]?.split(':') ?? [];
   const sockets = new Set<net.Socket>();

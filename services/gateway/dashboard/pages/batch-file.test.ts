@@ -34,7 +34,11 @@ describe('a file of payments', () => {
     ['another column', 'from,to,amount,note\nA,B,5,x', 'an unknown column: “note”'],
     ['a column twice', 'from,from,amount\nA,B,5', 'A column is named twice'],
     ['no payment', 'from,to,amount\n', 'There is no payment in the file.'],
-    ['too many', `from,amount\n${'A,5\n'.repeat(1001)}`, 'The file has 1001 payments; at most 1000 are accepted at once.'],
+    [
+      'too many',
+      `from,amount\n${'A,5\n'.repeat(1001)}`,
+      'The file has 1001 payments; at most 1000 are accepted at once.',
+    ],
     ['an open quotation mark', 'from,amount\n"A,5', 'a quotation mark is not closed'],
     ['too much data', `from,amount\n${' '.repeat(300_000)}`, 'The file is too large'],
   ])('is refused as a whole if it has %s', (_case, text, words) => {
