@@ -10,7 +10,7 @@ export const ledgerConfig = z.object({
   BATCH_PACE_MS: wholeNumber(0, 100)
     .prefault('6')
     .describe(
-      'Minimum time between the starts of batches with more than one command that are not full, in milliseconds, once the ledger is busy for half of the time; proportionally less below that. It makes batches larger, which costs less',
+      'Minimum time between the starts of batches with more than one command that are not full, in milliseconds, once the ledger is busy for half of the time; proportionally less below that. A pace makes batches larger, which needs less CPU',
     ),
 });
 

@@ -8,7 +8,7 @@ it.each([
   { size: 499, sinceMs: 5, waits: 1, why: 'it was not full' },
   { size: 2, sinceMs: 9, waits: 0, why: 'the time has passed' },
   { size: 1, sinceMs: 2, waits: 0, why: 'a caller who sends one command after another does not wait' },
-  { size: 500, sinceMs: 2, waits: 0, why: 'a full batch has more behind it' },
+  { size: 500, sinceMs: 2, waits: 0, why: 'more commands are waiting behind a full batch' },
   { size: 2, sinceMs: 1, busy: 0.25, waits: 2, why: 'the process has time for smaller batches' },
   { size: 2, sinceMs: 3, busy: 0.25, waits: 0, why: 'the process has time for smaller batches' },
   { size: 0, sinceMs: 0, waits: 0, why: 'nothing was decided' },

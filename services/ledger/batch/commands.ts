@@ -28,8 +28,9 @@ export interface CommandDependencies extends Reader {
 }
 
 /**
- * The busier this process, the larger its batches: those of more than one and fewer than `full` commands start at least
- * `ms` milliseconds apart once its thread is busy for half of the time, and proportionally sooner below that.
+ * The pace of batches, which makes them larger when the process is busy. After a batch of more than one and
+ * fewer than `full` commands, the next one starts at least `ms` milliseconds after its start if the thread is
+ * busy for half of the time or more, and proportionally sooner if it is less busy.
  */
 export interface Pace {
   full: number;
@@ -111,9 +112,10 @@ export function recording({ pool, replies }: Pick<CommandDependencies, 'pool' | 
 }
 
 /**
- * Returns how long to wait, in ms, before the next batch after one of `size` commands that began `sinceMs` ago, in a
- * thread that is busy for the share `busy` of the time. Commands that arrive meanwhile form one batch. There is no
- * wait after a single command, because a caller that sends one command after another would only be delayed.
+ * Returns how long to wait, in ms, before the next batch after one of `size` commands that began `sinceMs` ago,
+ * in a thread that is busy for the fraction `busy` of the time. Commands that arrive meanwhile form one batch.
+ * There is no wait after a single command, because that would only delay a caller that sends one command after
+ * another.
  */
 export function pauseMs(size: number, sinceMs: number, busy: number, { full, ms }: Pace = { full: 0, ms: 0 }): number {
   return size > 1 && size < full ? Math.max(0, ms * Math.min(1, 2 * busy) - sinceMs) : 0;
