@@ -34,10 +34,18 @@ export function typesOf(pattern: string): string[] {
 }
 
 const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
+/** For JSON Schema: what typesOf knows. */
+const anyPattern = [...feedTypes.keys()]
+  .flatMap((name) => [name, name.replace(/[^.]*$/, '*')])
+  .filter((name, i, all) => all.indexOf(name) === i)
+  .concat('*')
+  .map((name) => name.replace(/[.*]/g, '\\$&'))
+  .join('|');
 const pattern = z
   .string()
   .max(100)
-  .refine((value) => typesOf(value).length > 0, knownTypes);
+  .refine((value) => typesOf(value).length > 0, knownTypes)
+  .meta({ pattern: `^(${anyPattern})$` });
 const patterns = z.array(pattern).min(1, 'must name at least one type').max(50);
 
 /** https, or http for a receiver on the same machine. The service checks which addresses are allowed. */
@@ -148,6 +156,7 @@ export const webhookBodies = {
   none: z.strictObject({}),
 };
 
+const oneOf = ` *(${anyPattern}) *`;
 const types = z
   .string()
   .max(2000)
@@ -158,7 +167,7 @@ const types = z
     ctx.addIssue({ code: 'custom', message: `${knownTypes}; several are separated by commas` });
     return z.NEVER;
   })
-  .meta({ input_examples: ['transaction.completed,transfer.*'] });
+  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${oneOf}(,${oneOf})*$` });
 
 export const webhookParameters = {
   deliveries: z.strictObject({ status: deliveryStatus.optional(), ...page }),

@@ -71,7 +71,7 @@ async function runSchemathesis(dir: string): Promise<Verdict> {
     say(`schemathesis is left out: ${(error as Error).message}`);
     return { passed: 0, failed: process.env['CI_STRICT'] === '1' ? 1 : 0 };
   }
-  const bank = await startBank();
+  const bank = await startBank({ webhooks: 1 });
   try {
     const { cases, statuses, operations, failed, output } = await fuzz(program, bank, dir, {
       cases: Number(options.cases),

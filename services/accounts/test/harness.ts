@@ -48,7 +48,10 @@ export async function startHarness() {
   url.password = password;
   const newPool = () => createPool({ url: url.href, application_name: 'accounts-test', schema, max: 10 }, silent);
   const pool = newPool();
-  const owner = createPool({ url: database.url, application_name: 'accounts-test-owner', schema, max: 2 }, silent);
+  const owner = createPool(
+    { url: database.url, application_name: 'accounts-test-owner', schema, max: 2, statement_timeout_ms: 60_000 },
+    silent,
+  );
   const pools = [pool, owner];
   return {
     pool,

@@ -370,13 +370,15 @@ function errors(endpoint: Endpoint): Record<string, Json> {
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
   const answers = [...byStatus]
     .sort(([left], [right]) => left - right)
-    .map(([status, group]) => [String(status), errorResponseRef(status, group)] as const);
-  return Object.fromEntries(
-    endpoint.method === 'POST'
-      ? answers.map(([status, answer]) => [status, status === '400' ? replayable(answer) : answer])
-      : answers,
-  );
+    .map(([status, group]) => {
+      const isStored = endpoint.method === 'POST' && storedStatuses.includes(status);
+      return [String(status), isStored ? replayable(errorResponse(status, group)) : errorResponseRef(status, group)];
+    });
+  return Object.fromEntries(answers);
 }
+
+/** Of the refusals that are stored under an Idempotency-Key. */
+const storedStatuses = [400, 404];
 
 /** Stored refusals are replayed too. */
 function replayable(answer: Json): Json {
