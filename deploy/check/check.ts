@@ -42,7 +42,7 @@ export interface Check {
    * Reports what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure.
    */
   skip(title: string, reason: string): void;
-  /** Registers a clean-up that always runs at the end, in reverse order. */
+  /** Registers a clean-up that always runs at the end of the part, in reverse order. */
   onEnd(undo: () => Promise<void>): void;
 }
 

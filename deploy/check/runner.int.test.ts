@@ -133,6 +133,17 @@ test('a failing clean-up is a failure', async () => {
   expect(await outcome([untidy])).toMatchObject({ code: 1, last: '1 passed, 1 failed' });
 });
 
+test('a part is cleared up before the next one begins, in reverse order', async () => {
+  const seen: string[] = [];
+  const named = (name: string) =>
+    part(async (check) => {
+      for (const n of [1, 2]) check.onEnd(async () => void seen.push(`${name}: clean-up ${n}`));
+      await check.step(name, async () => void seen.push(name));
+    });
+  await outcome([named('a'), named('b')]);
+  expect(seen).toEqual(['a', 'a: clean-up 2', 'a: clean-up 1', 'b', 'b: clean-up 2', 'b: clean-up 1']);
+});
+
 describe('--self-test', () => {
   const finds = (title: string, why: string) =>
     part(async (check) => check.step(title, () => Promise.reject(new Error(why))));

@@ -104,12 +104,16 @@ export function createRunner(run: Run): Runner {
     else if (seen.steps === 0) fail(`${name} checked nothing`);
   }
 
-  async function end(): Promise<number> {
-    for (let undo = undos.pop(); undo !== undefined; undo = undos.pop()) {
+  /** Runs the clean-ups that were registered after the first `count`, the latest first. */
+  async function clearUp(count: number): Promise<void> {
+    for (const undo of undos.splice(count).toReversed())
       await withLimit(undo, undoLimitMs).catch((error: unknown) =>
         fail(`could not clear up: ${(error as Error).message}`),
       );
-    }
+  }
+
+  async function end(): Promise<number> {
+    await clearUp(0);
     if (counts.passed === 0 && counts.failed === 0) fail('nothing was checked');
     say(`${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`);
     return counts.failed === 0 ? 0 : 1;
@@ -135,10 +139,13 @@ export function createRunner(run: Run): Runner {
       for (const { name, needsEngine, planted, limitMs, run: work } of parts) {
         say(`\n${name}${selfTest ? `, with ${planted.defect}` : ''}`);
         const isWithout = needsEngine && reason !== undefined;
+        const registered = undos.length;
         await runPart(name, async (check) => (isWithout ? check.skip('all of it', reason ?? '') : work(check)), {
           limitMs,
           planted: selfTest ? planted : undefined,
         });
+        // The next part gets the machine alone.
+        await clearUp(registered);
       }
       if (shared.standIns.length > 0)
         say(
