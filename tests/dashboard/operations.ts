@@ -78,7 +78,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       }
       await page.getByRole('button', { name: 'Drop the marked ones' }).focus();
       await page.keyboard.press('Enter');
-      await page.getByText('Nothing sends these 2 messages again from here.').waitFor();
+      await page.getByText('The dashboard cannot send these 2 messages again later').waitFor();
       await page.reload();
       await page.getByLabel('Reason').fill('made by a test');
       await expectFine(page, 'dead-letters-drop');
