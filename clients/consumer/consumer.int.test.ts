@@ -298,7 +298,7 @@ describe('offline for longer than the topic’s retention', () => {
           handlers: { [completed]: ({ id }) => void done.push(id) },
           onLoss: (loss) => void losses.push(loss),
           onGap: (gap) => void gaps.push(gap),
-          store: { lastSequence: async () => (done.length > 0 ? 2 : 0) },
+          store: { lastSequence: async () => Number(done.at(-1)?.slice('a-'.length) ?? 0) },
         });
       const first = made();
       await first.start();
@@ -359,6 +359,42 @@ describe('offline for longer than the topic’s retention', () => {
     } finally {
       known.resolve();
       delayed.mockRestore();
+    }
+  });
+
+  it('a member that crashes before its starting offsets are committed has not started', async () => {
+    const next = Places.prototype.next;
+    const crashing = Promise.withResolvers<void>();
+    const delayed = vi.spyOn(Places.prototype, 'next').mockImplementationOnce(async function (this: Places, ...of) {
+      const places = await next.apply(this, of);
+      await crashing.promise;
+      return places;
+    });
+    const ranges = vi.spyOn(Places.prototype, 'ranges');
+    // kafkajs does not recover from a TypeError.
+    let isPlanted = true;
+    const log = (message: string) => {
+      if (message.startsWith('Crash: ')) {
+        ranges.mockResolvedValueOnce(new Map());
+        crashing.resolve();
+      }
+      if (!isPlanted || !message.startsWith('Request Heartbeat')) return;
+      isPlanted = false;
+      throw new TypeError('planted');
+    };
+    try {
+      const done: string[] = [];
+      await consumer({
+        kafka: { logLevel: logLevel.DEBUG, logCreator: () => (entry) => log(entry.log.message) },
+        fromBeginning: false,
+        handlers: { [completed]: ({ id }) => void done.push(id) },
+      }).start();
+      await send(event('a', 1, 0));
+      await eventually(async () => done.length === 1);
+      expect(delayed).toHaveBeenCalledTimes(2);
+    } finally {
+      crashing.resolve();
+      vi.restoreAllMocks();
     }
   });
 

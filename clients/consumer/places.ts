@@ -33,19 +33,25 @@ export class Places {
     { from, fromBeginning = true }: { from?: Date; fromBeginning?: boolean },
   ): Promise<Map<number, Place>> {
     const admin = await this.#connected();
-    const [[read], ranges, moments] = await Promise.all([
-      admin.fetchOffsets({ groupId: this.#groupId, topics: [topic] }),
+    const [committed, ranges, moments] = await Promise.all([
+      this.committed(topic),
       this.ranges(topic),
       from ? admin.fetchTopicOffsetsByTimestamp(topic, from.getTime()) : [],
     ]);
-    const committed = new Map(read?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
     const first = new Map(moments.map(({ partition, offset }) => [partition, BigInt(offset)]));
     return new Map(
       [...ranges].map(([partition, range]) => {
         const start = first.get(partition) ?? (fromBeginning ? range.low : range.high);
-        return [partition, placeOf(committed.get(partition) ?? -1n, range, start, from !== undefined)];
+        return [partition, placeOf(committed.get(partition), range, start, from !== undefined)];
       }),
     );
+  }
+
+  /** Returns the group's committed offset of each partition of a topic that has one. */
+  async committed(topic: string): Promise<Map<number, bigint>> {
+    const [read] = await (await this.#connected()).fetchOffsets({ groupId: this.#groupId, topics: [topic] });
+    const offsets = read?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)] as const);
+    return new Map(offsets?.filter(([, offset]) => offset >= 0n));
   }
 
   /** Returns the range of offsets of each partition of a topic. */
@@ -77,11 +83,11 @@ export class Places {
 }
 
 /**
- * Pure. `committed` is negative if the group has read nothing. If the topic was deleted and created again, it
+ * Pure. `committed` is undefined if the group has read nothing. If the topic was deleted and created again, it
  * may end before the committed offset.
  */
-function placeOf(committed: bigint, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
-  if (committed < 0n) return { position: start };
+function placeOf(committed: bigint | undefined, { low, high }: Range, start: bigint, isFromMoment: boolean): Place {
+  if (committed === undefined) return { position: start };
   if (committed > high) return { position: low };
   const wanted = isFromMoment && start > committed ? start : committed;
   return wanted < low ? { position: low, lostFrom: wanted } : { position: wanted };

@@ -189,9 +189,12 @@ export class Session {
           begun.push({ topic, partition, offset: String(place.position) });
         }
         // The starting offset is committed at once, so that a restart before the first event is handled does
-        // not choose a later one.
+        // not choose a later one. kafkajs returns without a commit if this member has crashed.
         await this.#consumer.commitOffsets(begun);
+        const committed = await this.#places.committed(topic);
         if (isObsolete()) return;
+        if (begun.some(({ partition }) => !committed.has(partition)))
+          throw new Error('the starting offset was not committed');
         for (const { partition } of begun) this.#begun.add(`${topic}/${partition}`);
         this.#consumer.resume([{ topic, partitions: given }]);
         await this.#lookAtEnds([topic]);
