@@ -303,7 +303,7 @@ describe('offline for longer than the topic’s retention', () => {
       const first = made();
       await first.start();
       await send(event('a', 1, 0), event('a', 2, 0));
-      await eventually(async () => done.length === 2);
+      await vi.waitFor(() => expect(done, JSON.stringify(first.metrics())).toEqual(['a-1', 'a-2']), 15_000);
       await first.stop();
       await send(...range(6).map((n) => event('a', n + 2, 0)));
       await forget(5);
