@@ -1,9 +1,8 @@
 /**
- * Rows as one parameter, in Postgres' binary format for arrays of a composite type: pg sends a Buffer parameter in
- * binary, so the server receives thousands of values without an array literal that must be built, quoted, and
- * parsed. Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag,
- * element oid; per dimension its length and lower bound; per element its byte length (-1 = null) and its bytes.
- * Integers are big-endian.
+ * Rows as one parameter, in Postgres' binary format for arrays of a composite type. pg sends a Buffer parameter in
+ * binary, so the server receives thousands of values without an array literal that must be built, quoted, and parsed.
+ * Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag, element oid; per dimension its length
+ * and lower bound; per element its byte length (-1 = null) and its bytes. Integers are big-endian.
  */
 const oid = { int8: 20, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
@@ -34,7 +33,7 @@ const write = {
   },
 };
 
-/** An upper bound of a text's bytes; counting short texts exactly is not worthwhile. */
+/** An upper bound of a text's bytes. Counting the bytes of short texts exactly would not pay off. */
 function roomFor(text: string): number {
   return text.length < 128 ? text.length * 3 : Buffer.byteLength(text);
 }
@@ -47,16 +46,16 @@ function bytesOf(type: ColumnType, value: unknown): number {
 
 type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz';
 
-/** The attributes of a composite type, in its order, by the names of the fields that contain them. */
+/** The types of a composite type's attributes, in its order, by the names of the fields that contain the values. */
 export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[];
 
 /**
- * For `$n::name[]`, where `name` is a composite type: all its rows in one parameter. Each element (record_recv,
- * src/backend/utils/adt/rowtypes.c) contains the number of columns and, for each, the oid of its type and its
- * bytes as in an array. The server takes the composite type from the cast, because its oid differs between
- * databases. A uuid is given as itself or as an id that ends in its 32 hex digits (`acc_…`), a time as ISO 8601 with
- * millisecond precision. Throws a RangeError for an invalid uuid or time, and outside 64 bits. A lone surrogate
- * becomes U+FFFD; the server refuses NUL (22021), and columns that do not match the type (42804).
+ * Returns the parameter for `$n::name[]`, where `name` is a composite type, with all rows. Each element (record_recv,
+ * src/backend/utils/adt/rowtypes.c) contains the number of columns and, for each, the oid of its type and its bytes as
+ * in an array. The server takes the composite type from the cast, because its oid differs between databases. A uuid is
+ * given as such or as an id that ends in its 32 hex digits (`acc_…`), a time as ISO 8601 with millisecond precision.
+ * Throws a RangeError for an invalid uuid or time, and for integers beyond 64 bits. A lone surrogate becomes U+FFFD.
+ * The server rejects NUL (22021), and columns that do not match the type (42804).
  */
 export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   let bytes = rows.length * (4 + columns.length * 8);
@@ -81,7 +80,7 @@ export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   return buffer.subarray(0, at);
 }
 
-/** Allocates a buffer with the header and room for `bytes` of element data. */
+/** Allocates a buffer with the header and space for `bytes` of element data. */
 function arrayBuffer(length: number, bytes: number): Buffer {
   if (length === 0) {
     const empty = Buffer.alloc(12);

@@ -1,9 +1,9 @@
 import { type Pool, PooledSessionError } from './pool.ts';
 
 /**
- * Connects once to verify the database settings. Rejects, naming the setting, if the failure is permanent: an
- * untrusted certificate, refused credentials, or an unknown database. An unreachable database is not an error,
- * because its users wait for it.
+ * Connects once to verify the database settings. Rejects, naming the setting, if the failure is permanent: an untrusted
+ * certificate, rejected credentials, or an unknown database. An unreachable database is not an error, because its users
+ * retry until it is reachable.
  */
 export async function checkDatabase(pool: Pool): Promise<void> {
   try {
@@ -14,12 +14,12 @@ export async function checkDatabase(pool: Pool): Promise<void> {
   }
 }
 
-/** Returns why the database refuses the connection, or undefined if the failure may be temporary. */
+/** Returns why the database rejects the connection, or undefined if the failure may be temporary. */
 function databaseFault(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
   const code = String((error as { code?: unknown }).code ?? '');
-  // PgBouncer refuses session settings unless it is configured to ignore them.
+  // PgBouncer rejects session settings unless it is configured to ignore them.
   if (error instanceof PooledSessionError || /unsupported startup parameter/.test(message)) {
     return `it leads to a connection pooler (${message}): it must lead to Postgres itself, or to a proxy that passes connections through`;
   }

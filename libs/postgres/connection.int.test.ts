@@ -10,10 +10,7 @@ import { lastMigration, migrate } from './migrate.ts';
 import { createPool, type Pool, type PoolOptions } from './pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from './test/test-database.ts';
 
-/**
- * Requirements for each new connection: it goes directly to a primary with a schema that the code
- * knows.
- */
+/** Tests the requirements for each new connection: it leads directly to a primary with a schema that the code knows. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-connection-'));
 const migrations = join(dir, 'migrations');
 let database: TestDatabase;
@@ -46,7 +43,7 @@ const migrateNow = () =>
     silent,
   );
 
-/** With a pool of one connection with these options. */
+/** Runs `fn` with a pool of one connection with these options. */
 async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => Promise<T>): Promise<T> {
   const pool = createPool(
     { url: serviceUrl, application_name: 'connection', schema: 'app', max: 1, ...options },
@@ -62,7 +59,7 @@ async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => P
 const tryOne = (options: Partial<PoolOptions>) =>
   withPool(options, (pool) => pool.query('select 1').then(() => 'taken', String));
 
-test('a read-only server is refused, and a connection is used for at most ten minutes', async () => {
+test('a read-only server is rejected, and a connection is used for at most ten minutes', async () => {
   expect(await tryOne({})).toBe('taken');
   expect(await tryOne({ options: { default_transaction_read_only: 'on' } })).toMatch(/standby or read-only/);
   await withPool({}, async (pool) => expect(pool.options.maxLifetimeSeconds).toBe(600));
@@ -77,7 +74,7 @@ test("a commit waits for the standby, whatever the role's setting", async () => 
   );
 });
 
-test('a schema older than the code is refused, a newer one is accepted', async () => {
+test('a schema older than the code is rejected, a newer one is accepted', async () => {
   const migration = lastMigration(migrations);
   expect([migration, await tryOne({ migration })]).toEqual(['0001-first', 'taken']);
   expect(await tryOne({ migration: '0002-second' })).toMatch(
@@ -136,7 +133,7 @@ async function startPgBouncer(mode: string, parameters: string): Promise<{ port:
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);
   const server = `${pathname.slice(1)} = host=${hostname} port=${serverPort} user=${username} password=${password}`;
   writeFileSync(config, ['[databases]', server, '[pgbouncer]', ...lines, ''].join('\n'));
-  // It refuses to run as root.
+  // PgBouncer does not run as root.
   chmodSync(dir, 0o755);
   const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
   const bouncer = spawn('pgbouncer', [config], { ...asNobody, stdio: 'ignore' });

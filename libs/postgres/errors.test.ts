@@ -50,7 +50,7 @@ test.each([
   expect(known(coded(code))).toEqual([false, false, false, undefined]);
 });
 
-test('other errors', () => {
+test('other errors belong to none of these kinds', () => {
   for (const other of [
     undefined,
     null,
@@ -70,7 +70,7 @@ test('a unique violation names its constraint', () => {
   expect(uniqueViolation(coded('23514'))).toBeUndefined();
 });
 
-test('a statement timeout, of the server or of the driver', () => {
+test('a statement timeout is recognized, of the server or of the driver', () => {
   expect(
     [coded('57014'), new Error('Query read timeout'), coded('55P03'), coded('08006'), new Error('other')].map(
       tookTooLong,

@@ -11,24 +11,24 @@ function field(error: unknown, name: string): string | undefined {
 
 /**
  * Reports whether Postgres rolled back the transaction only because of concurrent ones (40001, 40P01), so that
- * it can be repeated.
+ * repeating it can succeed.
  */
 export function isRetryable(error: unknown): boolean {
   return retryable.has(field(error, 'code') ?? '');
 }
 
 /**
- * Reports whether Postgres refused the data of a statement, so that repeating it with the same data is useless.
- * Errors that end the session (FATAL) concern settings, never data.
+ * Reports whether Postgres rejected the data of a statement, so that repeating it with the same data is useless. Errors
+ * that end the session (FATAL) concern settings, never data.
  */
 export function isDataError(error: unknown): boolean {
   return dataClass.test(field(error, 'code') ?? '') && field(error, 'severity') !== 'FATAL';
 }
 
 /**
- * Reports whether only the transaction failed, so that its connection can be reused after ROLLBACK. After any
- * other error the state of the connection is in doubt: the server may have become a standby, a prepared
- * statement may be outdated, or a response may be pending.
+ * Reports whether only the transaction failed, so that its connection can be reused after ROLLBACK. After any other
+ * error the state of the connection is unknown: the server may have become a standby, a prepared statement may be
+ * outdated, or a response may be outstanding.
  */
 export function leavesConnectionSound(error: unknown): boolean {
   return isRetryable(error) || isDataError(error);
@@ -40,8 +40,8 @@ export function uniqueViolation(error: unknown): string | undefined {
 }
 
 /**
- * Reports whether a statement exceeded a timeout, of the server (57014) or of the driver. A smaller statement
- * may succeed.
+ * Reports whether a statement exceeded a timeout, of the server (57014) or of the driver. A smaller statement may
+ * succeed.
  */
 export function tookTooLong(error: unknown): boolean {
   return field(error, 'code') === '57014' || field(error, 'message') === 'Query read timeout';

@@ -50,7 +50,7 @@ test.each(['asc', 'desc'] as const)(
   },
 );
 
-test('a page without conditions; a position of another list is refused', async () => {
+test('a page needs no conditions; a position of another list is refused', async () => {
   expect(await readPage(pool, new Where(), things, { limit: 50, order: 'asc' })).toEqual({ items: expect.any(Array) });
   for (const at of ['', '7', '9999-99-99T99:99:99.999Z'])
     expect(

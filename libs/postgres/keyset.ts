@@ -49,7 +49,7 @@ export interface PageRequest {
   after?: Position | undefined;
 }
 
-/** `next` is the position after which the next page starts; absent on the last page. */
+/** `next` is the position after which the next page starts. It is absent on the last page. */
 export interface Page<Item> {
   items: Item[];
   next?: Position;
@@ -90,12 +90,12 @@ export async function readPage<Row extends object, Item>(
 }
 
 /**
- * A page ends at its limit or at 1 MiB of JSON, whichever comes first (contract: Lists). 4 KiB are reserved for
- * what surrounds the items.
+ * A page ends at its limit or at 1 MiB of JSON, whichever comes first (contract: Lists). 4 KiB are reserved for the
+ * JSON around the items.
  */
 export const pageBytes = 1024 * 1024 - 4096;
 
-/** Cuts a page from rows that were read with one more than the limit. It contains at least one item. */
+/** Makes a page from rows of which one more than the limit was read. It contains at least one item. */
 export function cutPage<Row, Item>(
   rows: Row[],
   limit: number,
@@ -129,7 +129,7 @@ export interface TableList<Row, Item> extends Omit<List<Row, Item>, 'select'> {
   columns: string;
   /** Conditions without parameters. */
   fixed?: string;
-  /** Column = value, for each defined value. */
+  /** Column = value for each defined value. */
   filters: Record<string, unknown>;
   /** Conditions with `?` for their values; those without a value are omitted. */
   more?: [condition: string, value: string | undefined][];

@@ -64,7 +64,7 @@ async function asRole(password: string, ...statements: string[]): Promise<string
 const applied = async () =>
   (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
 
-test('three concurrent runs on an empty database, and a later one', async () => {
+test('three concurrent runs on an empty database migrate it once, and a later run changes nothing', async () => {
   await Promise.all([migrate(options, silent), migrate(options, silent), migrate(options, silent)]);
   expect(await applied()).toEqual(['0001-first', '0002-second']);
   await migrate(options, silent);
@@ -104,7 +104,7 @@ test('a changed password is set, an unchanged one is not set again', async () =>
   expect(await asRole(options.role_password, 'select 1')).toEqual(['28P01']);
 });
 
-test('a new file is run; a failed one leaves no changes and is run again after it was corrected', async () => {
+test('a new file is run; a failed one leaves no changes and is run again after its correction', async () => {
   await migrate(options, silent);
   const third = join(folder, '0003-third.sql');
   writeFileSync(third, 'create table more (id int); select 1/0;');
@@ -115,7 +115,7 @@ test('a new file is run; a failed one leaves no changes and is run again after i
   expect(await applied()).toEqual(['0001-first', '0002-second', '0003-third']);
 });
 
-test('a file that sorts before those already run is refused', async () => {
+test('a file that sorts before those already run is rejected', async () => {
   await migrate(options, silent);
   writeFileSync(join(folder, '0000-late.sql'), 'select 1;');
   await expect(migrate(options, silent)).rejects.toThrow('0000-late');
@@ -141,11 +141,11 @@ test('two services can share a database, and two databases a role', async () => 
   await other.drop();
 });
 
-test('a password that SCRAM would normalize is refused', async () => {
+test('a password that SCRAM would normalize is rejected', async () => {
   await expect(migrate({ ...options, role_password: 'pässword' }, silent)).rejects.toThrow('printable ASCII');
 });
 
-test('a missing database, or an owner that cannot log in, rejects', async () => {
+test('without the database, or with an owner that cannot log in, migrate rejects', async () => {
   const nowhere = new URL(database.url);
   nowhere.pathname = '/missing_database';
   await expect(migrate({ ...options, owner_url: nowhere.href }, silent)).rejects.toMatchObject({ code: '3D000' });

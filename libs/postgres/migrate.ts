@@ -14,7 +14,7 @@ export interface MigrateOptions {
    * database's name.
    */
   role: string;
-  /** Printable ASCII. It is set if the role cannot log in with it. */
+  /** Printable ASCII. Migrating sets this password if the role cannot log in with it. */
   role_password: string;
   /** The folder of migrations: numbered .sql files (0001-name.sql), each run once, in order, in its own transaction. */
   dir: string;
@@ -24,25 +24,27 @@ export interface MigrateOptions {
   readable?: readonly string[];
 }
 
-/** Returns the name of the read-only role, of which a warehouse or an auditor becomes a member. Postgres truncates names to 63 bytes. */
+/**
+ * Returns the name of the read-only role, of which a warehouse or an auditor becomes a member. Postgres truncates names
+ * to 63 bytes.
+ */
 export const readerOf = (role: string): string => `${role.slice(0, 56)}_reader`;
 
-/** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
+/** Returns the name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
 export function lastMigration(dir: string): string {
   const last = readdirSync(dir)
     .filter((name) => name.endsWith('.sql'))
     .sort()
     .at(-1);
-  if (last === undefined) throw new Error(`${dir} holds no migration`);
+  if (last === undefined) throw new Error(`${dir} contains no migration`);
   return last.slice(0, -'.sql'.length);
 }
 
-/** One lock per database: migrations of two services run one after the other. */
+/** There is one lock per database, so migrations of two services run one after the other. */
 const lockKey = 7_241_865_001;
 const turnTimeoutMs = 120_000;
 /**
- * A migration that waits for a table lock blocks every later query on that table, so it should fail and be
- * repeated instead.
+ * A migration that waits for a table lock blocks every later query on that table, so it must fail soon and be repeated.
  */
 const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
@@ -50,8 +52,9 @@ const migrationsTable = 'migrations';
 const outboxTables = readFileSync(new URL('./outbox/outbox.sql', import.meta.url), 'utf8');
 
 /**
- * Brings role, schema, outbox, tables and grants up to date. Safe to repeat, and to run several at once (they queue, for two
- * minutes at most). Rejects at the first migration that fails: it is rolled back, and those before it are kept.
+ * Brings role, schema, outbox, tables, and grants up to date. It can be repeated, and several can run concurrently:
+ * they run one after the other and wait for at most two minutes. Rejects at the first migration that fails: that
+ * migration is rolled back, and those before it are kept.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -150,7 +153,9 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
   logger.info({ role: options.role }, 'password of the role set');
 }
 
-/** The lock is per database, roles are per server: another database's migration may win the race for the same name. */
+/**
+ * The lock is per database, but roles are per server: a migration of another database may create the same role first.
+ */
 async function createRole(client: Client, definition: string): Promise<void> {
   try {
     await client.query(`create role ${definition}`);
@@ -160,7 +165,7 @@ async function createRole(client: Client, definition: string): Promise<void> {
   }
 }
 
-/** Tries to log in, because only a superuser can read the stored password. */
+/** Tries to log in with the password, because only a superuser can read the stored one. */
 async function canLogIn(options: MigrateOptions): Promise<boolean> {
   const url = new URL(options.owner_url);
   url.username = encodeURIComponent(options.role);

@@ -64,7 +64,7 @@ test("session settings override the server's", async () => {
   expect(() => createPool({ ...base, options: { 'a b': 'c' } }, silent)).toThrow('not a session setting');
 });
 
-describe('every wait has a limit', () => {
+describe('waiting is limited', () => {
   test('for a statement, a lock, and a free connection', async () => {
     const quick = createPool(
       { ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 200 },
@@ -86,7 +86,7 @@ describe('every wait has a limit', () => {
     await quick.end();
   });
 
-  test('for a server that accepts connections and never responds', async () => {
+  test('for a server that accepts connections but never responds', async () => {
     const sockets: Socket[] = [];
     const mute = createServer((socket) => sockets.push(socket));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));

@@ -38,9 +38,9 @@ export interface PoolOptions {
 }
 
 /**
- * `options` for a pool whose statements all look up rows by index with keys in arrays. Each statement is
- * planned once, with index scans and nested loops only. A plan made for empty tables is then also right for
- * full ones, and nothing is planned per call.
+ * The `options` of a pool whose statements all look up rows by index with keys in arrays. Each statement is planned
+ * once, with index scans and nested loops only. A plan made for empty tables is then also right for full ones, and no
+ * call needs planning.
  */
 export const lookupPlans = {
   plan_cache_mode: 'force_generic_plan',
@@ -48,7 +48,7 @@ export const lookupPlans = {
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
 };
-/** So that connections that survive a failover, or lead to another server through a proxy, do not stay open. */
+/** Connections that survive a failover, or lead to another server through a proxy, must not stay open. */
 const maxLifetimeSeconds = 600;
 
 const int8 = 20;
@@ -58,17 +58,15 @@ const timestamptzArray = 1185;
 
 /**
  * Creates a pool whose sessions behave the same regardless of the server's defaults:
- * - int8 is returned as bigint, timestamptz as ISO 8601 UTC text with three decimals (truncated), numeric as
- *   text;
- * - search_path is the one schema, TimeZone is UTC, and jit is off (it costs more than it saves on short
- *   statements);
+ * - int8 is returned as bigint, timestamptz as ISO 8601 UTC text with three decimals (truncated), numeric as text;
+ * - search_path is the one schema, TimeZone is UTC, and jit is off (it costs more than it saves on short statements);
  * - queries on one connection are sent without waiting for earlier responses (pg's pipeline mode);
  * - a commit waits for the synchronous standby if the server has one (synchronous_commit on);
- * - each connection leads to a primary whose schema the code knows (verifyConnection) and lives at most ten
+ * - each connection leads to a primary whose schema the code knows (verifyConnection) and is used for at most ten
  *   minutes;
- * - every wait is bounded: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and
- *   the response of a silent server (statement timeout + 2 s, after which the connection is closed). Errors of
- *   idle or checked-out connections are logged and never unhandled; the next query on such a connection fails.
+ * - waiting is limited: for a connection (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and the
+ *   response of a silent server (statement timeout + 2 s, after which the connection is closed). Errors of idle or
+ *   checked-out connections are logged and never unhandled; the next query on such a connection fails.
  */
 export function createPool(options: PoolOptions, logger: Logger): Pool {
   const pool = new pg.Pool(poolConfig(options));
@@ -80,7 +78,7 @@ export function createPool(options: PoolOptions, logger: Logger): Pool {
   return pool;
 }
 
-/** The settings of createPool for a connection outside the pool (LISTEN). */
+/** Returns the settings of createPool for a connection outside the pool (LISTEN). */
 function poolConfig(options: PoolOptions): PoolConfig {
   const statementTimeoutMs = options.statement_timeout_ms ?? 5000;
   const settings = {
@@ -120,10 +118,10 @@ export class PooledSessionError extends Error {
 }
 
 /**
- * Rejects a new connection that cannot be used: it leads through a pooler (the responding process is not the
- * one assigned at connect), the server is a standby or read-only, or its schema is older than the code. A newer
- * schema is fine, because migrations keep what the previous version needs. It costs round trips when
- * connecting, but none at checkout.
+ * Rejects a new connection that cannot be used: it leads through a pooler (the responding process is not the one
+ * assigned at connect), the server is a standby or read-only, or its schema is older than the code. A newer schema is
+ * accepted, because migrations keep what the previous version needs. The check costs round trips when connecting, but
+ * none at checkout.
  */
 async function verifyConnection(
   client: ClientBase,

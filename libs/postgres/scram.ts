@@ -3,9 +3,9 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 const iterations = 4096;
 
 /**
- * Returns the verifier that CREATE ROLE … PASSWORD stores for a password (RFC 5803). Passing it instead of the
- * password keeps the password out of the server's log and pg_stat_statements. Throws a RangeError unless the
- * password is printable ASCII, which SASLprep leaves unchanged.
+ * Returns the verifier that CREATE ROLE … PASSWORD stores for a password (RFC 5803). With it, the password itself does
+ * not appear in the server's log or in pg_stat_statements. Throws a RangeError unless the password is printable ASCII,
+ * which SASLprep leaves unchanged.
  */
 export function scramVerifier(password: string): string {
   if (!/^[\x20-\x7e]+$/.test(password)) throw new RangeError('a database password must be printable ASCII');

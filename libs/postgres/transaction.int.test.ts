@@ -37,7 +37,7 @@ describe('transaction', () => {
     expect(await ids()).toEqual([1]);
   });
 
-  /** Whether the connection is reused after a transaction in which `fail` was called. */
+  /** Returns whether the connection is reused after a transaction in which `fail` was called. */
   async function isKeptAfter(fail: (client: Queries) => Promise<unknown>): Promise<boolean> {
     let pid: unknown;
     await failureOf(
@@ -68,7 +68,7 @@ describe('transaction', () => {
     expect(await isKeptAfter(() => Promise.reject(new Error('no')))).toBe(false);
   });
 
-  test('an error that fn catches is still an error', async () => {
+  test('an error that fn catches still fails the transaction', async () => {
     await expect(
       transaction(pool, async (client) => {
         await insert(client, 1);
@@ -116,7 +116,7 @@ describe('transaction', () => {
     expect([runs, isRetryable(error)]).toEqual([6, true]);
   });
 
-  test('a connection killed in the middle rolls back, and the pool gets a new one', async () => {
+  test('a transaction whose connection is killed is rolled back, and the pool gets a new connection', async () => {
     const error = await failureOf(
       transaction(pool, async (client) => {
         await insert(client, 1);
@@ -124,8 +124,7 @@ describe('transaction', () => {
         await insert(client, 2);
       }),
     );
-    // The server's last message (57P01), or the driver's if it has already noticed that the
-    // connection is gone.
+    // The server's last message (57P01), or the driver's error if it has already noticed that the connection is closed.
     expect(error).toBeInstanceOf(Error);
     expect(leavesConnectionSound(error)).toBe(false);
     await transaction(pool, (client) => insert(client, 3));
@@ -163,8 +162,7 @@ describe('transaction', () => {
     const connection = await one.connect();
     await connection.query('begin');
     await connection.query('select');
-    // Inside an open transaction, BEGIN with another isolation level is refused once something has
-    // been read.
+    // Inside an open transaction, Postgres rejects BEGIN with another isolation level after a first read.
     connection.release();
     let ran = false;
     const error = await failureOf(
@@ -216,7 +214,7 @@ describe('network failures', () => {
     }
   }
 
-  test('disconnected in the middle, then back', () =>
+  test('a transaction that is disconnected fails, and the next one succeeds', () =>
     withProxy(async (proxy, pool) => {
       const error = await failureOf(
         transaction(pool, async (client) => {
@@ -232,7 +230,7 @@ describe('network failures', () => {
       expect(await ids()).toEqual([4]);
     }));
 
-  test('a silent server is given up, and its connection destroyed', () =>
+  test('a transaction fails if the server is silent, and its connection is destroyed', () =>
     withProxy(async (proxy, pool) => {
       const begun = performance.now();
       const error = await failureOf(

@@ -15,15 +15,14 @@ const beginStatement: Record<TransactionMode, string> = {
 /**
  * Runs fn between BEGIN and COMMIT on one connection. Returns the result of fn after COMMIT was confirmed.
  * - If fn throws, the transaction is rolled back, and the error is passed on.
- * - After 40001 and 40P01, fn is run again, up to 5 times after a random pause of 5 to 200 ms, so fn must have
- *   no effect outside the transaction.
- * - Unless the error leaves the connection sound (see errors.ts), the connection is destroyed, not returned to
- *   the pool.
- * - An error swallowed inside fn does not cause a silent loss: Postgres then answers COMMIT with ROLLBACK, and
- *   this throws.
- * - Queries that fn starts without waiting for earlier results run in call order; if one fails, the later ones
- *   fail too. If the response to COMMIT is lost, the work may or may not be committed; callers rely on their
- *   command id.
+ * - After 40001 and 40P01, fn is run again, up to 5 times after a random pause of 5 to 200 ms, so fn must have no
+ *   effect outside the transaction.
+ * - Unless the connection is still usable after the error (see errors.ts), it is destroyed, not returned to the pool.
+ * - An error that fn catches does not cause a silent loss: Postgres then answers COMMIT with ROLLBACK, and this
+ *   function throws.
+ * - Queries that fn starts without waiting for earlier results run in call order; if one fails, the later ones fail
+ *   too.
+ * - If the response to COMMIT is lost, the work may or may not be committed; callers rely on their command id.
  */
 export async function transaction<T>(
   pool: Pool,
@@ -62,7 +61,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
   }
 }
 
-/** Returns false if the connection did not respond to ROLLBACK. Harmless if no transaction is open. */
+/** Returns false if the connection did not respond to ROLLBACK, which has no effect if no transaction is open. */
 async function rolledBack(client: Queries): Promise<boolean> {
   try {
     await client.query('ROLLBACK');

@@ -24,12 +24,12 @@ export interface HistoryOptions {
   readLast: () => Promise<string | undefined>;
 }
 
-/** The database is older than what was already published from it. */
+/** The database is older than the state of which events were already published. */
 export class OlderHistoryError extends Error {
   override name = 'OlderHistoryError';
 }
 
-/** Rows are deleted from the front, and never the newest (purge), so rows before the first one existed. */
+/** Rows are deleted in order from the oldest, and never the newest (purge), so rows before the first one existed. */
 const statement = `select exists (select from outbox_batches where batch_id = $1 and date_trunc('milliseconds', created_at) = $2::timestamptz)
     or $1 < (select min(batch_id) from outbox_batches) as has_newest,
   (select max(batch_id) from outbox_batches) as last_batch,
@@ -43,11 +43,11 @@ interface Answer {
 }
 
 /**
- * Detects a database that lost committed data: an asynchronous standby that was promoted, or a point-in-time
- * restore. It relies on one fact: a published batch was committed before, so the newest published batch must be
- * in the database. The relay publishes its number to a topic, which survives the database. Each new connection
- * to a server that this process has not seen before (identified by the server's start time) is used only if the
- * database contains that batch, which is the case after a failover or restart without loss.
+ * Detects a database that lost committed data: an asynchronous standby that was promoted, or a point-in-time restore. A
+ * batch is published only after its commit, so the newest published batch must be in the database. The relay publishes
+ * its number to a topic, which survives the database. Each new connection to a server that this process does not know
+ * yet (servers are identified by their start time) is used only if the database contains that batch. After a failover
+ * or restart without loss it does.
  */
 export class History {
   readonly #options: HistoryOptions;
@@ -59,7 +59,7 @@ export class History {
     this.#options = options;
   }
 
-  /** Verifies a new connection (pool.ts). Rejects if the database is behind, or if that cannot be determined. */
+  /** Verifies a new connection (pool.ts). Rejects if the database lacks the batch, or if that cannot be determined. */
   async verify(client: ClientBase): Promise<void> {
     const {
       rows: [server],
@@ -89,7 +89,7 @@ export class History {
   }
 
   /**
-   * Returns the event that the relay publishes with a chunk ending with this batch. It never returns a position
+   * Returns the event that the relay publishes with a chunk that ends with this batch. It never returns a position
    * older than a previous one.
    */
   event(last: Position): OutboxEvent {

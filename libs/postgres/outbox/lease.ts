@@ -1,14 +1,14 @@
 import type { Pool } from 'pg';
 
-/** How long the lease of a silent holder excludes others, in database time. */
+/** How long the lease of a holder that no longer renews it excludes others, in database time. */
 const leaseMs = 3000;
 /**
- * How long a holder trusts its lease by its own clock, counted from the REQUEST for it. It is less than
- * leaseMs, so that the holder stops before another one can start, whatever the difference between the clocks.
+ * How long a holder relies on its lease by its own clock, counted from the request for it. This is less than leaseMs,
+ * so that the holder stops before another one can start, whatever the difference between the clocks.
  */
 const trustMs = 2500;
 
-/** A holder that stops releases the lease: the row then names nobody. */
+/** A holder that stops releases the lease by this statement. The row then names no holder. */
 const nobody = '';
 
 const acquireStatement = `with former as (select holder from outbox_lease)
@@ -18,8 +18,7 @@ const acquireStatement = `with former as (select holder from outbox_lease)
   returning (select holder from former) as former`;
 
 /**
- * A single statement: the lease row is locked while it runs, so no other process can take the lease between
- * check and mark.
+ * A single statement locks the lease row while it runs, so no other process can take the lease between check and mark.
  */
 const markStatement = `with lease as (
     update outbox_lease set expires_at = clock_timestamp() + $2::int * interval '1 millisecond'
@@ -33,11 +32,11 @@ const markStatement = `with lease as (
 export interface Lease {
   /** True while this holder may publish, by its own monotonic clock. */
   held(): boolean;
-  /** Takes the lease, possibly from a silent holder. Returns false if another process holds it. */
+  /** Takes the lease, also from a holder that has not renewed it in time. Returns false if another process holds it. */
   acquire(): Promise<false | { isFromSilent: boolean }>;
   /** Marks batches as published and renews the lease. Returns false, with nothing marked, if the lease was lost. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  /** Marks batches as published and lets another process take over at once. */
+  /** Marks batches as published and releases the lease. */
   release(batchIds: readonly bigint[]): Promise<void>;
 }
 

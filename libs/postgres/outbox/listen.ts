@@ -8,8 +8,8 @@ export interface Listener {
 }
 
 /**
- * Calls onNotify for every NOTIFY on the channel, over its own connection (with the pool's settings), which is
- * reconnected when it breaks. A NOTIFY during an interruption is missed, so the listener must also poll.
+ * Calls onNotify for every NOTIFY on the channel. It uses its own connection (with the pool's settings) and reconnects
+ * when the connection breaks. A NOTIFY during an interruption is missed, so the listener must also poll.
  */
 export function listen(pool: Pool, channel: string, onNotify: () => void, logger: Logger): Listener {
   const stopping = new AbortController();

@@ -38,7 +38,7 @@ test('a packed batch is unpacked byte for byte, in order', () => {
   );
 });
 
-test('zstd and jq can read it', () => {
+test('zstd and jq can read a packed batch', () => {
   const packed = packEvents([one, { ...one, key: null, payload: null }]);
   const lines = zstdDecompressSync(packed).toString().trimEnd().split('\n');
   const { payload, ...rest } = one;

@@ -11,17 +11,16 @@ export interface PublishedEvent {
   partition?: number;
 }
 
-/** Higher levels take longer and compress no better here. */
+/** Higher levels take longer and do not compress these batches better. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 };
-/** Output that does not fit into one chunk is copied once more. */
+/** Output that does not fit into one chunk is copied again. */
 const minChunkBytes = 16_384;
 
 /**
- * The events of one batch as the table outbox stores them: JSON lines in one zstd frame. Postings of
- * one batch resemble each other, so this takes a twelfth of the space. Each event is a line without
- * its payload, followed by the payload as a line of its own; a payload that is null or contains a
- * line feed is part of the first line. `zstd -d` and `jq` show it. In a payload, a lone surrogate,
- * which UTF-8 cannot encode, becomes U+FFFD.
+ * The events of one batch as the table outbox stores them: JSON lines in one zstd frame. Postings of one batch resemble
+ * each other, so this takes a twelfth of the space. Each event is a line without its payload, followed by the payload
+ * as a separate line; a payload that is null or contains a line feed is part of the first line. `zstd -d` and `jq` can
+ * read a batch. In a payload, a lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
  */
 export function packEvents(events: readonly OutboxEvent[]): Buffer {
   let lines = '';
@@ -31,11 +30,13 @@ export function packEvents(events: readonly OutboxEvent[]): Buffer {
     else lines += `${JSON.stringify({ ...event, payload: undefined })}\n${payload}\n`;
   }
   const bytes = Buffer.from(lines);
-  // Given the size, zstd does not allocate tables for megabytes, which halves the time for a small batch.
+  // If zstd knows the size, it does not allocate tables for megabytes, which halves the time for a small batch.
   return zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length });
 }
 
-/** The events that packEvents packed. With `mentioning`, none if that text does not occur in the batch. */
+/**
+ * Returns the events that packEvents packed. With `mentioning`, returns none if that text does not occur in the batch.
+ */
 export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
   const bytes = zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) });
   const events: OutboxEvent[] = [];
@@ -63,7 +64,7 @@ export function messageOf(event: OutboxEvent, source: string, topicName: (topic:
   return partition === undefined ? message : { ...message, partition };
 }
 
-/** CloudEvents 1.0, Kafka binary content mode: attributes are ce_ headers, and the value is unchanged. */
+/** Returns CloudEvents 1.0 in Kafka's binary content mode: attributes are ce_ headers, and the value is unchanged. */
 export function headersOf({ id, type, time, key, headers }: OutboxEvent, source: string): Record<string, string> {
   const all: Record<string, string> = {
     ce_specversion: '1.0',

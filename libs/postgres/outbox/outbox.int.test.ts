@@ -90,7 +90,7 @@ test('nothing is written for no events, or after a rollback', async () => {
   expect((await pool.query('select from outbox_batches')).rowCount).toBe(0);
 });
 
-test('the CTEs can be combined with others in one statement', async () => {
+test('the CTEs of outboxInsert can be combined with others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
   const values = outboxValues([event(1), event(2)]);
@@ -99,7 +99,7 @@ test('the CTEs can be combined with others in one statement', async () => {
   await empty();
 });
 
-test('reads return whole batches in chunks; published but unmarked ones are left out', async () => {
+test('reads return whole batches in chunks, without published but unmarked ones', async () => {
   await write(event(0), event(1));
   await write(...Array.from({ length: 7 }, (_, n) => event(n + 2)));
   await write(event(9));
@@ -122,7 +122,7 @@ test('reads return whole batches in chunks; published but unmarked ones are left
   await empty();
 });
 
-test('purging deletes old published batches from the front and keeps the others', async () => {
+test('purging deletes the oldest published batches and keeps the others', async () => {
   for (let n = 0; n < 25; n += 1) await write(event(n), event(100 + n));
   await pool.query(`update outbox_batches set published_at = now() - interval '2 hours' where batch_id <= 22`);
   await pool.query(`update outbox_batches set published_at = now() where batch_id = 23`);

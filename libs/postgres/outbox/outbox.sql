@@ -1,5 +1,5 @@
--- The transactional outbox. `migrate` runs this in each service's schema before the service's own migrations. It must be
--- safe to repeat, and to run while a relay of the release before works with the tables.
+-- The transactional outbox. `migrate` runs this file in each service's schema before the service's own migrations. It must be
+-- possible to run it again, and while a relay of the previous release uses the tables.
 
 -- One row per transaction that wrote messages, so that marking them as published updates one row, however many they are.
 create table if not exists outbox_batches (
@@ -17,7 +17,7 @@ create table if not exists outbox (
   records  bytea storage external not null
 ) with (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
 
--- The process that publishes. One row, inserted by the first relay (lease.ts).
+-- The process that publishes. The table has one row, inserted by the first relay (lease.ts).
 create table if not exists outbox_lease (
   only_row   boolean primary key default true check (only_row),
   holder     text not null,

@@ -60,8 +60,8 @@ export function outboxChannel(schema: string): string {
 }
 
 /**
- * Wakes the relay in whichever process runs it. Call it after the commit, never inside the transaction: NOTIFY
- * takes a lock on the whole database, which makes committing transactions queue.
+ * Wakes the relay in whichever process it runs. Call this after the commit, never inside the transaction: NOTIFY takes
+ * a lock on the whole database, and committing transactions then wait for each other.
  */
 export async function wakeRelay(pool: Pool, schema: string): Promise<void> {
   await pool.query('select pg_notify($1, $2)', [outboxChannel(schema), '']);

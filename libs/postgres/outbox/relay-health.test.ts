@@ -22,7 +22,7 @@ afterEach(async () => {
   await pool.end();
 });
 
-test('a relay that waits for brokers at its start stays alive; one that hangs reports for how long', async () => {
+test('a relay that waits for brokers when it starts counts as alive; one that hangs reports for how long', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const relay = newRelay();
   vi.advanceTimersByTime(3_600_000);

@@ -24,7 +24,7 @@ describe('only one relay publishes', () => {
     expect(performance.now() - begun).toBeLessThan(1500);
   });
 
-  test('killed between publishing and marking: another one publishes the same bytes with the same ce_id within 4 s', async () => {
+  test('after a relay was killed between publishing and marking, another one publishes the same bytes with the same ce_id within 4 s', async () => {
     await write(event(1, { payload: '{ "n":1.00, "a":"✓" }' }), event(2));
     const { child } = processWith('dies', 'die-before-mark');
     const died = new Promise<number>((resolve) => child.once('exit', () => resolve(performance.now())));
@@ -70,7 +70,7 @@ describe('only one relay publishes', () => {
     await write(event(1));
     const next = processWith('next');
     await next.active;
-    // Published and marked: if it were stopped in between, it would be published once more.
+    // Published and marked. If the process were stopped in between, the batch would be published again.
     await drained();
     next.child.kill('SIGSTOP');
     await write(event(2));

@@ -14,7 +14,7 @@ afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
 describe('order', () => {
-  test('is commit order per key, with many concurrent writers', async () => {
+  test('of publication is the commit order per key, with many concurrent writers', async () => {
     const broker = fakeBroker();
     const relay = relayWith(broker, { maxEvents: 7 });
     const writer = async (seed: number) => {
@@ -84,7 +84,7 @@ describe('order', () => {
         await before();
       });
     for (let n = 0; n < 10; n += 2) {
-      // After a failure the relay knows only what it reads.
+      // After a failure the relay knows only the batches that it reads.
       fails = true;
       await write(event(100 + n));
       relay.wake();
@@ -141,7 +141,7 @@ describe('waking', () => {
     return took.sort((a, b) => a - b);
   }
 
-  test('within the process and by NOTIFY from another takes milliseconds, although it polls twice a second', async () => {
+  test('a relay takes milliseconds, within the process and by NOTIFY from another one, although it polls twice a second', async () => {
     const broker = fakeBroker();
     const relay = relayWith(broker);
     await until(() => relay.active());
@@ -162,7 +162,7 @@ describe('waking', () => {
     expect(there[15]).toBeLessThan(120);
   });
 
-  test('without a wake-up the poll finds it', async () => {
+  test('is not needed: the poll finds new events, too', async () => {
     const broker = fakeBroker();
     relayWith(broker);
     await sleep(300);
@@ -170,7 +170,7 @@ describe('waking', () => {
     await until(() => broker.sent.length === 1, 1500);
   });
 
-  test('many wake-ups of a standby relay cause few NOTIFYs', async () => {
+  test('a standby relay often causes few NOTIFYs', async () => {
     relayWith(fakeBroker());
     await sleep(300);
     const standby = relayWith(fakeBroker());
@@ -188,7 +188,7 @@ describe('waking', () => {
 });
 
 describe('unavailable servers', () => {
-  test('broker: everything is published in order, with a retry at least every second', async () => {
+  test('after an unavailable broker, everything is published in order; retries are at most a second apart', async () => {
     let away = true;
     const tries: number[] = [];
     const broker = fakeBroker(() => {
@@ -213,10 +213,10 @@ describe('unavailable servers', () => {
     expect(await relay.stats()).toEqual({ batches: 0, rows: 0, oldest_age_ms: 0 });
   });
 
-  test('a broker that is too slow for a chunk: it is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
+  test('a chunk for which the broker is too slow is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
     const sizes: number[] = [];
     const sent: number[] = [];
-    // A message is written even if its sender has timed out: 1 ms per event.
+    // The broker writes a message even if its sender has timed out. It takes 1 ms per event.
     let written = Promise.resolve();
     const publisher: RelayOptions['publisher'] = {
       publishAll(messages, { timeoutMs }) {
@@ -244,7 +244,7 @@ describe('unavailable servers', () => {
     expect(Math.max(...sizes.slice(before))).toBe(100);
   });
 
-  test('database: disconnected, silent, then back', async () => {
+  test('a relay continues after its database was disconnected and then silent', async () => {
     const proxy = await createTestProxy(harness.url);
     const behind = createPool(
       { ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 },

@@ -37,8 +37,8 @@ export interface RelayOptions {
   /** How long published events are kept, in ms. */
   retainMs?: number;
   /**
-   * Writes the latest states behind these messages to the outbox again. A relay that has lost its lease calls
-   * it with messages that may have been written after newer ones. Required if a topic is compacted.
+   * Writes the latest states behind these messages to the outbox again. A relay that has lost its lease calls this with
+   * messages that may have been written after newer ones. Required if a topic is compacted.
    */
   republish?: (messages: readonly PublishedEvent[]) => Promise<void>;
   /** If given, every chunk is published with the number of its last batch (history.ts). */
@@ -61,23 +61,23 @@ const putOffMs = 50;
 const maxPutOff = 1000;
 
 /**
- * Publishes what transactions wrote to the outbox: at least once (repeats have the same ce_id and bytes), in
- * order per key, and marked only when all in-sync replicas have it.
+ * Publishes the messages that transactions wrote to the outbox: at least once (repeats have the same ce_id and bytes),
+ * in order per key. A message is marked as published only when all in-sync replicas have it.
  *
- * The order relies on one fact: batch_id is assigned while the transaction holds the locks that order its keys
- * (outbox.ts). A batch that is not yet visible therefore belongs to a transaction that still holds its locks,
- * and no later batch with the same keys can have been committed. All unpublished batches found by one read of
- * the table can be published in the order of batch_id.
+ * The order depends on one fact: batch_id is assigned while the transaction holds the locks that order its keys
+ * (outbox.ts). A batch that is not yet visible therefore belongs to a transaction that still holds its locks, and no
+ * later batch with the same keys can have been committed. All unpublished batches found by one read of the table can be
+ * published in the order of batch_id.
  *
- * Of all relays of a schema, one is active at a time (lease.ts); another one takes over within leaseMs +
- * standbyMs of its death. Nothing is skipped: while the broker or the database is unreachable, the relay
- * retries, at most one second apart. A message that the broker never accepts (too large, no such partition)
- * therefore blocks everything after it. Writers must rule that out; the log names the batch.
+ * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one takes over within
+ * leaseMs + standbyMs. Nothing is skipped: while the broker or the database is unreachable, the relay retries, at most
+ * one second apart. A message that the broker never accepts (too large, no such partition) therefore blocks all later
+ * messages. Writers must prevent such messages; the log names the batch.
  *
- * A lease cannot recall what was already passed to the publisher when a process was paused. Such a message may
- * be written late, with its old ce_id, after newer messages of its key. The latest states are therefore
- * published again (republish): by a relay that finds, after publishing, that it no longer has the lease, and one
- * minute after a takeover from a silent holder.
+ * A lease cannot revoke messages that were already passed to the publisher when a process was paused. Such a message
+ * may be written late, with its old ce_id, after newer messages of its key. The latest states are therefore published
+ * again (republish): by a relay that finds, after publishing, that it no longer has the lease, and one minute after a
+ * takeover from a holder that had stopped renewing its lease.
  */
 export class Relay {
   readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
@@ -99,7 +99,7 @@ export class Relay {
   /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
   #failures = 0;
-  /** What is being published, for the log. Undefined if the database failed. */
+  /** The batches that are being published, for the log. Undefined if the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
   /** Undefined until started; the start waits for unreachable brokers. */
   #lastTurnAt: number | undefined;
@@ -237,8 +237,8 @@ export class Relay {
   }
 
   /**
-   * Sends one piece of a chunk. If the broker takes too long, the next pieces are half as large; they grow
-   * again slowly.
+   * Sends one piece of a chunk. If the broker takes too long, the next pieces are half as large. They grow again
+   * slowly.
    */
   async #send(piece: PublishedEvent[]): Promise<number> {
     const { publisher, publishTimeoutMs: timeoutMs } = this.#options;
@@ -258,7 +258,7 @@ export class Relay {
     const count = this.#late.length;
     await this.#options.republish(this.#late.slice());
     this.#late = this.#late.slice(count);
-    // Wakes the active relay, which publishes these.
+    // Wakes the active relay, which publishes these states.
     this.#notifier.notify();
   }
 

@@ -25,13 +25,13 @@ test('everything published since a moment is published again in the same order, 
   expect(await countRepublishable(pool, since)).toMatchObject({ batches: 2n, messages: 2n });
   expect(await republish(pool, since)).toBe(2);
   await drained();
-  // At least once: a relay that learns late that its lease was taken publishes them once more.
+  // Publishing is at least once: a relay that learns late that it has lost its lease publishes them again.
   const again = broker.sent.slice(4);
   expect(before).toEqual(expect.arrayContaining(again));
   expect(again.slice(-2)).toEqual(before);
 });
 
-test('the outbox reaches back to the oldest batch that it keeps', async () => {
+test('the outbox reports since when it contains all published batches', async () => {
   expect(await countRepublishable(pool, new Date(0))).toEqual({ batches: 0n, messages: 0n, kept_since: null });
   relayWith(fakeBroker());
   await write(event(1), event(2));

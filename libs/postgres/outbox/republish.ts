@@ -21,12 +21,12 @@ export async function countRepublishable(pool: Pool, since: Date): Promise<Repub
 }
 
 /**
- * Marks every batch published since that time as unpublished, so that the relay publishes it again with the
- * same bytes and ce_ids, in the same order per key. Returns the number of batches.
+ * Marks every batch published since that time as unpublished, so that the relay publishes it again with the same bytes
+ * and ce_ids, in the same order per key. Returns the number of batches.
  *
- * The lease is taken from the active relay. Until this commits, the relay cannot mark what it publishes, and
- * afterwards it must read the table again from its first unpublished batch. An older batch is therefore never
- * published last, which would make it the state of its key in a compacted topic.
+ * The lease is taken from the active relay. Until this transaction commits, the relay cannot mark the batches that it
+ * publishes, and afterwards it must read the table again from its first unpublished batch. An older batch is therefore
+ * never published last, which would make it the state of its key in a compacted topic.
  */
 export async function republish(pool: Pool, since: Date): Promise<number> {
   return transaction(pool, async (client) => {

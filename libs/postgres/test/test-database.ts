@@ -28,8 +28,8 @@ function serverUrl(): string {
 }
 
 /**
- * For tests: creates a database on the server of DATABASE_URL (whose role must be a superuser); a
- * copy of `template`, which must have no connections.
+ * For tests: creates a database on the server of DATABASE_URL, whose role must be a superuser. It is a copy of
+ * `template`, which must have no connections.
  */
 export async function createTestDatabase(template = 'template1'): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;

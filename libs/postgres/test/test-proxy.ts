@@ -4,25 +4,19 @@ import { connect, createServer } from 'node:net';
 export interface TestProxy {
   /** The same URL through the proxy. */
   url: string;
-  /** Cuts every connection and refuses new ones until open(). */
+  /** Closes every connection and refuses new ones until open(). */
   cut(): void;
-  /**
-   * Drops the server's responses from now on (connections stay open); open() ends this for new
-   * connections.
-   */
+  /** Drops the server's responses from now on (connections stay open). After open(), new connections work again. */
   silence(): void;
-  /**
-   * Holds back the end of the next request on each connection; open() ends this for new
-   * connections.
-   */
+  /** Delays the end of the next request on each connection. After open(), new connections work again. */
   truncate(): void;
   open(): void;
   close(): void;
 }
 
 /**
- * For tests: a TCP proxy in front of a server that can cut connections, drop responses, or hold
- * back the end of a request.
+ * For tests: a TCP proxy in front of a server that can close connections, drop responses, or delay the end of a
+ * request.
  */
 export async function createTestProxy(target: string): Promise<TestProxy> {
   const { hostname, port } = new URL(target);

@@ -1,13 +1,14 @@
 -- The schema of accounts as of version 0.2: clients, accounts, status history, API keys, approvals, the audit and dead letters,
--- and what makes commands exactly-once: inbox and saga steps. Ids are compared bytewise (collate "C"), so that lists have the
--- same order on every server. The outbox is in libs/postgres/outbox/outbox.sql; what the service's role may do is in schema.ts.
+-- and the tables that make commands exactly-once (inbox and saga steps). Ids are compared bytewise (collate "C"), so that lists
+-- have the same order on every server. The outbox is in libs/postgres/outbox/outbox.sql, and the rights of the service's role are
+-- in schema.ts.
 
--- Names as they are searched for, in any script: case and composition of characters do not matter. Cut, because an index
--- cannot hold long texts. Postgres' own casefold does not change with the libraries of the server.
+-- The form in which names are searched for, in any script: case and composition of characters do not matter. It is truncated,
+-- because an index cannot contain long texts. Postgres' own casefold does not change with the libraries of the server.
 create function name_key(name text) returns text language sql immutable strict parallel safe
   return left(casefold(normalize(name, nfkc) collate "pg_unicode_fast"), 100);
 
--- Texts that are equal except for case, in any script.
+-- Equal for texts that are equal except for case, in any script.
 create function exact_key(value text) returns text language sql immutable strict parallel safe
   return casefold(normalize(value, nfc) collate "pg_unicode_fast");
 
@@ -40,7 +41,7 @@ create table clients (
   ussd_phone_number   text collate "C",
   ussd_status         text not null default 'inactive' check (ussd_status in ('active', 'inactive')),
   external_id         text collate "C",
-  metadata            json, -- not jsonb: a replay answers the keys in the order in which they were sent
+  metadata            json, -- not jsonb: a repeat returns the keys in the order in which they were sent
   erased_at           timestamptz,
   created_at          timestamptz not null,
   updated_at          timestamptz not null,
@@ -53,14 +54,15 @@ create table clients (
 -- An active USSD phone belongs to one client.
 create unique index clients_active_ussd_phone on clients (ussd_phone_number) where ussd_status = 'active';
 create unique index clients_by_external_id on clients (external_id) where external_id is not null;
--- One index per filter of a list, each ending in the order of the list: every page is a range of it.
+-- Each filter of a list has its own index, which ends in the order of the list, so every page is a range of it.
 create index clients_list on clients (created_at, client_id);
 create index clients_by_type on clients (client_type, created_at, client_id);
 create index clients_by_ussd_phone on clients (ussd_phone_number, created_at, client_id) where ussd_phone_number is not null;
 create index clients_by_email on clients (exact_key(email), created_at, client_id);
 create index clients_by_registration_number on clients (exact_key(registration_number), created_at, client_id) where registration_number is not null;
 create index clients_by_name_words on clients using gin (array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))));
--- For the search of the dashboard. Phone numbers are also found by their last digits, as people say them within their country.
+-- These are for the search of the dashboard. Phone numbers are also found by their last digits, as they are used within a
+-- country.
 create index clients_by_name on clients (name_key(coalesce(company_name, first_name || ' ' || last_name)) text_pattern_ops);
 create index clients_by_last_name on clients (name_key(last_name || ' ' || first_name) text_pattern_ops) where last_name is not null;
 create index clients_by_contact_number on clients (contact_number);
@@ -76,7 +78,7 @@ create table accounts (
   -- The newest status that the ledger has reported, by its version. The ledger's own row decides postings.
   status         text not null check (status in ('Active', 'Inactive', 'Frozen')),
   status_version int not null default 0,
-  -- opening: the ledger has not answered yet. refused: it refused. Accounts in these states are never shown.
+  -- opening: the ledger has not replied yet. refused: it refused. Accounts in these states are never shown.
   state          text not null default 'opening' check (state in ('opening', 'open', 'refused')),
   external_id    text collate "C",
   metadata       json,
@@ -84,7 +86,7 @@ create table accounts (
   updated_at     timestamptz not null
 ) with (fillfactor = 90);
 
--- An account whose opening was refused does not keep its name from others.
+-- After a refused opening, the external_id can be given to another account.
 create unique index accounts_by_external_id on accounts (external_id) where external_id is not null and state <> 'refused';
 create index accounts_list on accounts (created_at, account_id) where state = 'open';
 create index accounts_by_client on accounts (client_id, created_at, account_id) where state = 'open';
@@ -92,7 +94,7 @@ create index accounts_by_type on accounts (account_type, created_at, account_id)
 create index accounts_by_status on accounts (status, created_at, account_id) where state = 'open';
 create index accounts_by_currency on accounts (currency, created_at, account_id) where state = 'open';
 
--- One row per change of status that the ledger made. A no-op leaves none.
+-- One row per change of status that the ledger made. A no-op has no row.
 create table status_transitions (
   transition_id  text collate "C" primary key,
   account_id     text collate "C" not null references accounts,
@@ -108,7 +110,7 @@ create table status_transitions (
 
 create table api_keys (
   key_id       text collate "C" primary key,
-  -- The first key of a chain of rotations: the caller's identity, which rotation keeps.
+  -- The first key of a chain of rotations. It identifies the caller and does not change by a rotation.
   family_id    text collate "C" not null,
   name         text not null,
   scopes       text[] not null check (cardinality(scopes) > 0),
@@ -134,13 +136,14 @@ create table commands (
   fingerprint    text,
   -- The reply as it was sent; null while a saga is in progress.
   reply          json,
-  -- The request that sent the command first. Its message may be delivered again after a crash, which is no repeat by the
-  -- caller (who, for an API key, would otherwise never be shown the secret).
+  -- The request that sent the command first. Its message may be delivered again after a crash, which is not a repeat by the
+  -- caller (who would otherwise never get the secret of an API key).
   correlation_id text,
   created_at     timestamptz not null default clock_timestamp()
 ) with (fillfactor = 80);
 
--- A field of what a kept reply shows; null for a refusal, whose text may contain what Postgres cannot read (NUL).
+-- A field of the resource in a stored reply. It is null for a refusal, whose text may contain a character that Postgres cannot
+-- read (NUL).
 create function shown(reply json, field text) returns text language sql immutable parallel safe set search_path = pg_catalog
   return case when left(reply::text, 11) in ('{"ok":true,', '{"ok": true') then reply -> 'data' ->> field end;
 
@@ -159,14 +162,14 @@ create table waiting_replies (
   primary key (command_id, correlation_id)
 );
 
--- Steps that have not been answered yet. The sweeper sends them again; the answer deletes them.
+-- Steps without a reply. The sweeper sends them again; the reply deletes them.
 create table saga_steps (
   step_id         text collate "C" primary key, -- account_id, transition_id or approval_id: the correlation id of the reply
   message         text not null,
   account_id      text collate "C" not null,
   payload         json not null,                -- the data of the message
-  context         json not null,                -- the MessageContext of the command that began it
-  detail          json not null,                -- what accounts needs when the reply arrives, and the message does not contain
+  context         json not null,                -- the MessageContext of the command that started the saga
+  detail          json not null,                -- what accounts needs when the reply arrives but the message does not contain
   attempts        int not null default 1,
   next_attempt_at timestamptz not null,
   created_at      timestamptz not null default clock_timestamp()
@@ -174,15 +177,15 @@ create table saga_steps (
 
 create index saga_steps_due on saga_steps (next_attempt_at);
 
--- Requests that need the approval of a second person. The service may update only the decision, and the database itself
--- refuses a decision by the person who asked.
+-- Requests that need the approval of a second person. The service may update only the decision, and the database itself rejects a
+-- decision by the requester.
 create table approvals (
   approval_id    text collate "C" primary key,
   action         text not null,
   summary        text not null,
   request        json not null,
   changes        json not null,
-  scopes         text[] not null, -- needed besides approvals:write to decide
+  scopes         text[] not null, -- which the approver needs in addition to approvals:write
   command        json not null,   -- sent once it is approved
   context        json not null,   -- the MessageContext of the request
   requested_by   text not null,
@@ -193,7 +196,7 @@ create table approvals (
   decided_at     timestamptz,
   reason         text,
   outcome        json,
-  key_claimed_at timestamptz,     -- when the secret of the key that it created was shown
+  key_claimed_at timestamptz,     -- when the secret of the key that the approval created was shown
   constraint approvals_decided check ((status in ('Approved', 'Rejected')) = (decided_by is not null) and (decided_by is null) = (decided_at is null)),
   constraint approvals_four_eyes check (decided_by <> requested_by),
   constraint approvals_outcome check (outcome is null or status = 'Approved')
@@ -218,7 +221,7 @@ create table notes (
 create index notes_by_client on notes (client_id, created_at, note_id);
 create index notes_by_account on notes (account_id, created_at, note_id) where account_id is not null;
 
--- Dead letters, and what was decided about them. Their bytes stay in the topic.
+-- Dead letters, and the decisions about them. Their bytes stay in the topic.
 create table dead_letters (
   dead_letter_id   text collate "C" primary key,
   topic            text not null, -- without the common prefix, as source_topic
@@ -233,7 +236,7 @@ create table dead_letters (
   size_bytes       int not null,
   message          text,
   request_id       text,
-  -- The record's own time: a topic that was deleted and created again repeats offsets.
+  -- The record's own time, because a topic that was deleted and created again repeats offsets.
   dead_at          timestamptz not null,
   state            text not null default 'open' check (state in ('open', 'redriven', 'dropped')),
   decided_by       text,
@@ -247,7 +250,7 @@ create index dead_letters_list on dead_letters (dead_at, dead_letter_id);
 create index dead_letters_by_topic on dead_letters (topic, dead_at, dead_letter_id);
 create index dead_letters_by_state on dead_letters (state, dead_at, dead_letter_id);
 
--- Who did what, for auditors. Written in the transaction that does the work, and never changed, except by erasure.
+-- Audit records: who did what. They are written in the transaction that does the work, and are changed only by an erasure.
 create table audit (
   audit_id    text collate "C" primary key,
   created_at  timestamptz not null,
@@ -268,26 +271,26 @@ create index audit_by_resource on audit (resource_id, created_at, audit_id) wher
 create index audit_by_outcome on audit (outcome, created_at, audit_id) where outcome <> 'success';
 create index audit_by_request on audit (request_id, created_at, audit_id);
 
--- Audit records are links of 16 chains: the hash of a link covers its record and the hash of the link before it, so that a
--- record that was changed, removed or inserted afterwards is found (docs/decisions/0030-audit-records-are-chained.md). A
--- transaction uses the chain of its connection, so that transactions on other connections seldom wait for it.
+-- Audit records are links of 16 chains: the hash of a link covers its record and the hash of the previous link, so that a record
+-- that was changed, removed, or inserted afterwards is detected (docs/decisions/0030-audit-records-are-chained.md). A transaction
+-- uses the chain of its connection, so that transactions on other connections seldom wait for it.
 create table audit_chain (
   chain          int not null check (chain between 0 and 15),
-  sequence       bigint not null check (sequence > 0), -- without a gap within its chain
+  sequence       bigint not null check (sequence > 0), -- gap-free within its chain
   audit_id       text collate "C" not null,
   hash           bytea not null,
   details_digest bytea not null,
   primary key (chain, sequence)
 );
 
--- Every function sets its search_path, so that no temporary table of a caller can take the place of a table that it names.
+-- Every function sets its search_path, so that a temporary table of a caller cannot replace a table that the function names.
 
 create function refuse_change() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
 begin
   raise exception 'accounts.% is append-only: % is refused', tg_table_name, tg_op using errcode = 'restrict_violation';
 end $$;
 
--- The only change of an audit record: an erasure replaces its details by the erasure's own id.
+-- The only change of an audit record: an erasure replaces its details with the erasure's own id.
 create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = accounts, pg_temp as $$
 begin
   if to_jsonb(new) - '{details,salt}'::text[] = to_jsonb(old) - '{details,salt}'::text[] and new.salt is null
@@ -309,13 +312,13 @@ alter table audit_chain enable always trigger audit_chain_append_only;
 create function audit_digest(salt uuid, details jsonb) returns bytea language sql immutable set search_path = pg_catalog
   return sha256(convert_to(salt::text || details::text, 'UTF8'));
 
--- services/accounts/audit/verify-audit.ts computes the same independently, so that a changed function is found, too.
+-- services/accounts/audit/verify-audit.ts computes the same independently, so that a changed function is detected, too.
 create function audit_hash(previous bytea, record audit, digest bytea) returns bytea language sql stable set search_path = pg_catalog
   return sha256(previous || convert_to(jsonb_build_array(
     record.audit_id, to_char(record.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), record.actor, record.action,
     record.resource_id, record.outcome, record.request_id, encode(digest, 'hex'), record.address)::text, 'UTF8'));
 
--- Runs as the owner: the service writes records, never links.
+-- Runs as the owner, because the service may write records but not links.
 create function link_audit() returns trigger language plpgsql security definer set search_path = accounts, pg_temp as $$
 declare
   own      constant int := pg_backend_pid() % 16;
@@ -326,7 +329,7 @@ declare
   fresh    audit;
 begin
   if not exists (select from new_records) then return null; end if;
-  -- Held until the commit: the next holder then sees this link, because it reads in a later statement.
+  -- The lock is held until the commit. The next holder then sees this link, because it reads in a later statement.
   perform pg_advisory_xact_lock(4711002, own);
   select * into last from audit_chain where chain = own order by sequence desc limit 1;
   if found then
@@ -345,13 +348,13 @@ end $$;
 create trigger audit_linked after insert on audit referencing new table as new_records for each statement execute function link_audit();
 alter table audit enable always trigger audit_linked;
 
--- The fields of a request without the texts that a caller wrote.
+-- The fields of a request without texts written by a caller.
 create function without_texts(fields jsonb) returns jsonb language sql immutable set search_path = pg_catalog
   return (select coalesce(jsonb_object_agg(key, case when key in ('description', 'reference', 'reason', 'note', 'name', 'external_id') and jsonb_typeof(value) = 'string'
     then to_jsonb('(erased)'::text) when key = 'metadata' and jsonb_typeof(value) = 'object' then '{"erased": "(erased)"}' else value end), '{}'::jsonb) from jsonb_each(fields));
 
--- Erases the personal data of a client in columns that the service's role may never change; runs as the owner. An approval
--- that is still Waiting is left: it must be sent as it was asked for, and expires within a day.
+-- Erases the personal data of a client in columns that the service's role may never change, so it runs as the owner. An approval
+-- that is still Waiting does not change: the request must be sent as it was made, and it expires within a day.
 create function erase_records(client text, erasure text, out audit_records int, out approvals int, out kept_replies int, out status_notes int)
 language plpgsql security definer set search_path = accounts, pg_temp as $$
 declare

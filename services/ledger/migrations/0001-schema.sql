@@ -1,5 +1,5 @@
 -- The ledger's schema as of version 0.2. Ids are stored as their 128 bits, without the prefix. The outbox is in
--- libs/postgres/outbox/outbox.sql; what the service's role may do is in schema.ts.
+-- libs/postgres/outbox/outbox.sql, and the rights of the service's role are in schema.ts.
 
 -- The part of an id that must be unique: the last byte is a routing hint (docs/decisions/0003-ids-carry-their-bucket.md).
 create function id_key(id uuid) returns bytea language sql immutable strict parallel safe
@@ -11,7 +11,7 @@ create table accounts (
   account_number  text not null unique,
   client_id       uuid,
   account_type    text not null check (account_type in ('Savings', 'Checking', 'Current', 'Loan', 'Teller', 'Vault')),
-  -- Virtual: a stored column would be computed again for every row that a posting updates.
+  -- The column is virtual, because a stored one would be computed again for every row that a posting updates.
   class           text generated always as (case when account_type in ('Loan', 'Teller', 'Vault') then 'asset' else 'liability' end) virtual,
   currency        text not null,
   status          text not null check (status in ('Active', 'Inactive', 'Frozen')),
@@ -30,7 +30,7 @@ create table accounts (
   constraint customer_balance_covers_holds check (
     (held_minor = 0 and hold_expires_at is null)
     or (held_minor > 0 and hold_expires_at is not null and balance_minor >= held_minor and account_type in ('Savings', 'Checking', 'Current')))
-) with (fillfactor = 60); -- room for updates in place: no index contains a column that a posting changes
+) with (fillfactor = 60); -- space for updates in place, because no index contains a column that a posting changes
 
 create index accounts_client on accounts (client_id) where client_id is not null;
 create index accounts_system on accounts (account_type, currency) where client_id is null;
@@ -44,7 +44,7 @@ create table transactions (
   transaction_type        text not null check (transaction_type in ('Deposit', 'Withdrawal', 'Transfer', 'Loan Payment')),
   direction               text not null check (direction in ('debit', 'credit')),
   amount_minor            bigint check (amount_minor > 0),
-  amount_text             text, -- the amount as it was sent, where it cannot be stored in minor units
+  amount_text             text, -- the amount as it was sent, if it cannot be stored in minor units
   currency                text,
   description             text,
   reference               text,
@@ -58,7 +58,7 @@ create table transactions (
   request_id              text not null,
   created_at              timestamptz(3) not null,
   external_id             text,
-  metadata                json, -- not jsonb: a replay answers the keys in the order in which they were sent
+  metadata                json, -- not jsonb: a repeat returns the keys in the order in which they were sent
   hold_id                 uuid,
   batch_id                uuid, -- no index: the ids of a batch's items are derived from the batch's id
   constraint completed_or_why_not check ((status = 'Failed') = (failure_code is not null)),
@@ -123,8 +123,8 @@ create table commands (
   created_at  timestamptz not null default now()
 );
 
--- Postings that were dead-lettered. Nothing has been decided about them, and their callers may have been answered 202, so
--- their ids are not unknown. The row remains after the command has been redriven: the transaction then counts.
+-- Postings that became dead letters. They are undecided, and their callers may have got a 202, so their ids are not unknown. The
+-- row remains after the command has been redriven; the transaction then takes precedence.
 create table dead_lettered_commands (
   command_id uuid primary key,
   created_at timestamptz not null default clock_timestamp()
@@ -136,15 +136,15 @@ create table verifications (
   requested_by    text not null,
   started_at      timestamptz not null default clock_timestamp(),
   ended_at        timestamptz,
-  -- The rules that do not hold, with rows that violate them; null while the check runs, and where it was interrupted.
+  -- The violated rules, with rows that violate them; null while the check runs, and if it was interrupted.
   findings        json,
   constraint found_at_the_end check (findings is null or ended_at is not null)
 );
 
 create index verifications_by_time on verifications (started_at);
 
--- Audit records that have not been sent to accounts yet (audit/audit-sender.ts). They are not in the outbox, where events of
--- money would wait behind them.
+-- Audit records that have not been sent to accounts yet (audit/audit-sender.ts). They are not in the outbox, because events of
+-- money would then have to wait for them.
 create table audit_outbox (
   audit_id text primary key,
   record   text not null
@@ -165,7 +165,7 @@ create type written_hold as (
   external_id text, metadata json, expires_at timestamptz, created_at timestamptz, updated_at timestamptz
 );
 
--- Every function sets its search_path, so that no temporary table of a caller can take the place of a table that it names.
+-- Every function sets its search_path, so that a temporary table of a caller cannot replace a table that the function names.
 
 create function refuse_change() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
 begin
@@ -173,7 +173,7 @@ begin
 end $$;
 
 -- The only change of a transaction: the erasure of a client replaces its caller's texts
--- (docs/decisions/0046-an-erasure-replaces-texts.md). Amounts, accounts, statuses and times never change.
+-- (docs/decisions/0046-an-erasure-replaces-texts.md). Amounts, accounts, statuses, and times never change.
 create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
 begin
   if to_jsonb(new) - '{description,reference,external_id,metadata,idempotency_key}'::text[]
@@ -195,10 +195,10 @@ alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
 alter table transactions enable always trigger transactions_erased_only;
 
--- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation
--- are written by one statement), sides must follow the class of the account, and the entries must continue the account's
--- sequence and add up to its new balance. Nothing else changes a balance: the service's role may not update these columns,
--- and this function runs as the owner.
+-- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation are
+-- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence and
+-- add up to its new balance. Nothing else changes a balance: the service's role may not update these columns, and this function
+-- runs as the owner.
 create function post_entries() returns trigger language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
   wrong uuid;
@@ -236,8 +236,8 @@ create trigger entries_posted after insert on entries referencing new table as n
   for each statement execute function post_entries();
 alter table entries enable always trigger entries_posted;
 
--- Replaces the texts of those of these transactions that are of the account, or of its counterparty in the same operation.
--- The service's role may update no transaction: this function runs as the owner, for an account that is Inactive and empty.
+-- Replaces the texts of those of these transactions that belong to the account, or to its counterparty in the same operation. The
+-- service's role may not update transactions. This function runs as the owner, for an account that is Inactive and empty.
 create function erase_texts(erased uuid, ids uuid[]) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
   changed int;
@@ -279,7 +279,7 @@ begin
 end $$;
 revoke all on function erase_hold_texts(uuid) from public;
 
--- The views are part of the contract, for read-only SQL. They only ever gain columns.
+-- The views are part of the contract, for read-only SQL. A new version may only add columns.
 create view v_accounts as
   select 'acc_' || replace(account_id::text, '-', '') as account_id, account_number, account_type, class, currency, status,
     'cli_' || replace(client_id::text, '-', '') as client_id, balance_minor, last_sequence, created_at, held_minor
@@ -291,7 +291,7 @@ create view v_entries as
     'acc_' || replace(account_id::text, '-', '') as account_id, sequence, direction, side, amount_minor, currency, balance_after_minor, created_at
   from entries;
 
--- Without the refusals that are no part of an account's history (isListed in services/ledger/domain/records.ts).
+-- Without refusals, which do not belong to an account's history (isListed in services/ledger/domain/records.ts).
 create view v_transactions as
   select 'txn_' || replace(transaction_id::text, '-', '') as transaction_id, 'opr_' || replace(operation_id::text, '-', '') as operation_id,
     'acc_' || replace(account_id::text, '-', '') as account_id, 'acc_' || replace(counterparty_account_id::text, '-', '') as counterparty_account_id,

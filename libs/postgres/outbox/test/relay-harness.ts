@@ -57,18 +57,18 @@ export interface RelayHarness {
   write(...events: OutboxEvent[]): Promise<void>;
   /** A running relay in this process. */
   relayWith(publisher: RelayOptions['publisher'], more?: Partial<RelayOptions>): Relay;
-  /** One in a process of its own (relay.fixture.ts), which publishes into the table published. */
+  /** Starts a relay in a process of its own (relay.fixture.ts), which publishes into the table published. */
   processWith(name: string, behaviour?: string): { child: ChildProcess; active: Promise<void> };
   onStop(stop: () => unknown): void;
-  /** Resolves when nothing waits any more. */
+  /** Resolves when nothing is unpublished. */
   drained(): Promise<void>;
   published(): Promise<{ relay: string; ce_id: string; key: string; value: string }[]>;
-  /** For afterEach: stops what was started and empties the tables. */
+  /** For afterEach: stops the started relays and empties the tables. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** For tests: a database with an outbox, and what the tests of the relay start and look at. */
+/** For tests: a database with an outbox, and functions that start relays and read the results. */
 export async function createRelayHarness(): Promise<RelayHarness> {
   const database = await createTestDatabase();
   const poolOptions = { url: database.url, application_name: 'relay-test', schema: 'public', max: 8 };

@@ -1,6 +1,6 @@
 /**
- * A relay in a process of its own, for relay.int.test.ts to kill or stop. "Publishes" into the table published, so that
- * the order over several processes can be seen. argv: database URL, name, behaviour.
+ * A relay in a process of its own, which relay.int.test.ts kills or stops. It "publishes" into the table published,
+ * which shows the order over several processes. argv: database URL, name, behaviour.
  */
 import { createPool } from '../../pool.ts';
 import { silent } from '../../test/test-database.ts';

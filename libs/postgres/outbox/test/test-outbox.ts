@@ -7,7 +7,7 @@ export interface KeptEvent extends OutboxEvent {
   is_published: boolean;
 }
 
-/** For tests: every event that an outbox holds, in its order. `table` names one that is not on the search_path. */
+/** For tests: returns every event in an outbox, in order. `table` is the name of one that is not on the search_path. */
 export async function readOutbox(pool: Queries, table = 'outbox'): Promise<KeptEvent[]> {
   const { rows } = await pool.query<{ batch_id: bigint; is_published: boolean; records: Buffer }>(
     `select batch_id, published_at is not null as is_published, records from ${table} join ${table}_batches using (batch_id) order by batch_id`,
