@@ -4,7 +4,7 @@ import { entrySchema, money, transactionSchema } from './resources.ts';
 import { text } from './texts.ts';
 import { deadLetterTopics } from './topics.ts';
 
-/** Audit and dead letters: resources, bodies and parameters of what staff and operators use. */
+/** Audit and dead letters: resources, bodies, and parameters of endpoints for staff and operators. */
 
 /**
  * A record of one action, kept for auditors and never changed. Its details are short facts. They never contain
@@ -151,7 +151,7 @@ export const timelineSchema = z.object({
 export type Timeline = z.infer<typeof timelineSchema>;
 
 export const statisticsUnit = z.enum(['minute', 'hour', 'day']);
-/** The maximum number of buckets in one response: more than one day in minutes. */
+/** The maximum number of buckets in one response. It allows more than one day in minutes. */
 export const maxBuckets = 1500;
 
 /** Applied operations by time of acceptance, in UTC. Empty buckets are omitted. */
@@ -191,8 +191,8 @@ export const postingTotalsSchema = z.object({
 export type PostingTotals = z.infer<typeof postingTotalsSchema>;
 
 /**
- * The value of a record in the topic `sessions`. Its key is either the id of an ended session, or an actor,
- * whose sessions that began before `before` have ended. After `expires_at` these sessions have expired anyway.
+ * The value of a record in the topic `sessions`. Its key is either the id of an ended session, or an actor all of whose
+ * sessions that began before `before` have ended. After `expires_at` these sessions have expired in any case.
  */
 export const endedSessionSchema = z.object({ expires_at: z.iso.datetime(), before: z.iso.datetime().optional() });
 
@@ -206,8 +206,8 @@ export const bookCheckSchema = z.object({
   started_at: z.string(),
   ended_at: z.string().nullable(),
   /**
-   * `broken`: at least one rule is violated. `interrupted`: the check did not finish and says nothing about the
-   * books.
+   * `broken`: at least one rule is violated. `interrupted`: the check did not finish, so the state of the books is
+   * unknown.
    */
   state: z.enum(['running', 'passed', 'broken', 'interrupted']),
   findings,
@@ -266,7 +266,7 @@ export type Operations = z.infer<typeof operationsSchema>;
 export const erasedText = '(erased)';
 export const erasedMetadata = { erased: erasedText };
 
-/** What the erasure of a client replaced, and where data of the client remains and until when. */
+/** The number of records of a client that an erasure replaced, and where data of the client remains and until when. */
 export const erasureSchema = z.object({
   client_id: z.string(),
   erased_at: z.string(),

@@ -18,7 +18,7 @@ describe('API keys', () => {
     );
   });
 
-  it('any single changed character is rejected', () => {
+  it('are rejected if any single character is changed', () => {
     fc.assert(
       fc.property(hex, secret, fc.nat(), fc.constantFrom('0', 'a', 'Z', '_', ' '), (bits, bytes, at, character) => {
         const key = makeApiKey('live', `key_${bits}`, bytes);
@@ -37,7 +37,7 @@ describe('API keys', () => {
     expect(makeApiKey('live', `key_${'0'.repeat(32)}`)).not.toBe(makeApiKey('live', `key_${'0'.repeat(32)}`));
   });
 
-  it('contain the CRC-32 that zlib computes', () => {
+  it('contain the CRC-32 as zlib computes it', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[ -~]{0,60}$/), (text) => {
         let number = 0;

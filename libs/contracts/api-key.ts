@@ -20,7 +20,7 @@ function base62(value: bigint, length: number): string {
   return text.padStart(length, '0');
 }
 
-/** The last six characters of a key, computed from what precedes them. */
+/** Returns the last six characters of a key, computed from the preceding ones. */
 export function apiKeyChecksum(preceding: string): string {
   return base62(BigInt(crc32(preceding)), checksumLength);
 }
@@ -43,7 +43,7 @@ export function parseApiKey(apiKey: string): { key_id: string; environment: KeyE
   return { key_id: idOf('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
 }
 
-/** Returns what is stored of a key: the HMAC-SHA-256 of the whole key under the pepper, as 64 hex digits. */
+/** Returns the stored form of a key: the HMAC-SHA-256 of the whole key under the pepper, as 64 hex digits. */
 export function hashApiKey(pepper: string, apiKey: string): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex');
 }

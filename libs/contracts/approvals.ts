@@ -63,7 +63,7 @@ export const approvalSchema = z.object({
     path: z.string(),
     body: z.record(z.string(), z.unknown()),
   }),
-  /** The changes, as of the time of the request. null: there is no value before, or none after. */
+  /** The changes, as of the time of the request. null means that there is no value before, or none after. */
   changes: z.array(z.object({ field: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
   requested_by: z.string(),
   requested_at: time,
@@ -78,7 +78,7 @@ export const approvalSchema = z.object({
 });
 export type Approval = z.infer<typeof approvalSchema>;
 
-/** What accounts stores until the request is approved. */
+/** The data that accounts stores until the request is approved. */
 export const approvalRequestSchema = approvalSchema
   .pick({ approval_id: true, action: true, summary: true, request: true, changes: true })
   .extend({

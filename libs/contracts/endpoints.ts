@@ -63,7 +63,7 @@ export interface Endpoint {
   bodyLimit?: number;
   /** The request must have an Idempotency-Key. */
   needsKey?: true;
-  /** What callers need to know beyond the summary. */
+  /** Information that callers need beyond the summary. */
   description?: string;
   /**
    * The schema of `data`; `shape` says how it is used. `document`: one object, a part of which is paged.
@@ -86,7 +86,7 @@ export interface Endpoint {
   errors: ErrorCode[];
 }
 
-/** A row of the table. Its absent fields are those that `complete` derives or adds. */
+/** A row of the table. `complete` derives or adds its absent fields. */
 type Row = Omit<Endpoint, 'method' | 'path' | 'tag' | Defaulted> & {
   route: `${Endpoint['method']} ${string}`;
 } & Partial<Pick<Endpoint, Defaulted>>;
@@ -122,8 +122,8 @@ const searched = (when: string) =>
 const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
 
 /**
- * A row without a query takes no parameters, without a shape returns one resource, without a success status 200, and
- * without a message sends the one that is named like it.
+ * A row without a query takes no parameters; without a shape it returns one resource; without a success status it
+ * returns 200; without a message it sends the one of the same name.
  */
 const rows = {
   health: {

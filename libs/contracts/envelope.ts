@@ -36,7 +36,9 @@ export interface MessageContext {
   idempotency_key?: string;
   /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
   fingerprint?: string;
-  /** 'true': reply with the outcome stored under this id; if there is none, execute nothing (docs/decisions/0047). */
+  /**
+   * 'true': reply with the outcome stored under this id, and execute nothing if there is none (docs/decisions/0047).
+   */
   repeat_only?: string;
   /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
   staff?: string;
@@ -47,7 +49,7 @@ export interface MessageContext {
   /** The approver and the approval of a command that required one. The reply goes to the approval's saga. */
   approved_by?: string;
   approval_id?: string;
-  /** The batch that contains this item. It is not in a header; it is set when the batch message is expanded. */
+  /** The batch that contains this item. It is not in a header, but set when the batch message is expanded. */
   batch_id?: string;
   traceparent?: string;
   correlation_id?: string;
@@ -136,7 +138,7 @@ export type ReplyBody = z.infer<typeof replySchema>;
 
 export const replyType = 'corebanking.reply.v1';
 
-/** Where to send the reply to a message; undefined if none is expected. */
+/** The address for the reply to a message; undefined if no reply is expected. */
 export interface ReplyAddress {
   topic: string;
   partition: number;

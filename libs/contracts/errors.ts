@@ -81,8 +81,8 @@ export const violationSchema = z.object({ field: z.string(), code: errorCodeSche
 export type Violation = z.infer<typeof violationSchema>;
 
 /**
- * A refusal: a business decision against a request. It is replied like any outcome and, where the contract says
- * so, stored.
+ * A refusal: a business decision against a request. It is returned in a reply like any outcome and, if the contract
+ * requires it, stored.
  */
 export const refusalSchema = z.object({
   code: errorCodeSchema,
@@ -99,8 +99,8 @@ export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'c
 }
 
 /**
- * Whether a repeat gets it again. 403 is about the caller, 5xx decides nothing, and what is not
- * valid may be corrected: they are answered anew (contract: Idempotency).
+ * Reports whether the refusal is stored, so that a repeat returns it again. 403 depends on the caller, 5xx decides
+ * nothing, and an invalid request may be corrected, so these are decided again (contract: Idempotency).
  */
 export function isKept({ code }: Refusal): boolean {
   const { status } = errorCodes[code];
@@ -108,8 +108,8 @@ export function isKept({ code }: Refusal): boolean {
 }
 
 /**
- * Where nothing is kept under the id of a command that asks for a repeat alone: nothing was done,
- * and nothing is kept.
+ * The reply to a command that only asks for a stored outcome, if none is stored. Nothing was executed, and nothing is
+ * stored.
  */
 export const unknownRepeat = refusal('service_unavailable', 'the command is unknown, and nothing was executed');
 

@@ -9,7 +9,7 @@ test('an entity tag depends on the shown values, not on the order of names', () 
     expect(etagOf(other)).not.toBe(tag);
 });
 
-test('If-Match: none and * match any version; otherwise strong tags of our form', () => {
+test('without If-Match, and with *, any version matches; otherwise only strong tags of our form match', () => {
   const tag = etagOf({});
   expect([tagsOf(undefined), tagsOf(' * ')]).toEqual([undefined, undefined]);
   expect(tagsOf(`"x", ${tag} ,W/${tag}`)).toEqual([tag]);

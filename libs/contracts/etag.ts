@@ -13,7 +13,7 @@ function sorted(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The maximum number of tags in an If-Match; no client needs more. */
+/** The maximum number of tags in an If-Match. No client needs more. */
 const maxTags = 100;
 
 /**

@@ -3,8 +3,8 @@ import type { MessageContext } from './envelope.ts';
 import { type IdKind, idPrefix } from './ids.ts';
 
 /**
- * Fields of events. The schemas are as narrow as what is published, so that they reject what the bank never
- * sends (docs/events-evolution.md).
+ * Fields of events. The schemas allow only values that the bank publishes, so that they reject all others
+ * (docs/events-evolution.md).
  */
 
 export const idField = (kind: IdKind) => z.string().regex(new RegExp(`^${idPrefix[kind]}_[0-9a-f]{32}$`));
@@ -36,7 +36,7 @@ export function openList(values: readonly string[]) {
     .meta({ enum: [...values], $comment: 'open: the list may grow within the version' });
 }
 
-/** A field that every event has since that release. Older events, which the topics still contain, lack it. */
+/** A field that every event has since that release. Topics still contain older events, which lack it. */
 export function since<S extends z.ZodType>(release: string, schema: S) {
   return schema.optional().meta({ $comment: `since ${release}` });
 }

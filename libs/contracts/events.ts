@@ -69,11 +69,11 @@ const refusedTransaction = postedTransaction.extend({
   failure_code: openList(failureCodes),
 });
 
-/** The account at the other end, where it and not its own is why a posting failed. */
+/** The account at the other end, if it, and not the transaction's own account, is the reason for the failure. */
 const failureAccount = { failure_account_id: idField('account').optional() };
 
 /**
- * Without balance_after: the balance of the event's own account is a field of the event, and balances of other
+ * An entry without balance_after: the balance of the event's own account is a field of the event, and balances of other
  * accounts must not be disclosed.
  */
 const eventEntry = entrySchema.omit({ balance_after: true }).extend({
@@ -212,7 +212,7 @@ export const events = {
   }),
   /** Consumers that store data of the client must erase it too. */
   'corebanking.client.erased.v1': event('clients', { ...client, erased_at: moment, ...asked }),
-  /** Contains ids and enumeration values only. Approvers read the request through the API. */
+  /** Contains only ids and enumeration values. Approvers read the request through the API. */
   'corebanking.approval.requested.v1': event('approvals', {
     approval_id: idField('approval'),
     action: approvalAction,
@@ -295,7 +295,7 @@ export const events = {
     until: moment,
     count,
   }),
-  /** What gateways need to verify a key. The topic is compacted. */
+  /** The data with which gateways verify a key. The topic is compacted. */
   'corebanking.api_key.v1': event('api-keys', {
     key_id: z.string(),
     family_id: z.string(),
@@ -312,7 +312,7 @@ export const events = {
 /** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and the ids used in logs and traces. */
 export const eventHeadersSchema = z.object({
   ce_specversion: z.literal('1.0').describe('CloudEvents version'),
-  ce_id: z.guid().describe('The same on every publication of the event: by it consumers know repeats'),
+  ce_id: z.guid().describe('The same on every publication of the event, so that consumers recognize repeats'),
   ce_type: z
     .string()
     .regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/)
@@ -320,21 +320,21 @@ export const eventHeadersSchema = z.object({
   ce_source: z
     .string()
     .regex(/^\/core-banking\/(ledger|accounts|gateway|webhooks)$/)
-    .describe('The service that published it'),
+    .describe('The service that published the event'),
   ce_dataschema: z
     .string()
     .regex(/^urn:corebanking:/)
     .optional()
-    .describe('The $id of the schema that its data have; events from before 0.2.0 lack it'),
+    .describe('The $id of the schema of the data; events from before 0.2.0 lack it'),
   ce_time: z.iso
     .datetime({ precision: 3 })
-    .describe('When it happened, by the clock of the bank; UTC with three decimals'),
+    .describe('The time of the change by the clock of the bank; UTC with three decimals'),
   ce_subject: z.string().describe('The message key'),
-  'content-type': z.literal('application/json').describe('Of the value'),
+  'content-type': z.literal('application/json').describe('The content type of the value'),
   'request-id': z
     .string()
     .optional()
-    .describe('X-Request-Id of the request that led to it, as in logs and in the audit'),
+    .describe('X-Request-Id of the request that caused the event, as in logs and in the audit'),
   traceparent: z.string().optional().describe('W3C trace context of that request'),
 });
 

@@ -17,7 +17,7 @@ export type DecodedRequest =
   /** The message can never be processed. It is dead-lettered, and replied to if it has a valid reply address. */
   | { kind: 'bad'; code: string; reason: string; address: ReplyAddress | undefined };
 
-/** What a consumer of requests needs: the topic prefix, and the keys of the services that may send requests. */
+/** Settings for consumers of requests: the topic prefix, and the keys of the services that may send requests. */
 export interface Reader {
   prefix: string;
   keys: MacKeys;
@@ -68,8 +68,8 @@ function bad(code: string, reason: string, address?: ReplyAddress): DecodedReque
 }
 
 /**
- * Reports whether a reply may go to this address. Saga steps are replied to under their own id, approved
- * commands under that of their approval.
+ * Reports whether a reply may be sent to this address. A reply to a saga step has the step's own id, and a reply to an
+ * approved command has the id of its approval.
  */
 function maySendTo(
   { topic, partition, correlation_id }: ReplyAddress,

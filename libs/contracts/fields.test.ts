@@ -52,7 +52,7 @@ describe('bodies', () => {
       expect(problems(bodies.createClient, { ...retail, email })).toEqual(['email: validation_failed']);
   });
 
-  it('report every violation together', () => {
+  it('report all violations together', () => {
     expect(
       problems(bodies.createClient, { ...retail, first_name: '', email: 'x', company_name: 'y', ussd_status: 'on' }),
     ).toEqual([
@@ -106,7 +106,7 @@ describe('bodies', () => {
     ]);
   });
 
-  it('require a reason to freeze and a phone number to activate USSD; the ledger checks that a transfer has two accounts', () => {
+  it('require a reason to freeze and a phone number to activate USSD; only the ledger refuses a transfer to the same account', () => {
     expect(problems(bodies.changeStatus, { status: 'Frozen' })).toEqual(['reason: validation_failed']);
     expect(problems(bodies.changeStatus, { status: 'Inactive' })).toEqual([]);
     expect(problems(bodies.createClient, { ...retail, ussd_status: 'active' })).toEqual([
@@ -131,14 +131,14 @@ describe('parameters', () => {
     expect(problems(schema, { from: later })).toEqual([]);
   });
 
-  it('unknown and repeated ones are refused', () => {
+  it('are refused if they are unknown or repeated', () => {
     expect(problems(parameters.listTransactions, { acount_id: 'a' })).toEqual([': unknown acount_id']);
     expect(problems(parameters.listTransactions, { account_id: ['a', 'b'] })).toEqual([
       'account_id: validation_failed',
     ]);
   });
 
-  it('a phone number whose plus arrived as a blank, and times with an offset, are accepted', () => {
+  it('accept a phone number whose plus was decoded to a space, and times with an offset', () => {
     expect(parameters.searchUssd.parse({ ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
     expect(parameters.listTransfers.parse({ from: '2026-01-02T03:04:05 02:00', to: '2026-01-03' })).toMatchObject({
       from: '2026-01-02T01:04:05.000Z',

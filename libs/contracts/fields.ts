@@ -20,9 +20,9 @@ import { phone, text, textWithoutNul } from './texts.ts';
 import { violation } from './violation.ts';
 
 /**
- * Fields of requests, normalized while parsing. Violations carry an error code in `params`. `meta` describes in
- * JSON Schema what a transform hides from the OpenAPI document (`input_default` and `input_examples`, because
- * zod drops the default and examples of a transformed field).
+ * Fields of requests, normalized while parsing. Violations carry an error code in `params`. For OpenAPI, `meta`
+ * describes in JSON Schema the rules that a transform hides (with `input_default` and `input_examples`, because zod
+ * drops the default and examples of a transformed field).
  */
 
 /** RFC 5321 without quoted strings: at most 64 characters before the @ and labels of at most 63 after it. */
@@ -73,7 +73,10 @@ export function amount(zero: boolean) {
 
 type Body = Record<string, unknown>;
 
-/** A rule over several fields. It also runs if other rules fail, so that all violations are reported at once. */
+/**
+ * A rule over several fields. It is also checked if other rules are violated, so that all violations are reported
+ * together.
+ */
 function rule(
   code: ErrorCode,
   field: string,
@@ -93,7 +96,7 @@ function bankScopesOf({ client_id, scopes: asked }: Body): Scope[] {
     : [];
 }
 
-/** The JSON Schema of the same rule: if `when` has that value, `field` must be a string. */
+/** Returns the JSON Schema of the same rule: if `when` has that value, `field` must be a string. */
 function needsWhen(when: string, value: string, field: string) {
   return {
     if: { properties: { [when]: { const: value } }, required: [when] },
@@ -217,13 +220,13 @@ const newTransfer = z
   })
   .check(...amountFits('amount'));
 
-/** The maximum number of items in a batch, and in atomic mode, which uses one database transaction. */
+/** The maximum number of items in a batch, also in atomic mode, which uses one database transaction. */
 export const maxItems = 1000;
 const maxAtomicItems = 500;
 
 /**
- * Whether source and destination are the same account is decided per item; as a validation rule it would refuse
- * the whole batch.
+ * Whether source and destination are the same account is decided per item. A validation rule would refuse the whole
+ * batch.
  */
 const item = z
   .strictObject({ transaction: newTransaction.optional(), transfer: newTransfer.optional() })
@@ -251,7 +254,7 @@ function prefixFor({ account_type }: Body): string | undefined {
   return type.success ? numberPrefixes[type.data] : undefined;
 }
 
-/** Values that are not an account number, or a type that does not exist, violate other rules. */
+/** Invalid account numbers and unknown types violate other rules. */
 function hasOwnPrefix(body: Body): boolean {
   const [prefix, number] = [prefixFor(body), body['account_number']];
   return (
@@ -281,7 +284,7 @@ export const bodies = {
     .refine((body) => Object.keys(body).length > 0, {
       message: 'must change at least one field',
       params: { code: 'validation_failed' },
-      // If the body has only unknown fields, report those instead.
+      // If the body has only unknown fields, those are reported instead.
       when: ({ issues }) => issues.length === 0,
     })
     .meta({ minProperties: 1 }),
@@ -401,7 +404,10 @@ export const time = z
   })
   .meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
 
-/** For one period, not for the filters of a list: the end must not be before the start. Both are normalized times. */
+/**
+ * For the one period of an endpoint, not for the filters of a list: the end must not be before the start. Both are
+ * normalized times.
+ */
 export const inOrder = rule('validation_failed', 'to', 'must not be before from', ({ from, to }) =>
   typeof from === 'string' && typeof to === 'string' ? from <= to : true,
 );

@@ -49,19 +49,17 @@ export const holdBodies = {
       currency: currency.nullish(),
       description,
       reference,
-      expires_at: moment
-        .nullish()
-        .meta({ description: 'Within 31 days from now; 7 days from now where it is not given' }),
+      expires_at: moment.nullish().meta({ description: 'Within 31 days from now; 7 days from now if omitted' }),
       ...givenNames,
     })
     .check(...amountFits('amount')),
   captureHold: z.strictObject({
     amount: amount(false).nullish().meta({
       description:
-        'How much to capture, in units of the currency, with at most its decimal places; not given: what is left',
+        'How much to capture, in units of the currency, with at most its decimal places; the remaining amount if omitted',
     }),
-    to_account_id: id.nullish().meta({ description: 'A transfer to this account; a withdrawal where it is not given' }),
-    final: z.boolean().default(true).meta({ description: 'false: what is left stays held' }),
+    to_account_id: id.nullish().meta({ description: 'The destination of a transfer; a withdrawal if omitted' }),
+    final: z.boolean().default(true).meta({ description: 'false: the remaining amount stays held' }),
     description,
     ...givenNames,
   }),

@@ -103,7 +103,7 @@ export function idKey(id: string): string {
 }
 
 /**
- * The bits of the id that an item of a batch creates. They are derived from the batch, so that every repeat and
+ * Returns the bits of the id that an item of a batch creates. They are derived from the batch, so that every repeat and
  * every service uses the same id, and contain its bucket.
  */
 export function itemBits(batchId: string, index: number): string {

@@ -40,7 +40,7 @@ test('a text body and its bytes have the same MAC; a missing body and an empty o
   expect(signed(null).headers['mac']).not.toBe(signed('').headers['mac']);
 });
 
-test('identifies the signer; a body of any size is signed', () => {
+test('the MAC identifies the signer; a body of any size is signed', () => {
   expect(keys.signerOf(signed())).toBe('gateway');
   expect(keys.signerOf(signed(null, 'accounts'))).toBe('accounts');
   expect(keys.signerOf(signed(randomBytes(1_000_000)))).toBe('gateway');
@@ -74,7 +74,7 @@ test('any change of body, headers, header names, signer, or MAC is detected', ()
   ).toBeUndefined();
 });
 
-test('reply topic, trace, and additions of dead letters may change on the way', () => {
+test('reply topic, trace, and headers added to dead letters may change in transit', () => {
   const {
     headers: { 'correlation-id': _, ...kept },
     value,
@@ -90,7 +90,7 @@ test('reply topic, trace, and additions of dead letters may change on the way', 
   expect(keys.signerOf({ headers: { ...kept, ...onTheWay }, value })).toBe('gateway');
 });
 
-test('while keys are rotated both are accepted, and the first one signs', () => {
+test('during a rotation both keys are accepted, and the first one signs', () => {
   const message = signed();
   const rotated = new MacKeys({ gateway: [second, first] });
   expect(rotated.signerOf(message)).toBe('gateway');
@@ -102,7 +102,7 @@ test('while keys are rotated both are accepted, and the first one signs', () => 
   expect(new MacKeys({ accounts: [first] }).signerOf(message)).toBeUndefined();
 });
 
-test('only accounts can give a message another deadline, for this message only', () => {
+test('only accounts can renew the deadline of a message, and only of that message', () => {
   const message = signed();
   const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
   expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');

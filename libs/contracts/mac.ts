@@ -75,7 +75,7 @@ export class MacKeys {
     };
   }
 
-  /** Returns the renewed deadline. undefined: there is none. null: it was not signed by accounts. */
+  /** Returns the renewed deadline, undefined if there is none, or null if accounts did not sign it. */
   renewedDeadline(headers: Headers): string | undefined | null {
     const deadline = headers[renewedDeadlineHeader];
     if (deadline === undefined) return undefined;
@@ -125,7 +125,7 @@ function macKey(signer: Signer, secret: string): MacKey {
   return { ...key, name: `${signer}/${hmac(key, 'the id of this key', null).slice(0, 8)}` };
 }
 
-/** The buffer to hash; it grows to the size of the longest message. */
+/** The buffer to hash. It grows to the size of the longest message. */
 let bytes: Buffer = Buffer.allocUnsafeSlow(16 * 1024);
 
 /**

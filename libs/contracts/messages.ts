@@ -286,7 +286,7 @@ export const messages = {
       last_audit_check: auditCheckSchema.nullable(),
     }),
   ),
-  /** On the queries topic, so that nothing waits behind it. The reply is sent when the check has started. */
+  /** On the queries topic, so that no command waits for the check. The reply is sent when the check has started. */
   verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
   list_dead_letters: accounts.query(
     {
@@ -314,7 +314,7 @@ export const messages = {
     { approval_id: id, scopes: z.array(z.string()) },
     z.object({
       approval: approvalSchema,
-      /** It has made a key whose secret nobody has been shown. */ has_unread_key: z.boolean(),
+      /** True if the approval created a key whose secret has not been shown. */ has_unread_key: z.boolean(),
     }),
   ),
 
@@ -328,8 +328,8 @@ export const messages = {
     transactionSchema,
   ),
   /**
-   * `expires_at`: null for the default. Only the ledger, which recognizes repeats, decides whether it is in the
-   * future.
+   * `expires_at`: null for the default. Whether it is in the future is decided only by the ledger, which recognizes
+   * repeats.
    */
   place_hold: ledger.command(
     {
@@ -393,8 +393,8 @@ export const messages = {
 
   // ledger: queries
   /**
-   * The database's clock, which determines posting times. It has no reply_by, because the clock of the sender
-   * may be wrong.
+   * Returns the time of the database, which determines posting times. It has no reply_by, because the clock of the
+   * sender may be wrong.
    */
   get_time: ledger.query({}, z.object({ time })),
   get_ledger_accounts: ledger.query({ account_ids: z.array(id).max(500) }, z.array(ledgerAccountSchema)),
@@ -419,8 +419,8 @@ export const messages = {
     searchedPageOf(transactionSchema),
   ),
   /**
-   * This query and the next two may also be sent to `ledger.commands` or `ledger.batches`, in the id's bucket.
-   * They are then answered after the commands before them.
+   * This query and the next two may also be sent to `ledger.commands` or `ledger.batches`, in the id's bucket. They are
+   * then answered after the preceding commands.
    */
   get_transaction: ledger.query({ transaction_id: id }, transactionSchema),
   list_transfers: ledger.query(
@@ -490,7 +490,7 @@ export const messages = {
   test_webhook: webhooks.command({ webhook_id: id }, deliverySchema),
   redeliver: webhooks.command({ webhook_id: id, delivery_id: id }, deliverySchema),
   replay_webhook: webhooks.command({ webhook_id: id, from: time, to: time }, webhookSchema),
-  /** Of these callers, or for this client: their keys were revoked, with what they had made. */
+  /** Disables the webhooks created by these callers, or for this client, because their keys were revoked. */
   disable_webhooks: webhooks.command(
     { made_by: z.array(z.string()), client_id: id.nullable() },
     z.object({ disabled: z.array(z.string()) }),
@@ -519,7 +519,7 @@ export type MessageName = keyof typeof messages;
 export type MessageData<N extends MessageName> = z.output<(typeof messages)[N]['data']>;
 export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]['result']>;
 
-/** The senders of messages that are not sent by the gateway alone. */
+/** The senders of messages that not only the gateway sends. */
 const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],

@@ -12,7 +12,7 @@ import {
 } from './money.ts';
 
 describe('currencies', () => {
-  it('have the digits of ISO 4217, even if Intl differs', () => {
+  it('have the decimal places of ISO 4217, even if Intl differs', () => {
     expect(currencyDigits('USD')).toBe(2);
     expect(['JPY', 'KRW', 'CLP', 'ISK', 'UGX', 'XOF'].map(currencyDigits)).toEqual([0, 0, 0, 0, 0, 0]);
     expect(['BHD', 'IQD', 'KWD', 'TND'].map(currencyDigits)).toEqual([3, 3, 3, 3]);
@@ -23,7 +23,7 @@ describe('currencies', () => {
     for (const code of currencies) expect(code).toMatch(/^[A-Z]{3}$/);
   });
 
-  it('unknown ones throw', () => {
+  it('throw if they are unknown', () => {
     expect(() => currencyDigits('ABC')).toThrow('ABC');
     expect(() => fromMinor(1n, 'usd')).toThrow('usd');
   });
@@ -35,13 +35,13 @@ describe('currencies', () => {
       expect(isCurrency(code)).toBe(true);
   });
 
-  it('lower case, funds without minor units, and other words are unknown', () => {
+  it('are unknown in lower case, without minor units, or if they are other words', () => {
     for (const code of ['usd', 'XAU', 'XTS', 'XXX', 'ABC', '', 'constructor']) expect(isCurrency(code)).toBe(false);
   });
 });
 
 describe('canonicalDecimal', () => {
-  it('keeps exactly the value', () => {
+  it('keeps the exact value', () => {
     const same = {
       '10.00': '10',
       '10.000': '10',
@@ -58,7 +58,7 @@ describe('canonicalDecimal', () => {
     for (const [text, value] of Object.entries(same)) expect(canonicalDecimal(text)).toBe(value);
   });
 
-  it('never becomes longer than messages allow', () => {
+  it('never returns a longer text than messages allow', () => {
     for (const text of [
       `${'9'.repeat(36)}e30`,
       `1.${'2'.repeat(34)}e-30`,

@@ -91,11 +91,11 @@ export const numberPrefixes: Record<AccountType, string> = {
   Loan: 'LOA',
 };
 
-/** An account without its balance, which the ledger alone knows. */
+/** An account without its balance, which only the ledger knows. */
 export const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });
 export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
-/** What the ledger stores of an account. */
+/** The data that the ledger stores of an account. */
 export const ledgerAccountSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
@@ -185,7 +185,7 @@ export type ItemResult = z.infer<typeof itemResultSchema>;
 export const batchSchema = z.object({
   batch_id: z.string(),
   mode: batchMode,
-  /** Pending while any item is Pending. */
+  /** The status is Pending while any item is Pending. */
   status: z.enum(['Completed', 'Pending']),
   counts: z.object({
     completed: z.number().int().min(0).max(1000),
@@ -219,7 +219,7 @@ export const entrySchema = z.object({
 });
 export type Entry = z.infer<typeof entrySchema>;
 
-/** An entry with everything that a printed statement shows. */
+/** An entry with all data of a line of a printed statement. */
 export const entryLineSchema = entrySchema.extend({
   transaction_type: transactionType,
   description: z.string().nullable(),

@@ -1,6 +1,6 @@
 /**
- * All scopes (contract: Authentication and permission) and who may have each. A credential bound to one client
- * acts for a customer, so it never has a scope that belongs to the bank.
+ * All scopes (contract: Authentication and permission) and the credentials that may have each. A credential bound to
+ * one client acts for a customer, so it never has a scope that belongs to the bank.
  */
 const holders = {
   'clients:read': 'anyone',
@@ -31,8 +31,8 @@ export const scopes = Object.keys(holders) as [Scope, ...Scope[]];
 export const bankScopes: readonly Scope[] = scopes.filter((scope) => holders[scope] === 'bank');
 
 /**
- * Returns the effective scopes of a credential. Unknown names are ignored, and a bound credential gets none of
- * the bank's scopes.
+ * Returns the effective scopes of a credential. Unknown names are ignored, and a bound credential has none of the
+ * bank's scopes.
  */
 export function grantedScopes(named: readonly string[], boundClientId: string | undefined): ReadonlySet<Scope> {
   const own = boundClientId === undefined ? [] : bankScopes;

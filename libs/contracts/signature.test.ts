@@ -26,13 +26,13 @@ test('the public key verifies signatures of accounts, and rejects any other valu
   expect(createVerifier(next.publicKey)(Buffer.from(state), sign(state))).toBe(false);
 });
 
-test('while keys are rotated, both are accepted', () => {
+test('during a rotation, both keys are accepted', () => {
   const isSigned = createVerifier(`${next.publicKey}\n${present.publicKey}`);
   for (const { privateKey } of [present, next])
     expect(isSigned(Buffer.from(state), createSigner(privateKey)(state))).toBe(true);
 });
 
-test('keys of another type, and no keys, are refused', () => {
+test('keys of another type, and an empty list of keys, are rejected', () => {
   expect(() => createSigner(foreign.privateKey)).toThrow('not one of Ed25519');
   expect(() => createVerifier(foreign.publicKey)).toThrow('not one of Ed25519');
   expect(() => createVerifier('no key')).toThrow('no public key');

@@ -1,8 +1,8 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
 /**
- * accounts signs the states of API keys (Ed25519). Gateways have only public keys: they can check a state but
- * not forge one. A signature has the form `<key id>:<signature>`; the key id is derived from the public key.
+ * accounts signs the states of API keys (Ed25519). Gateways have only public keys, so they can verify a state but
+ * cannot forge one. A signature has the form `<key id>:<signature>`; the key id is derived from the public key.
  */
 export const signatureHeader = 'signature';
 
@@ -14,8 +14,8 @@ export function createSigner(privateKeyPem: string): (value: string) => string {
 }
 
 /**
- * Returns a function that reports whether one of these keys signed the value. PEMs are concatenated; there are
- * several during a rotation.
+ * Returns a function that reports whether one of these keys signed the value. The PEMs are concatenated; during a
+ * rotation there are several.
  */
 export function createVerifier(
   publicKeysPem: string,

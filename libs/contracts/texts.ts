@@ -18,7 +18,7 @@ const rules: [RegExp, string][] = [
   [/\p{Cc}/u, 'must not contain control characters'],
   [new RegExp(`[${bidi}]`), 'must not contain characters that change the direction of writing'],
   [/[\u{e0000}-\u{e007f}]/u, 'must not contain tag characters'],
-  // Includes noncharacters.
+  // The range includes noncharacters.
   [/\p{Cn}/u, 'must not contain code points that are no characters'],
   [
     /(?<![\p{L}\p{M}])[\u200c\u200d]|[\u200c\u200d](?![\p{L}\p{M}])/u,
@@ -28,7 +28,7 @@ const rules: [RegExp, string][] = [
 const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}\u2800]/u;
 
 interface Form {
-  /** Allow line feeds. CRLF becomes LF. */
+  /** Allows line feeds. CRLF becomes LF. */
   lines?: boolean;
 }
 

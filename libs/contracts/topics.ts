@@ -20,7 +20,7 @@ export interface TopicDefinition extends TopicSettings {
   readers: readonly TopicUser[];
 }
 
-/** Messages of a sender whose clock is wrong must not be refused, or deleted too early. */
+/** Messages of a sender whose clock is wrong must not be rejected, or deleted too early. */
 const brokersTime = { 'message.timestamp.type': 'LogAppendTime' };
 
 function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicSettings {
@@ -69,7 +69,7 @@ function between(
   return { ...settings, writers, readers };
 }
 
-/** `others`: services that also read the events. */
+/** `others`: further services that read the events. */
 function events(writer: TopicUser, settings: TopicSettings, ...others: TopicUser[]): TopicDefinition {
   return between([writer], ['consumers', ...others], settings);
 }
@@ -78,10 +78,7 @@ function events(writer: TopicUser, settings: TopicSettings, ...others: TopicUser
 const internalTopics = {
   /** accounts writes saga steps and redriven commands. */
   'ledger.commands': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, small)),
-  /**
-   * Separate from single commands, so that they never wait behind a batch. A request of 1 MiB is one
-   * message.
-   */
+  /** Separate from single commands, so that these never wait for a batch. A request of 1 MiB is one message. */
   'ledger.batches': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, large)),
   /** The ledger writes replies to saga steps; webhooks writes audit records. */
   'accounts.commands': between(
@@ -161,7 +158,7 @@ export const feedTopics: readonly TopicName[] = eventTopics.filter((name) =>
   (topics[name].readers as readonly TopicUser[]).includes('webhooks'),
 );
 
-/** What EVENTS_RETENTION_DAYS means for the topic; undefined for any other than one of events, and for compacted ones. */
+/** Returns the effect of EVENTS_RETENTION_DAYS on the topic, or undefined if it is compacted or contains no events. */
 export function eventsRetention(name: string, days: number): Record<string, string> | undefined {
   const isKept = isEventTopic(name) && topics[name].config['cleanup.policy'] === 'delete';
   return isKept ? { 'retention.ms': String(days === -1 ? -1 : days * day) } : undefined;
@@ -171,8 +168,8 @@ export function eventsRetention(name: string, days: number): Record<string, stri
 const segmentMs = 7 * day;
 
 /**
- * webhooks stores events for EVENTS_RETENTION_DAYS, but at least this long: a delivery may take three days and
- * be redelivered for thirty.
+ * webhooks stores events for EVENTS_RETENTION_DAYS, but at least this long, because a delivery may take three days and
+ * can be redelivered for thirty.
  */
 export const leastStoredDays = 35;
 

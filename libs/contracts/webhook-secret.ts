@@ -20,7 +20,7 @@ export function newWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-/** The first key seals; all keys open. A sealed value is `<key id>:<iv, tag, and text in base64url>`. */
+/** The first key seals; all keys can open. A sealed value is `<key id>:<iv, tag, and text in base64url>`. */
 export function createSecretKeys(secrets: readonly string[]): SecretKeys {
   const keys = secrets.map((secret) => ({
     id: hash('sha256', `the id of this key ${secret}`).slice(0, 8),
@@ -38,8 +38,7 @@ export function createSecretKeys(secrets: readonly string[]): SecretKeys {
     open(webhookId, sealed) {
       const [id, text = ''] = sealed.split(':');
       const found = keys.find((one) => one.id === id);
-      if (!found)
-        throw new TypeError(`no key with the id ${id} is configured, which has sealed the secret of ${webhookId}`);
+      if (!found) throw new TypeError(`the key ${id}, which sealed the secret of ${webhookId}, is not configured`);
       const bytes = Buffer.from(text, 'base64url');
       const [iv, tag] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes, ivBytes + tagBytes)];
       const decipher = createDecipheriv('aes-256-gcm', found.key, iv, { authTagLength: tagBytes })

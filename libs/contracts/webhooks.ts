@@ -11,7 +11,7 @@ import { feedTopics } from './topics.ts';
  */
 
 /**
- * The event types of the topics that webhooks reads, by short name. Other types are state (balances) or for
+ * The event types of the topics that webhooks reads, by short name. Other types are states (balances) or are meant for
  * auditors.
  */
 const feedTypes: ReadonlyMap<string, string> = new Map(
@@ -34,7 +34,7 @@ export function typesOf(pattern: string): string[] {
 }
 
 const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
-/** For JSON Schema: what typesOf knows. */
+/** The patterns for which typesOf returns event types, as a JSON Schema. */
 const anyPattern = [...feedTypes.keys()]
   .flatMap((name) => [name, name.replace(/[^.]*$/, '*')])
   .filter((name, i, all) => all.indexOf(name) === i)
@@ -81,7 +81,7 @@ export const webhookSchema = z.object({
 });
 export type Webhook = z.infer<typeof webhookSchema>;
 
-/** With the secret, which is shown once. */
+/** The webhook with its secret, which is returned once. */
 export const webhookWithSecretSchema = webhookSchema.extend({ secret: z.string().optional() });
 
 const attemptSchema = z.object({
@@ -124,7 +124,7 @@ export const cloudEventSchema = z.object({
 });
 export type CloudEvent = z.infer<typeof cloudEventSchema>;
 
-/** The fields that PATCH changes. */
+/** The fields that PATCH can change. */
 export const webhookChanges = z.object({
   url: z.string().optional(),
   event_types: z.array(z.string()).optional(),
