@@ -44,7 +44,7 @@ if (import.meta.main) {
       await pool.end();
     }
   } catch (error) {
-    console.error(`no API key could be made: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`no API key could be created: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
   }
 }

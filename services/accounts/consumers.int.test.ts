@@ -42,7 +42,7 @@ test('every message of both topics has a handler', () => {
   ).toEqual(names.sort());
 });
 
-test('an unreadable message becomes a dead letter, gets a reply if possible, and delays nothing', async () => {
+test('an unreadable message becomes a dead letter, gets a reply if possible, and delays no other message', async () => {
   const good = newClientMessage();
   const broken = newClientMessage();
   const bad = [
@@ -74,7 +74,7 @@ test('an unreadable message becomes a dead letter, gets a reply if possible, and
   expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
 });
 
-test('a message that Postgres refuses, and a malformed reply, become dead letters and leave nothing behind', async () => {
+test('a message that Postgres rejects, and a malformed reply, become dead letters and leave nothing behind', async () => {
   const client_id = await newClient(bank);
   const twice = messageFor('create_client', { client_id, client: retail });
   const opening = openingOf(client_id);
@@ -126,7 +126,7 @@ test('a fault of the database is thrown; the batch that is delivered again gets 
   expect(process.deadLetters).toEqual([]);
 });
 
-test('a backlog of repeats is answered by two statements; new commands and open steps among them are executed', async () => {
+test('a backlog of repeats is answered by two statements; new commands and replies to open steps among them are executed', async () => {
   const process = bank.process();
   const connect = process.deps.pool.connect.bind(process.deps.pool);
   let connections = 0;
@@ -141,7 +141,8 @@ test('a backlog of repeats is answered by two statements; new commands and open 
   const opening = openingOf(ids[0] ?? '');
   const opened = messageFor('open_account', opening, { message_id: opening.account_id });
   await handle([...created, ...edited]);
-  await handle([opened]); // by now the client exists: an account may be in another partition than its client
+  // The client exists at this point, because the account may be in another partition than its client.
+  await handle([opened]);
   const first = [...created, ...edited].map((message) => process.repliesTo(correlationOf(message)));
   expect(first.flat().every((reply) => reply.ok)).toBe(true);
 
@@ -187,7 +188,7 @@ test('a killed connection is a fault, not a dead letter', async () => {
   expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
 });
 
-test('a lost reply is not a fault: the message delivered again gets the stored one, as if it were the first', async () => {
+test('a lost reply is not a fault: when the message is delivered again, it gets the stored reply, as if it were the first one', async () => {
   const process = bank.process();
   const message = newClientMessage();
   const away = () => Promise.reject(new Error('broker away'));

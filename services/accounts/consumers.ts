@@ -50,7 +50,7 @@ export interface ConsumerDeps extends Reader {
 export interface Handled {
   name: string;
   messages: ReceivedMessage[];
-  /** In terms of performance.now. */
+  /** The start, as a value of performance.now. */
   startedAt: number;
   /** The outcomes of commands that were decided or whose sagas ended. */
   outcomes: Executed['outcomes'];
@@ -75,8 +75,9 @@ export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
 const backlog = 50;
 
 /**
- * Answers repeats of decided commands, and drops replies to steps that have ended. After a loss of offsets a backlog
- * consists of them, and they would be executed in many small groups, because messages of a partition keep their order.
+ * Answers repeats of decided commands, and drops replies to steps that have ended. After a loss of offsets, a backlog
+ * consists of such messages. They would be executed in many small groups, because messages of a partition stay in
+ * order.
  */
 async function answerRepeats(deps: ConsumerDeps, items: Item[]): Promise<{ answers: Answer[]; fresh: Item[] }> {
   if (items.length < backlog) return { answers: [], fresh: items };
@@ -199,8 +200,8 @@ async function read(
 }
 
 /**
- * Creates the consumers: one group for commands, replies of the ledger, and dead letters, and one for queries.
- * Nothing is started yet.
+ * Creates the consumers: one group for commands, replies of the ledger, and dead letters, and one for queries. Does not
+ * start them.
  */
 export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
   const group = consumerGroups(kafka, config, deps.logger);
@@ -209,7 +210,7 @@ export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps
     handle: execution.handle,
   });
   const queries = group('accounts-queries', ['accounts.queries'], {
-    // Each call runs one statement at a time, so concurrent calls are the concurrency.
+    // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
     handle: accountsQueries({ ...deps, concurrency: 1 }),
     concurrency: config.QUERY_CONCURRENCY,
     maxBatch: 50,

@@ -19,7 +19,8 @@ run('accounts', async (context) => {
   const config = loadConfig(accountsConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
-  // By purpose, so that a busy service cannot starve the relay, nor a check of the audit, which takes minutes, reads.
+  // There is a pool per purpose, so that a busy service cannot delay the relay, and a check of the audit, which takes
+  // minutes, cannot delay reads.
   const newPool = poolsOf(config, schema, migrationsDir, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });

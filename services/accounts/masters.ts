@@ -20,7 +20,7 @@ import { accountColumns, accountOf } from './sagas/account-store.ts';
 const clientType = 'corebanking.client.v1';
 const accountType = 'corebanking.account.v1';
 
-/** Returns the states of the accounts and clients that these events are about, and of the accounts of an erased client. */
+/** Returns the states of the accounts and clients in these events, and of the accounts of an erased client. */
 export async function mastersAfter(
   client: Queries,
   changes: readonly OutboxEvent[],
@@ -33,7 +33,7 @@ export async function mastersAfter(
 
 interface Wanted {
   accounts: readonly string[];
-  /** All accounts of these clients. */
+  /** Returns all accounts of these clients. */
   ofClients?: readonly string[];
   clients: readonly string[];
 }

@@ -39,7 +39,7 @@ function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
 
 const askedOnceMs = 1_000;
 
-/** Measures rows that must not accumulate. */
+/** Reports the number of rows that must not accumulate. */
 export function measureBacklogs(metrics: Metrics, pool: Pool): void {
   const steps = kept(async () => {
     const { rows } = await pool.query<{ steps: number; age_s: number }>(

@@ -33,7 +33,7 @@ export interface DeadLetterTopics {
   publish(message: OutgoingMessage): Promise<void>;
 }
 
-/** What the handler of one command gets, with the open transaction. */
+/** The values that the handler of one command gets, with the open transaction. */
 export interface Work extends Moment {
   client: Queries;
   prefix: string;
@@ -68,19 +68,22 @@ export interface Step {
   /** account_id, transition_id, approval_id, or the command's id. */
   step_id: string;
   message: 'open_ledger_account' | 'change_ledger_account_status' | 'erase_ledger_texts' | ApprovableCommand;
-  /** The key of the message: account_id, except for approved commands and erasures (client_id). */
+  /**
+   * The key of the message: the account_id, but the client_id for erasures, and for approved commands the key of the
+   * command.
+   */
   account_id: string;
   payload: object;
   /** The context of the command that started the saga. */
   context: MessageContext;
-  /** What accounts must remember until the reply. */
+  /** The data that accounts needs when the reply arrives. */
   detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>> & {
     approved?: ApprovedCommand;
     retention?: Retention;
   };
 }
 
-/** How an approved command is sent: under its own id, in the requester's name. */
+/** An approved command is sent under its own id, in the requester's name. */
 interface ApprovedCommand {
   bucket: number;
   context: Pick<MessageContext, 'message_id' | 'time' | 'request_id' | 'actor' | 'approved_by'> &
@@ -100,7 +103,7 @@ export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
   return { kind: 'begun', step, events: written };
 }
 
-/** A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too (isKept). */
+/** A refusal is a decision like any other. A repeat gets it again, also if the client was unknown (isKept). */
 export function refused(refusal: Refusal): Outcome {
   return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: isKept(refusal), details: {} };
 }

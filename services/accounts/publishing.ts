@@ -13,16 +13,16 @@ import { republishMastersOf } from './masters.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { schema } from './schema.ts';
 
-/** Reading and publishing a dead letter together take less than the 5 s that a transaction may be idle. */
+/** Reading and publishing a dead letter together take less than the 5 s for which a transaction may be idle. */
 const deadLetterTimeoutMs = 2000;
 
 interface Dependencies extends PublishingDependencies {
   keys: MacKeys;
-  /** Of the service itself: the relay's own is for what it publishes. */
+  /** The pool of the service itself, for the states that `republish` reads; the relay has its own pool. */
   pool: Pool;
 }
 
-/** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
+/** Creates the publishers of replies, and of the events of the outbox. Does not start them. */
 export function createAccountsPublishing(
   kafka: KafkaClient,
   config: AccountsConfig,
@@ -41,7 +41,7 @@ export function createAccountsPublishing(
   return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
 }
 
-/** Signs replies to accounts itself, which executes some approved commands and ends their sagas by the reply. */
+/** Signs replies to accounts itself, which executes some approved commands and ends their sagas with the reply. */
 function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) => void {
   const forAccounts = topicName(prefix, 'accounts.commands');
   return (message) =>
@@ -49,8 +49,8 @@ function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) 
 }
 
 /**
- * Signs what the outbox contains: commands to the ledger, webhooks, and accounts itself, and states of API
- * keys, which gateways trust.
+ * Signs the messages of the outbox: commands to the ledger, webhooks, and accounts itself, and states of API keys,
+ * which gateways trust.
  */
 function eventSigner(
   { TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig,

@@ -103,7 +103,7 @@ test('a key is created, returned without its hash, and published to the gateways
   expect(await bank.send('create_api_key', data, { message_id: key_id })).toEqual({ ...reply, replayed: true });
 });
 
-test('a key for an unknown client, with an end in the past, or exceeding its creator is refused; only lasting refusals are stored', async () => {
+test('a key for an unknown client, with an expiry in the past, or with more rights than its creator is refused; only permanent refusals are stored', async () => {
   const short = await newKey({ expires_at: inHours(2) });
   const revoked = await newKey();
   await bank.send('revoke_api_key', { key_id: revoked.key_id });
@@ -131,7 +131,7 @@ test('a key for an unknown client, with an end in the past, or exceeding its cre
   }
 });
 
-test('a key without a requested lifetime gets the maximum: the bank’s limit, or that of its creator', async () => {
+test('a key without a requested lifetime gets the maximum: the bank’s limit, or its creator’s remaining lifetime', async () => {
   const maker = await newKey({ expires_at: inHours(2) });
   const [limit, earlier] = [inHours(24), inHours(1)];
   expect((await newKey({ expires_at: null, not_after: limit })).expires_at).toBe(limit);
@@ -165,7 +165,7 @@ test('rotation never extends a lifetime: the old key’s remains, limited by tha
   });
 });
 
-test('rotation creates a key of the same family; the old one ends after the overlap', async () => {
+test('rotation creates a key of the same family; the old one expires after the overlap', async () => {
   const client_id = await newClient(bank);
   const old = await newKey({ client_id, environment: 'test' });
   const change = rotation(old.key_id);
@@ -249,7 +249,7 @@ test('a revocation is published once and acknowledged every time', async () => {
   });
 });
 
-test('with concurrent revocation and rotations, versions have no gaps, and the key ends revoked', async () => {
+test('after concurrent revocation and rotations, versions have no gaps, and the key is revoked', async () => {
   const key = await newKey();
   const second = bank.process();
   await Promise.all([
@@ -266,7 +266,7 @@ test('with concurrent revocation and rotations, versions have no gaps, and the k
   expect(left.rows).toEqual([]);
 });
 
-test('last_used_at only moves forward, without a reply', async () => {
+test('last_used_at never moves backwards, and its message gets no reply', async () => {
   const { key_id } = await newKey();
   for (const used_at of ['2026-03-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z'])
     await bank.send(

@@ -47,10 +47,10 @@ function later(time: string, ms: number): string {
 type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
 
 /**
- * Returns the state of a key for the gateways, to be published on the compacted topic; never a tombstone. A
- * state that takes rights away (a revocation, an earlier expiry) is also written under a second record key that
- * no other state uses. A late copy of an older state may become the last record of the key itself, but cannot
- * replace that one.
+ * Returns the state of a key for the gateways, to be published on the compacted topic; never a tombstone. A state that
+ * reduces rights (a revocation, an earlier expiry) is also written under a second record key that no other state uses.
+ * A late copy of an older state may become the last record under the key's own record key, but cannot replace the
+ * record under the second one.
  */
 function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
@@ -72,8 +72,8 @@ function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
 const revokedMaker = refusal('insufficient_scope', 'the API key that creates it has been revoked');
 
 /**
- * Locks the key that creates another one. What it creates is then either committed before its revocation, which
- * includes it, or never. null for people.
+ * Locks the key that creates another one, so that the other one is either committed before a revocation, which then
+ * includes it, or never. null: a person creates it.
  */
 async function lockMaker(
   client: Queries,
@@ -173,8 +173,8 @@ export async function replaceSecret(work: KeyWork, keyId: string, secretHash: st
 const maxNamed = 100;
 
 /**
- * Revokes the key and its family and, with `descendants`, the keys they created. Revoking a revoked key returns
- * it unchanged.
+ * Revokes the key and its family and, with `descendants`, the keys that they created. Revoking a revoked key returns it
+ * unchanged.
  */
 export async function revokeApiKey(
   work: Work,
@@ -217,7 +217,10 @@ function disableWebhooks(
   };
 }
 
-/** Every key that is bound to the client, with its family, and its webhooks. Returns how many, and what gateways must know. */
+/**
+ * Revokes every key that is bound to the client, with its family, and disables their webhooks. Returns the number of
+ * keys, and the events for the gateways and webhooks.
+ */
 export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
   const revoked: KeyRow[] = [];
   const families = await familiesOf(work.client, clientId);
@@ -229,8 +232,8 @@ export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ c
 }
 
 /**
- * Publishes the current state of every key again, for brokers that lost the topic `api-keys` or never had it.
- * Returns the number of keys. Keys that change meanwhile are published with a higher version.
+ * Publishes the current state of every key again, for brokers that lost the topic `api-keys` or never had it. Returns
+ * the number of keys. Keys that change at the same time are published with a higher version.
  */
 export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
   const time = now.toISOString();
@@ -256,8 +259,8 @@ export async function republishApiKeys(pool: Pool, schema: string, now: Date): P
 }
 
 /**
- * Creates the first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which
- * is not stored anywhere.
+ * Creates the first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is not
+ * stored.
  */
 export async function createBootstrapKey(
   pool: Pool,

@@ -68,18 +68,18 @@ export async function changeSecret(client: Queries, keyId: string, secretHash: s
 async function changed(client: Queries, statement: string, keyId: string, value: string): Promise<KeyRow> {
   const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, value]);
   const row = updated.rows[0];
-  if (!row) throw new TypeError(`API key ${keyId} is gone`);
+  if (!row) throw new TypeError(`API key ${keyId} does not exist`);
   return row;
 }
 
-/** The family $1, and where $2 says so those that its keys have made or rotated, and so on. */
+/** The family $1 and, if $2 is true, its descendants. */
 const families = `families (family_id) as (
   select $1::text collate "C"
   union
   select made.family_id from families f join api_keys made on made.created_by = 'key:' || f.family_id where $2
 )`;
 
-/** The family with those that its keys have made or rotated, and so on. */
+/** Returns the family and its descendants. */
 export async function familiesMadeBy(client: Queries, familyId: string): Promise<string[]> {
   const { rows } = await client.query<{ family_id: string }>(
     `with recursive ${families} select family_id from families order by family_id`,
@@ -89,8 +89,8 @@ export async function familiesMadeBy(client: Queries, familyId: string): Promise
 }
 
 /**
- * Whether one person may hold both credentials: one of them has made or rotated the other, which
- * shows its secret, through any number of keys, or the same person has made both.
+ * Reports whether one person may have both credentials: one of them is a descendant of the other, which was shown its
+ * secret, or the same person created both.
  */
 export async function isOneHand(client: Queries, one: string, other: string): Promise<boolean> {
   if (one === other) return true;
@@ -108,9 +108,9 @@ export async function isOneHand(client: Queries, one: string, other: string): Pr
 }
 
 /**
- * Revokes the keys of a family that are not yet revoked and, with `descendants`, the families of keys that they
- * created or rotated. A transaction that creates a key holds a lock on a key of that family. The statement
- * waits for it and repeats until it finds nothing new.
+ * Revokes the keys of a family that are not yet revoked and, with `descendants`, the families of its descendants. A
+ * transaction that creates a key holds a lock on a key of that family. The statement waits for it and is repeated until
+ * it finds nothing new.
  */
 export async function revokeFamily(
   client: Queries,

@@ -94,7 +94,7 @@ const reversed = (transaction_id: string): ReplyBody => ({
   ok: true,
   data: { transaction_id, amount: '25.00', status: 'Completed' },
 });
-/** All sendings of the command. */
+/** Returns all messages that sent the command. */
 const sent = async ({ command }: ApprovalRequest) =>
   (await outboxOf(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
 const auditsOf = async (resource_id: string) =>
@@ -271,7 +271,7 @@ describe('approving', () => {
       const { approval_id } = await asked(reversalOf(), { actor: asker });
       expect(codeOf(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
     }
-    // The first API keys of installations belong to different programs.
+    // The first API keys of two installations belong to different programs.
     const [first, second] = [await keyBy('system:bootstrap'), await keyBy('system:bootstrap')];
     for (const [asker, approver] of [
       [ofAlice, ofBob],
@@ -317,13 +317,12 @@ describe('approving', () => {
     }
   });
 
-  test('and a crash before the reply: the sweeper sends the same command until there is a reply, and the outcome is stored once', async () => {
+  test('survives a crash before the reply: the sweeper sends the same command until there is a reply, and the outcome is stored once', async () => {
     const request = await asked();
     const { approval_id, command } = request;
     const message = approving(approval_id);
     await bank.handleCommands([message]);
-    // Another process continues: the approver's message is delivered again, because its offset was
-    // not committed.
+    // Another process continues. The approver's message is delivered again, because its offset was not committed.
     const heir = bank.process();
     await heir.handleCommands([message]);
     for (let again = 0; again < 2; again++) {
@@ -387,7 +386,7 @@ describe('not approving', () => {
     ]);
   });
 
-  test('one that is about to expire can still be approved', async () => {
+  test('an approval that is about to expire can still be approved', async () => {
     const { approval_id } = await asked(reversalOf(), {
       time: new Date(Date.now() - 24 * 3_600_000 + 60_000).toISOString(),
     });
@@ -396,7 +395,7 @@ describe('not approving', () => {
   });
 });
 
-test('the database refuses decisions on one’s own request, and changes of the request', async () => {
+test('the database rejects decisions on one’s own request, and changes of the request', async () => {
   const { approval_id } = await asked();
   const decide = bank.pool.query(
     "update approvals set status = 'Approved', decided_by = requested_by, decided_at = now() where approval_id = $1",
@@ -420,7 +419,7 @@ describe('reading', () => {
     return (reply.data as { items: Approval[] }).items.map(({ approval_id }) => approval_id);
   }
 
-  test('is visible to approvers and to the requester', async () => {
+  test('an approval is visible to approvers and to the requester', async () => {
     const dora = `${alice}-dora`;
     const { approval_id } = await asked(reversalOf(), { actor: dora });
     expect(await list(dora, [])).toEqual([approval_id]);
@@ -438,7 +437,7 @@ describe('reading', () => {
     expect(codeOf(bound)).toBe('approval_not_found');
   });
 
-  test('by requester: one’s own, or those of others that one can decide', async () => {
+  test('by requester shows one’s own approvals, or those of others that one can decide', async () => {
     const gina = `${alice}-gina`;
     const own = (await asked(reversalOf(), { actor: gina })).approval_id;
     const other = (await asked(reversalOf(), { actor: alice })).approval_id;
@@ -448,7 +447,7 @@ describe('reading', () => {
     expect(await list(gina, [], { requested_by: 'others' })).toEqual([]);
   });
 
-  test('by status; expired ones are Expired, recorded or not', async () => {
+  test('by status shows expired ones as Expired, whether or not that was recorded', async () => {
     const erin = `${alice}-erin`;
     const old = await asked(reversalOf(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
     const waiting = await asked(reversalOf(), { actor: erin });
@@ -490,7 +489,7 @@ describe('an approved key', () => {
     await bank.handleCommands([approving(approval_id)]);
     const [step] = await sent(request);
     if (!step) throw new Error('nothing was sent');
-    // It arrives at accounts like any other command; its reply ends the saga.
+    // The step arrives at accounts like any other command, and its reply ends the saga.
     const command = signedForTest(
       received(
         'p.accounts.commands',
@@ -546,7 +545,7 @@ describe('an approved key', () => {
   });
 });
 
-test('an account that must not be unfrozen is not changed, because the command to the ledger says so', async () => {
+test('an account whose unfreezing needs an approval is not changed, because the command to the ledger requires one', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const transition_id = newId('transition');
   const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };

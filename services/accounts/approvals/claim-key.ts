@@ -7,7 +7,7 @@ import { approvalNotFound } from './decide.ts';
 import type { ApprovalRow } from './store.ts';
 import { lockApproval, setKeyClaimed } from './store.ts';
 
-/** Returns the id of the key that the approval created, while its secret has not been shown. */
+/** Returns the id of the key that the approval created, if its secret has not been shown. */
 export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {
   const makesKey = request.operation === 'create_api_key' || request.operation === 'rotate_api_key';
   if (!makesKey || outcome?.status !== 'success' || key_claimed_at !== null) return undefined;
@@ -15,8 +15,8 @@ export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): 
 }
 
 /**
- * Sets the secret of a key that was created by an approval, when its requester first reads the approval. Until
- * then nobody knows a secret, and none is ever stored.
+ * Sets the secret of a key that was created by an approval, when its requester first reads the approval. Until then
+ * nobody knows a secret of the key. The secret itself is never stored.
  */
 export async function claimApprovedKey(
   work: Work,

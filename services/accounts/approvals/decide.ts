@@ -14,9 +14,9 @@ import type { ApprovalRow } from './store.ts';
 import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
 
 /**
- * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts
- * a saga with one step, the command itself, in one transaction. The step is sent until it is answered, under an
- * id derived from the approval's, so that a crash cannot execute the command twice or lose it.
+ * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts a saga
+ * with one step, the command itself, in one transaction. The step is sent until it gets a reply, under an id derived
+ * from the approval's, so that a crash cannot execute the command twice or lose it.
  */
 
 export function approvalNotFound(id: string): Refusal {
@@ -117,8 +117,8 @@ async function lockDecidable(
 }
 
 /**
- * Returns the approved command in the requester's name. It counts as accepted when it was approved, which
- * becomes its created_at.
+ * Returns the approved command in the requester's name. The time of the approval is its time of acceptance and becomes
+ * its created_at.
  */
 function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
   const { name, id, key, bucket = bucketOf(key), data } = command;

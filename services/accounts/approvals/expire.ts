@@ -11,8 +11,8 @@ const perSweep = 200;
 const due = `status = 'Waiting' and expires_at <= clock_timestamp()`;
 
 /**
- * Records approvals that expired, with event and audit record. Several processes share the work. Returns their
- * number.
+ * Records approvals that expired, with event and audit record, and returns their number. Several processes can do this
+ * concurrently.
  */
 export async function expireApprovals(pool: Pool): Promise<number> {
   if ((await pool.query({ name: 'due_approvals', text: `select from approvals where ${due} limit 1` })).rowCount === 0)

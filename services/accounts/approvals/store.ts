@@ -20,8 +20,8 @@ export const approvalColumns = `approval_id, action, summary, request, changes, 
   status, decided_by, decided_at, reason, outcome, key_claimed_at`;
 
 /**
- * Returns the status at the time `now`. The bank's clock decides whether an approval has expired, not when the
- * sweeper ran.
+ * Returns the status at the time `now`. Whether an approval has expired depends on the bank's clock, not on the runs of
+ * the sweeper.
  */
 export function statusAt(
   { status, expires_at }: Pick<ApprovalRow, 'status' | 'expires_at'>,
@@ -102,6 +102,6 @@ export async function setKeyClaimed(client: Queries, id: string, now: string): P
 
 function theRow(rows: ApprovalRow[], id: string): ApprovalRow {
   const [row] = rows;
-  if (!row) throw new TypeError(`approval ${id} is not in the state that it was locked in`);
+  if (!row) throw new TypeError(`approval ${id} is not in the state in which it was locked`);
   return row;
 }

@@ -13,7 +13,7 @@ let bank: Harness;
 const pools: Pool[] = [];
 let verifier: AuditVerifier;
 
-/** A separate process with the service's rights. */
+/** Starts a separate process with the service's rights. */
 function newVerifier(): AuditVerifier {
   const pool = createPool(
     { url: bank.pool.options.connectionString ?? '', application_name: 'accounts-verify', schema: 'accounts', max: 1 },
@@ -55,7 +55,7 @@ const verify = (verification_id: string, by = verifier): Promise<ReplyBody> =>
   });
 const underWay = (verification_id: string): AuditCheck => ({ verification_id, ended_at: null, findings: [] });
 
-it('starts and responds immediately, then stores its findings in the audit log; a repeat returns them', async () => {
+it('starts and replies immediately, then stores its findings in the audit log; a repeat returns them', async () => {
   expect(await readLastAuditCheck(bank.pool)).toBeNull();
   const id = newId('verification');
   expect(await verify(id)).toEqual({ ok: true, data: underWay(id) });

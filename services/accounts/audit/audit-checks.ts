@@ -14,7 +14,7 @@ import { checkAudit } from './verify-audit.ts';
  */
 
 const action = 'verify_audit';
-/** An advisory lock of the session that checks. It is released when the session ends, in whatever way. */
+/** An advisory lock of the session that checks. It is released when the session ends, for whatever reason. */
 const lockKey = 4_711_002;
 /** The name of that session, which contains the verification id, so that every process sees what is running. */
 const sessionName = (verification_id: string): string => `accounts verifies ${verification_id}`;
@@ -163,7 +163,7 @@ async function unlock(client: PoolClient, application_name: string): Promise<voi
       application_name,
     ]);
   } catch {
-    // The session has ended, and with it lock and name.
+    // The session has ended, which released lock and name.
   } finally {
     client.release(true);
   }

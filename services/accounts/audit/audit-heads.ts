@@ -14,8 +14,8 @@ const headsQuery = `select head.* from generate_series(0, 15) as chains (number)
   ) head order by chain`;
 
 /**
- * Publishes the last link of each audit chain. Anyone who keeps the topic can prove that no earlier record was
- * changed, whatever happened to the database since. The same heads have the same ce_id, whichever process
+ * Publishes the last link of each audit chain. With the records of that topic, anyone can prove that no earlier audit
+ * record was changed, whatever happened to the database since. The same heads have the same ce_id, whichever process
  * publishes them. Returns that id, or undefined if the heads are those of `lastId`.
  */
 export async function publishHeads(pool: Pool, now: Date, lastId?: string): Promise<string | undefined> {

@@ -34,7 +34,7 @@ test('a command writes one record in its transaction, and one event with the rec
   expect(events.map(({ id }) => id)).toEqual([auditId(client_id)]);
 });
 
-test('a write whose record cannot be written is rolled back, and later succeeds with its record', async () => {
+test('a command whose audit record cannot be written is rolled back, and later succeeds with its record', async () => {
   const client_id = newId('client');
   const message = messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
   const role = `${new URL(bank.ownerUrl).pathname.slice(1)}_accounts`;
@@ -47,7 +47,7 @@ test('a write whose record cannot be written is rolled back, and later succeeds 
   expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toHaveLength(1);
 });
 
-test('refusals are recorded: a missed deadline, an unknown client; the gateway records 403', async () => {
+test('refusals such as a missed deadline or an unknown client are recorded; the gateway records 403', async () => {
   const [late, unknown, forbidden] = [newId('client'), newId('client'), newId('client')];
   await bank.send(
     'create_client',
@@ -69,7 +69,7 @@ test('refusals are recorded: a missed deadline, an unknown client; the gateway r
   expect(await auditOf(forbidden)).toEqual([]);
 });
 
-test('records of the gateway and the ledger are inserted in bulk, each once, however often they are delivered', async () => {
+test('records of the gateway and the ledger are inserted in bulk, each once, even if they are delivered repeatedly', async () => {
   const actor = `jwt:issuer|${newId('key')}`;
   const records = Array.from(
     { length: 30 },
@@ -104,7 +104,7 @@ test('the service’s role and the owner can add records but not change them', a
   }
 });
 
-test('every page of every filter is a short range of an index', async () => {
+test('every page of every filter reads a short range of an index', async () => {
   for (let from = 1; from <= 12_000; from += 2_000)
     await bank.owner.query(
       `insert into audit select 'aud_' || md5(n::text), timestamptz '2020-01-01' + n * interval '1 minute', 'key:' || n % 50, 'action_' || n % 20, 'acc_' || n % 500,

@@ -7,8 +7,8 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { withoutNul } from '#libs/service/audit-record.ts';
 
 /**
- * The audit: one record per finally decided command, written in the transaction that decides it, so that no
- * change exists without its record. What other services decided arrives as record_audit.
+ * The audit: one record per finally decided command, written in the transaction that decides it, so that no change
+ * exists without its record. Decisions of other services arrive as record_audit.
  */
 
 const type = 'corebanking.audit.recorded.v1';

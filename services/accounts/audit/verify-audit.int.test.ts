@@ -5,9 +5,7 @@ import { messageFor, newClient, newId, outboxOf, startHarness } from '../test/ha
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';
 
-/**
- * Tests that a check of the audit log finds changes that the owner made by disabling the triggers.
- */
+/** Tests that a check of the audit log detects changes that the owner made by disabling the triggers. */
 let bank: Harness;
 let mine: string[];
 const record = (n: number): AuditRecord => ({
@@ -27,7 +25,8 @@ beforeAll(async () => {
   const records = Array.from({ length: 200 }, (_, n) => record(n));
   mine = records.map(({ audit_id }) => audit_id);
   const messages = records.map((one) => messageFor('record_audit', one, { subject: one.actor }));
-  // Concurrently, some of them twice: chains must not fork, and a repeat must add no link.
+  // The writers run concurrently, and some write the same records: chains must not fork, and a repeat must not add a
+  // link.
   const processes = [bank, bank.process(), bank.process(), bank.process()];
   await Promise.all(
     processes.map((process, i) =>
@@ -46,7 +45,7 @@ test('every record has exactly one link, however many writers run concurrently',
   expect(rows[0]?.chains).toBeGreaterThan(1);
 });
 
-/** The findings after the owner's change with disabled triggers, which is rolled back. */
+/** Returns the findings after the owner's change with disabled triggers, which is then rolled back. */
 async function found(statement: string, values: unknown[] = []) {
   const client = await bank.owner.connect();
   try {

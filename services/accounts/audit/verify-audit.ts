@@ -7,7 +7,7 @@ import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
-/** The rules of the audit, in words. */
+/** The rules of the audit, as they are described in findings. */
 export const auditRules = {
   records:
     'each audit record is what it was when it was linked, but for details that an erasure has replaced, and none is missing',
@@ -18,12 +18,12 @@ export const headsRule = 'the chains of audit records hold every head that was p
 
 const shownRows = 20;
 
-/** Computes what the trigger link_audit does, independently of its functions, which an owner may have changed. */
+/** Computes the same as the trigger link_audit, but independently of its functions, which an owner may have changed. */
 const hash = `sha256(previous || convert_to(jsonb_build_array(
     a.audit_id, to_char(a.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), a.actor, a.action,
     a.resource_id, a.outcome, a.request_id, encode(l.details_digest, 'hex'), a.address)::text, 'UTF8'))`;
 const digest = `sha256(convert_to(a.salt::text || a.details::text, 'UTF8'))`;
-/** The details were replaced by an erasure, which has its own record, of the same client. */
+/** The details were replaced by an erasure of the same client, which has its own record. */
 const isErased = `exists (select from audit e where a.details = jsonb_build_object('erased_by', e.audit_id)
     and e.action = 'erase_client' and e.outcome = 'success' and e.resource_id = a.resource_id)`;
 const isChanged = `l.hash <> ${hash} or (l.details_digest is distinct from ${digest} and not ${isErased})`;

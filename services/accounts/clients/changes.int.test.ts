@@ -13,7 +13,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** The contract: PATCH of a client, its versions, and the filters of GET /clients. */
+/** Tests the contract of PATCH of a client, its versions, and the filters of GET /clients. */
 let bank: Harness;
 beforeAll(async () => {
   bank = await startHarness();
@@ -49,7 +49,7 @@ describe('names', () => {
     expect(JSON.stringify(events)).not.toMatch(/King|Lovelace/);
   });
 
-  test('changes of company names too; a change of only contact fields has no names', async () => {
+  test('changes of company names are audited, too; a change of only contact fields has no names', async () => {
     const client_id = await newClient(bank, corporate);
     expect(
       await bank.send('update_client', {
@@ -97,7 +97,7 @@ describe('If-Match', () => {
     expect(await patch(undefined, 'd@example.com')).toMatchObject({ ok: true });
   });
 
-  test('of ten concurrent changes of one version, one succeeds', async () => {
+  test('only one of ten concurrent changes of one version succeeds', async () => {
     const client_id = await newClient(bank);
     const if_match = [etagOf(await read(client_id))];
     const replies = await Promise.all(
@@ -111,7 +111,7 @@ describe('If-Match', () => {
     ]);
   });
 
-  test('an unknown client is not found, whatever version is named', async () => {
+  test('an unknown client is not found, even if a version is named', async () => {
     expect(
       await bank.send('update_client', { client_id: newId('client'), changes: { address: 'x' }, if_match: [] }),
     ).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
@@ -124,7 +124,7 @@ describe('GET /clients', () => {
     return (reply as { data: { items: Client[] } }).data.items.map(({ client_id }) => client_id);
   };
 
-  test('email and registration number match completely, ignoring case', async () => {
+  test('email and registration number must match as a whole, ignoring case', async () => {
     const person = await newClient(bank, { ...retail, email: 'Grace.Hopper@Example.org' });
     const company = await newClient(bank, { ...corporate, registration_number: 'Ärzte-Öl 7' });
     expect([
@@ -224,7 +224,7 @@ describe('notes', () => {
     await expect(bank.pool.query('delete from notes')).rejects.toThrow('permission denied');
   });
 
-  test('a repeat does not write a second note; notes require an existing resource', async () => {
+  test('a repeat does not write a second note, and notes require an existing resource', async () => {
     const client_id = await newClient(bank);
     const note_id = newId('note');
     for (const replayed of [undefined, true])

@@ -4,7 +4,7 @@ import type { Client } from '#libs/contracts/resources.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
-/** SQL of clients. Rows are resources plus columns that resources omit. */
+/** SQL of clients. Rows have the fields of resources, and columns that resources omit. */
 
 export interface ClientRow {
   client_id: string;
@@ -66,8 +66,8 @@ const textOf = (value: ClientRow[keyof ClientRow]): string | null =>
   typeof value === 'object' ? value && JSON.stringify(value) : value;
 
 /**
- * Inserts clients and returns the ids of those inserted. The others request an active USSD phone that another
- * client has. Waits for concurrent transactions that may take the same phone.
+ * Inserts clients and returns the ids of those inserted. Each of the others requests an active USSD phone that another
+ * client has. Waits for concurrent transactions that may insert the same phone.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const fields = clientColumns.split(', ') as (keyof ClientRow)[];
@@ -124,7 +124,7 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   }
 }
 
-/** What may be done for a client: nothing new during an erasure, and nothing at all afterwards. */
+/** Whether something may be done for a client: nothing new during an erasure, and nothing at all afterwards. */
 export type ClientState = 'live' | 'being erased' | 'erased';
 
 /**

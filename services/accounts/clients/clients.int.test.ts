@@ -137,7 +137,7 @@ test('an active USSD number belongs to one client; the refusal is stored, and th
   });
 });
 
-test('of twenty clients that request one number concurrently, one gets it', async () => {
+test('only one of twenty clients that request one number concurrently gets it', async () => {
   const ussd_phone_number = phone();
   const replies = await Promise.all(
     Array.from({ length: 20 }, async (_, i) => {
@@ -156,7 +156,7 @@ test('of twenty clients that request one number concurrently, one gets it', asyn
   );
 });
 
-test('PATCH changes the named fields and publishes their names; without a change it publishes nothing', async () => {
+test('PATCH changes the named fields and publishes their names; without a change, nothing is published', async () => {
   const client_id = await newClient(bank, { ...retail, address: 'Nairobi' });
   const reply = await bank.send(
     'update_client',

@@ -126,10 +126,7 @@ function newRow({ client_id, client: body }: MessageData<'create_client'>, time:
 
 type Changes = MessageData<'update_client'>['changes'];
 
-/**
- * Updates a client. Omitted fields keep their values. An update without changes writes nothing and publishes
- * nothing.
- */
+/** Updates a client. Omitted fields keep their values. Nothing is written or published if nothing changes. */
 export async function updateClient(work: Work, data: MessageData<'update_client'>): Promise<Outcome> {
   const { client, context } = work;
   const bound = context.bound_client_id;

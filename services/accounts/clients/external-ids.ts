@@ -6,9 +6,8 @@ const taken = {
 };
 
 /**
- * Returns which of the external_ids are taken. The others cannot be taken until this transaction ends:
- * concurrent transactions wait here, so that the unique index never fails a statement. Without external_ids it
- * costs nothing.
+ * Returns which of the external_ids are in use. The others cannot be used by other transactions until this one ends:
+ * they wait here, so that the unique index never fails a statement. Without external_ids, nothing is executed.
  */
 export async function claimExternalIds(
   client: Queries,
@@ -22,7 +21,7 @@ export async function claimExternalIds(
        (select distinct hashtextextended(id, $2) as key from unnest($1::text[]) as id order by key) sorted`,
     [ids, of === 'clients' ? 1 : 2],
   );
-  // A separate statement, which sees what concurrent transactions have committed.
+  // This is a separate statement, which sees the commits of concurrent transactions.
   const { rows } = await client.query<{ external_id: string }>(taken[of], [ids]);
   return new Set(rows.map(({ external_id }) => external_id));
 }

@@ -13,7 +13,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** The contract: external_id and metadata of clients and accounts. */
+/** Tests the contract of external_id and metadata of clients and accounts. */
 let bank: Harness;
 beforeAll(async () => {
   bank = await startHarness();
@@ -76,7 +76,7 @@ describe('clients', () => {
     expect(await create({ external_id })).toMatchObject({ ok: true });
   });
 
-  test('in one batch, the first client that can have it gets it', async () => {
+  test('in one batch, the external_id goes to the first client that can be created', async () => {
     const external_id = fresh();
     const ussd_phone_number = `+2547${Math.floor(Math.random() * 1e9)}`;
     await create({ ussd_phone_number, ussd_status: 'active' });

@@ -13,7 +13,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** Commands of one batch succeed or fail independently. */
+/** Tests that commands of one batch succeed or fail independently. */
 
 let bank: Harness;
 let client_id: string;
@@ -41,7 +41,7 @@ test('openings of one batch succeed or fail independently', async () => {
     first: open(repeated),
     again: open(repeated),
     other: open(repeated, { fingerprint: 'b' }),
-    // The command is new but the account exists, so Postgres refuses it.
+    // The command is new but the account exists, so Postgres rejects it.
     impossible: open(repeated, { message_id: 'cmd_impossible' }),
     last: open(),
   };
@@ -126,7 +126,7 @@ test('a repeat-only command returns a stored reply; an unknown one is neither ex
   expect(await bank.send('create_client', { client_id: unknown, client: retail }, asked)).toMatchObject({ ok: true });
 });
 
-test('of several clients of one batch that request one USSD number, one gets it', async () => {
+test('only one of several clients of one batch that request one USSD number gets it', async () => {
   const client = { ...retail, ussd_phone_number: '+254722222222', ussd_status: 'active' as const };
   const batch = Array.from({ length: 10 }, () => messageFor('create_client', { client_id: newId('client'), client }));
   await bank.handleCommands(batch);

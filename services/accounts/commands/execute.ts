@@ -40,9 +40,9 @@ export interface ExecuteOptions extends Surroundings {
 }
 
 /**
- * Executes commands with the same name and distinct ids, each exactly once, in one transaction that contains
- * their records, work, and events. A repeat gets the stored reply, or waits for the saga that the first one
- * started. A different request under the same id is refused. Throws only on faults, with nothing done, so that
+ * Executes commands with the same name and distinct ids, each exactly once, in one transaction that contains their
+ * records, work, and events. A repeat gets the stored reply, or waits for the end of the saga that the first command
+ * started. A different request under the same id is refused. Throws only on faults, and then nothing is done, so that
  * it can be retried.
  */
 export function executeCommands(
@@ -79,7 +79,7 @@ export function executeCommands(
   });
 }
 
-/** The deadline is checked only here; what was started in time is finished. */
+/** The deadline is checked only here. A command that was started in time is finished. */
 async function decide(
   client: Queries,
   name: MessageName,
@@ -90,7 +90,7 @@ async function decide(
   const inTime = fresh.filter((_command, i) => refusals[i] === undefined);
   const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
   if (outcomes.length !== inTime.length)
-    throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
+    throw new TypeError(`${name} returned ${outcomes.length} outcomes for ${inTime.length} commands`);
   const decided = outcomes.values();
   return refusals.map((refusal) => (refusal ? refused(refusal) : (decided.next().value as Outcome)));
 }
@@ -136,7 +136,7 @@ async function repeat(
   };
 }
 
-/** Adds the reply to a repeat, undefined if there is none yet, and its outcome. */
+/** Adds the reply to a repeat (undefined if there is none yet) and its outcome. */
 export function recordRepeat(
   { answers, outcomes }: Pick<Executed, 'answers' | 'outcomes'>,
   name: MessageName,

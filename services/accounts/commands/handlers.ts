@@ -12,8 +12,8 @@ import { openAccounts } from '../sagas/opening.ts';
 import { changeAccountStatuses } from '../sagas/status.ts';
 
 /**
- * One handler per command with a reply. It runs in the transaction that stores the command's record. It returns
- * a refusal as a value, having written nothing; anything it throws is a fault.
+ * There is one handler per command with a reply. It runs in the transaction that stores the command's record. It
+ * returns a refusal as a value, having written nothing; every error that it throws is a fault.
  */
 export const commandHandlers = {
   update_client: updateClient,
@@ -32,8 +32,8 @@ export const commandHandlers = {
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 /**
- * Handlers that decide several commands together, with one outcome each, in order: for commands that arrive in
- * bulk.
+ * Handlers that decide several commands together, with one outcome each, in order. They are for commands that arrive in
+ * large numbers.
  */
 export const batchedCommandHandlers = {
   create_client: createClients,
@@ -47,10 +47,10 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
   return Object.hasOwn(batchedCommandHandlers, name);
 }
 
-/** What all commands of a transaction share, besides the transaction. */
+/** The values that all commands of a transaction share, besides the transaction. */
 export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters' | 'retention'>;
 
-/** Returns the outcomes of commands with the same name, in order. Only batched commands may be more than one. */
+/** Returns the outcomes of commands with the same name, in order. There may be several only of batched commands. */
 export async function handle(
   client: Queries,
   name: MessageName,

@@ -23,13 +23,13 @@ export interface ClaimedCommand {
 }
 
 /**
- * Claims commands with distinct ids for this transaction and returns the known ones; all others are new. Waits
- * (at most lock_timeout) for concurrent transactions that have claimed the same ids, and claims what they roll
+ * Claims commands with distinct ids for this transaction and returns the known ones; all others are new. Waits (at most
+ * lock_timeout) for concurrent transactions that have claimed the same ids, and claims the commands that they roll
  * back.
  */
 export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
-  // In id order, so that two batches with the same commands queue up instead of deadlocking.
+  // The order of ids prevents deadlocks between two batches with the same commands.
   let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
     const claimed = await client.query<{ command_id: string }>(
@@ -51,13 +51,14 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
       known.set(id, command);
     open = open.filter(({ id }) => !known.has(id));
   }
-  if (open.length > 0) throw new Error(`command ${open[0]?.id} comes and goes`);
+  if (open.length > 0)
+    throw new Error(`command ${open[0]?.id} could not be claimed: concurrent transactions keep rolling it back`);
   return known;
 }
 
 /**
- * A separate statement, which sees what concurrent transactions committed. Its locks prevent a saga from ending
- * before addWaiter.
+ * A separate statement, which sees the commits of concurrent transactions. Its locks prevent a saga from ending before
+ * addWaiter.
  */
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
   const found = await client.query<KnownRow>(
@@ -120,8 +121,8 @@ const effectsStatement = `with kept as (
   ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
 
 /**
- * Writes the effects with one statement, the last of its transaction, when the rows that order the events are
- * locked.
+ * Writes the effects with one statement, the last of its transaction, because by then the rows that order the events
+ * are locked.
  */
 export async function writeEffects(
   client: Queries,
@@ -180,8 +181,8 @@ export interface Waiter extends ReplyAddress {
 }
 
 /**
- * Called after closeCommands, in a new statement that sees the last added address. Returns all reply addresses,
- * and writes events and audit records.
+ * Called after closeCommands, in a new statement that sees the last added address. Returns all reply addresses, and
+ * writes events and audit records.
  */
 export async function takeWaiters(
   client: Queries,

@@ -8,24 +8,24 @@ export type Item = ItemOf<Decoded>;
 const maxGroup = 100;
 
 /**
- * Returns the key by which items are executed together: a batched command name, replies of the ledger, or dead
- * letters. undefined: separately.
+ * Returns the key by which items are executed together: a batched command name, replies of the ledger, or dead letters.
+ * undefined: the item is executed separately.
  */
 function groupKey({ content }: Item): string | undefined {
   if (content.kind !== 'request') return content.kind;
   return isBatched(content.name) || content.name === 'record_audit' ? content.name : undefined;
 }
 
-/** Returns what must be unique within a group: the command, step, or dead letter. */
+/** Returns the id that must be unique within a group: that of the command, step, or dead letter. */
 function identity({ content }: Item): string {
   if (content.kind === 'request') return content.context.message_id;
   return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 }
 
 /**
- * Removes the groups that may run next, concurrently, from the lanes; otherwise pure. A lane contains the
- * waiting items of one partition in order. It contributes only from its head: one item, or a run of items with
- * the same key, which is combined with such runs of other lanes. Returns no groups when the lanes are empty.
+ * Removes the groups that may run next, concurrently, from the lanes; otherwise pure. A lane contains the waiting items
+ * of one partition in order. Only its first items are used: one item, or consecutive items with the same key, which are
+ * combined with such items of other lanes. Returns no groups when the lanes are empty.
  */
 export function nextGroups(lanes: Item[][]): Item[][] {
   const singles: Item[][] = [];

@@ -17,15 +17,15 @@ export interface SweeperOptions {
 const stepsPerSweep = 200;
 
 /**
- * Returns no row while messages have been waiting in the outbox for 2 s: a repeated step would only queue up
- * behind the first.
+ * Returns no row while messages have been waiting in the outbox for 2 s, because a repeated step would only wait behind
+ * the first one.
  */
 const dueStatement = `select from saga_steps where next_attempt_at <= clock_timestamp()
   and not exists (select from outbox_batches where published_at is null and created_at < clock_timestamp() - interval '2 seconds') limit 1`;
 
 /**
- * Sends every saga step again that has had no reply for 2 s (then 4, 8 … 60 s), through the outbox. Several
- * processes share the work; the ledger recognizes repeats by their id. Returns the number of steps.
+ * Sends every saga step again that has had no reply for 2 s (then 4, 8 … 60 s), through the outbox. Several processes
+ * can do this concurrently; the ledger recognizes repeats by their id. Returns the number of steps.
  */
 export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'prefix'>): Promise<number> {
   if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;

@@ -60,7 +60,7 @@ test('a dead letter is listed once, even if its copy is read again or the messag
   expect(rows.rows).toEqual([{ dead_letter_id: letter.dead_letter_id }]);
 });
 
-test('another message at the same offset is another dead letter, because the topic was created again', async () => {
+test('another message at the same offset is another dead letter, because the topic may have been created again', async () => {
   const message = dead();
   const letter = await listed(message);
   const other = await listed({ ...message, value: Buffer.from('other'), timestamp_ms: message.timestamp_ms + 1 });
@@ -71,7 +71,7 @@ test('another message at the same offset is another dead letter, because the top
   });
 });
 
-test('any key, headers, and bytes: a dead letter is listed and never becomes a dead letter again', async () => {
+test('a dead letter with any key, headers, and bytes is listed and never becomes a dead letter again', async () => {
   const odd = ['\0', '\ud83d', 'x'.repeat(10_000), '99999999999999999999', ''];
   for (const text of odd) {
     const headers = {
@@ -124,7 +124,7 @@ test('redriving sends key, partition, bytes, and headers unchanged, without reas
   });
 });
 
-test('a dropped command is sent to the ledger once more with an expired deadline; one that would only fail again is not', async () => {
+test('a dropped command is sent to the ledger once more with an expired deadline; one that would fail again is not', async () => {
   const id = newId('account').slice(4);
   const data = {
     transaction_id: `txn_${id}`,
@@ -215,7 +215,7 @@ test('a renewed deadline is 30 s ahead; a message without a deadline gets none',
   bank.clock.now = undefined;
 });
 
-test('if the broker does not accept it, it stays open: 503 if it was not sent, 504 if that is unknown', async () => {
+test('a dead letter that the broker does not accept stays open: 503 if it was not sent, 504 if that is unknown', async () => {
   for (const [error, code] of [
     [new PublishError('no', false), 'service_unavailable'],
     [new PublishError('?', true), 'outcome_unknown'],
@@ -233,7 +233,7 @@ test('if the broker does not accept it, it stays open: 503 if it was not sent, 5
   }
 });
 
-test('of two concurrent decisions, one succeeds', async () => {
+test('only one of two concurrent decisions succeeds', async () => {
   const { dead_letter_id } = await listed(dead());
   const sentBefore = bank.redriven.length;
   const replies = await Promise.all([
@@ -249,7 +249,7 @@ test('of two concurrent decisions, one succeeds', async () => {
   expect(bank.redriven).toHaveLength(sentBefore + 1);
 });
 
-test('text is truncated between characters; everything else is base64', () => {
+test('text is truncated between characters; other bytes are shown in base64', () => {
   expect(shownValue(Buffer.from(`a${'€'.repeat(30_000)}`))).toEqual({
     value: `a${'€'.repeat(21_845)}`,
     encoding: 'utf-8',

@@ -35,7 +35,7 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   const dead_at = new Date(timestamp_ms).toISOString();
   const source_partition = wholeNumber(headers['dlq-partition']);
   const source_offset = wholeNumber(headers['dlq-offset']);
-  // Identifies the original message, not its copy, so that a message that is delivered and dead-lettered twice
+  // The row identifies the original message, not its copy, so that a message that is delivered and dead-lettered twice
   // is listed once.
   const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
@@ -56,7 +56,10 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   };
 }
 
-/** Returns 128 bits in hex from a position and the content there, because a recreated topic reuses positions. */
+/**
+ * Returns 128 bits in hex from a position and the content there. The content is needed because a topic that is created
+ * again reuses positions.
+ */
 function digest(place: string, { key, value, headers }: ReceivedMessage): string {
   const own = Object.entries(headers)
     .filter(([name]) => !name.startsWith('dlq-'))
@@ -78,7 +81,7 @@ function storable(text: string | undefined, max: number): string | null {
   return text === undefined ? null : text.replaceAll('\0', '\uFFFD').slice(0, max).toWellFormed();
 }
 
-/** Returns the message itself, or undefined if retention has deleted it or its topic was recreated. */
+/** Returns the message itself, or undefined if retention has deleted it or its topic was created again. */
 export async function readDeadLetter(
   { topic, partition, offset, dead_at }: DeadLetterRow,
   prefix: string,
@@ -89,7 +92,7 @@ export async function readDeadLetter(
 }
 
 const renewedMs = 30_000;
-/** Nobody waits for the reply any more. */
+/** These headers are omitted, because nobody waits for the reply any more. */
 const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
 
 /**

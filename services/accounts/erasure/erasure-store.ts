@@ -7,7 +7,7 @@ import { clientColumns, clientOf } from '../clients/client-store.ts';
 
 /** SQL of erasures. */
 
-/** Locks the client against everything that would start something new for it (clientStates). */
+/** Locks the client, so that nothing new can be started for it (clientStates). */
 export async function lockForErasure(client: Queries, clientId: string): Promise<ClientRow | undefined> {
   if (!isId('client', clientId)) return undefined;
   return (
@@ -18,7 +18,7 @@ export async function lockForErasure(client: Queries, clientId: string): Promise
 export interface OwnAccount {
   account_id: string;
   status: AccountStatus;
-  /** When the account was opened or its status last changed. */
+  /** The time at which the account was opened or its status last changed. */
   changed_at: string;
 }
 
@@ -48,7 +48,7 @@ export async function eraseClientRow(client: Queries, clientId: string, now: str
     [clientId, erasedText, now],
   );
   const [row] = rows;
-  if (!row) throw new TypeError(`client ${clientId} is gone`);
+  if (!row) throw new TypeError(`client ${clientId} does not exist`);
   return row;
 }
 
@@ -74,12 +74,12 @@ export async function eraseReplies(client: Queries, row: ClientRow): Promise<num
 export interface ErasedRecords {
   audit_records: number;
   approvals: number;
-  /** Replies that show an approval. */
+  /** Replaces replies that show an approval. */
   kept_replies: number;
   status_notes: number;
 }
 
-/** Columns that the service's role may not update are replaced by a function of the schema's owner. */
+/** A function of the schema's owner replaces the columns that the service's role may not update. */
 export async function eraseRecords(client: Queries, clientId: string, erasureAuditId: string): Promise<ErasedRecords> {
   const { rows } = await client.query<ErasedRecords>('select * from erase_records($1, $2)', [clientId, erasureAuditId]);
   return rows[0] ?? { audit_records: 0, approvals: 0, kept_replies: 0, status_notes: 0 };

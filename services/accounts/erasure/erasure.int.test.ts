@@ -55,7 +55,7 @@ async function inactiveAccount(client_id: string, names: Partial<MessageData<'op
   return account_id;
 }
 
-/** Requests the erasure; returns the message, which gets a reply after the ledger's. */
+/** Requests the erasure and returns the message, which gets a reply after the ledger has replied. */
 async function begin(client_id: string) {
   const message = messageFor('erase_client', { client_id }, { message_id: `cmd_${randomBytes(16).toString('hex')}` });
   await bank.handleCommands([message]);
@@ -97,7 +97,7 @@ describe('an erasure', () => {
     const note = 'Zuleika moves';
     await bank.send('add_client_note', { note_id: noteOnClient, client_id, note }, { message_id: noteOnClient });
     await bank.send('add_account_note', { note_id: noteOnAccount, account_id, note }, { message_id: noteOnAccount });
-    // As recorded by a read of staff, and by a change of names.
+    // These records have the form of records of a read by staff, and of a change of names.
     const record = {
       audit_id: newId('audit'),
       created_at: '2026-01-02T03:04:05.678Z',
@@ -194,7 +194,7 @@ describe('an erasure', () => {
     ]);
   });
 
-  test('works for a Corporate client; a second one replaces newer data, and the time of the first stays', async () => {
+  test('works for a Corporate client; a second one replaces newer data, and the time of the first one is kept', async () => {
     const client_id = await newClient(bank, corporate);
     const first = await erased(client_id);
     const again = await erased(client_id);
@@ -263,7 +263,7 @@ describe('an erasure', () => {
         gone_at && Math.round((Date.parse(gone_at) - Date.parse(erased_at)) / 86_400_000),
       ]),
     );
-    // The retention and the week that Kafka may keep a segment longer.
+    // The period is the retention and the week for which Kafka may keep a segment longer.
     expect(days).toMatchObject({
       'topic accounts.commands': 14,
       'topic ledger.commands': 14,
@@ -318,7 +318,7 @@ describe('an erasure is refused', () => {
     expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { first_name: 'Ada' } });
   });
 
-  test('by the ledger: then nothing is replaced, and the client is unchanged', async () => {
+  test('by the ledger: nothing is then replaced, and the client is unchanged', async () => {
     const client_id = await newClient(bank);
     const account_id = await inactiveAccount(client_id);
     const refusal = {

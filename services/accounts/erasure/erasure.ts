@@ -15,9 +15,9 @@ import type { OwnAccount } from './erasure-store.ts';
 import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAccounts } from './erasure-store.ts';
 
 /**
- * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the
- * ledger is asked. The ledger refuses if it finds money or later entries; otherwise it replaces the texts of
- * postings. accounts then replaces everything here in one transaction. Until the ledger has replied, nothing
+ * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the saga
+ * asks the ledger. The ledger refuses if it finds money or later entries; otherwise it replaces the texts of postings.
+ * accounts then replaces all personal data in its own tables in one transaction. Until the ledger has replied, nothing
  * new can be started for the client.
  */
 export async function eraseClient(work: Work, { client_id }: MessageData<'erase_client'>): Promise<Outcome> {
@@ -57,19 +57,19 @@ function yearsBefore(time: string, years: number): string {
 
 /** Returns why the account must be kept, in the same form as the ledger's reasons. */
 function keptAccount({ account_id, status, changed_at }: OwnAccount, keptSince: string, years: number) {
-  // With a retention of 0 no account is too young, even if the clocks of two services differ.
+  // With a retention of 0, no account is too recent, even if the clocks of two services differ.
   const isYoung = years > 0 && changed_at > keptSince;
   const reasons = [...(status === 'Inactive' ? [] : ['not_inactive']), ...(isYoung ? ['within_retention'] : [])];
   if (reasons.length === 0) return [];
   return [{ account_id, reasons, ...(isYoung ? { kept_until: yearsBefore(changed_at, -years) } : {}) }];
 }
 
-/** Handles the ledger's reply: it has replaced its texts, or refused, which is then the outcome. */
+/** Handles the ledger's reply: it has replaced its texts, or refused. A refusal is the outcome of the erasure. */
 export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);
   const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
   const { context, account_id: client_id, detail } = step;
-  if (!detail.retention) throw new TypeError(`step ${step.step_id} does not say how long what is kept`);
+  if (!detail.retention) throw new TypeError(`step ${step.step_id} contains no retention`);
   await lockForErasure(client, client_id);
   const row = await eraseClientRow(client, client_id, now);
   const replies = await eraseReplies(client, row);

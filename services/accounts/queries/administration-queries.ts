@@ -19,7 +19,7 @@ import type { Read } from './queries.ts';
 
 const readActions = Object.entries(endpoints).flatMap(([name, { method }]) => (method === 'GET' ? [`'${name}'`] : []));
 
-/** Reads for staff: the audit and the dead letters. Callers bound to a client never get here. */
+/** Reads the audit and the dead letters for staff. Queries of callers bound to a client are refused before. */
 
 export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>): Promise<ReplyBody> {
   const { actor, action, resource_id, outcome, request_id, reads, from, to } = data;
@@ -49,8 +49,7 @@ export async function listDeadLetters({ pool }: Read, data: MessageData<'list_de
 }
 
 /**
- * Returns a dead letter with headers and value if the topic still contains them; 503 if the broker does not
- * respond.
+ * Returns a dead letter, with headers and value if the topic still contains them; 503 if the broker does not respond.
  */
 export async function getDeadLetter(
   { pool, prefix, deadLetters }: Read,

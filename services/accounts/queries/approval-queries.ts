@@ -35,7 +35,7 @@ export async function listApprovals(
   return listed(await readPage(pool, where, list, data));
 }
 
-/** Uses statusAt: an expired approval is Expired, whether or not that was recorded. */
+/** Uses statusAt, so that an expired approval is Expired, whether or not that was recorded. */
 function addStatus(where: Where, status: ApprovalStatus, now: string): void {
   if (status === 'Waiting') where.add(`status = 'Waiting' and expires_at > ?::timestamptz`, now);
   else if (status === 'Expired') {

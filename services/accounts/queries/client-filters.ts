@@ -1,4 +1,4 @@
-/** The filters of clients, with `?` for the value: each has its own index. */
+/** The filters of clients, with `?` for the value. Each has its own index. */
 export const clientFilters = {
   email: 'exact_key(email) = exact_key(?)',
   registration_number: 'exact_key(registration_number) = exact_key(?)',

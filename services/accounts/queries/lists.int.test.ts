@@ -31,7 +31,7 @@ async function allPages<T>(
   }
 }
 
-test('pages continue after the last one, each row once, also with equal times, in both directions', async () => {
+test('pages continue after the previous one and contain each row once, also with equal times, in both directions', async () => {
   const client_id = await newClient(bank);
   for (let i = 0; i < 23; i++) {
     const data = openingOf(client_id, {
@@ -56,7 +56,7 @@ test('pages continue after the last one, each row once, also with equal times, i
   expect((await allPages('list_accounts', { client_id, status: 'Active' })).items).toEqual([]);
 });
 
-test('clients and accounts by ids, several at once; a bound caller gets only its own', async () => {
+test('clients and accounts are found by several ids; a bound caller gets only its own', async () => {
   const [one, two] = [await newClient(bank), await newClient(bank)];
   await newClient(bank);
   const accounts = [await newAccount(bank, one), await newAccount(bank, two)];
@@ -74,7 +74,7 @@ test('clients and accounts by ids, several at once; a bound caller gets only its
     });
 });
 
-test('opening and refused accounts are not listed; an unknown client has none', async () => {
+test('opening and refused accounts are not listed; an unknown client has no accounts', async () => {
   const client_id = await newClient(bank);
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
@@ -103,7 +103,7 @@ test('a bound caller lists only its own accounts', async () => {
   expect(await bank.send('get_account', { account_id }, bound)).toMatchObject({ ok: true });
 });
 
-test('a page ends at 1 MiB of JSON', async () => {
+test('a page contains at most 1 MiB of JSON', async () => {
   const address = '🏠'.repeat(500);
   const time = '2026-05-05T00:00:00.000Z';
   await bank.owner.query(
@@ -149,7 +149,7 @@ test('clients are filtered by type and phone', async () => {
   ).toBe(true);
 });
 
-test('every page of every filter is a short range of an index', async () => {
+test('every page of every filter reads a short range of an index', async () => {
   const client_id = await newClient(bank);
   for (const from of [1, 15_001])
     await bank.owner.query(
@@ -177,7 +177,7 @@ test('every page of every filter is a short range of an index', async () => {
   }
 });
 
-test('get_account and get_client with several ids return each its own', async () => {
+test('get_account and get_client with several ids return each resource to its own query', async () => {
   const client_id = await newClient(bank);
   const account_id = await newAccount(bank, client_id);
   const asked = [{ account_id }, { account_id: newId('account') }, { account_id: "acc_'; drop table" }, { account_id }];

@@ -33,7 +33,7 @@ export interface Read {
 
 const found = (data: unknown): ReplyBody => ({ ok: true, data });
 
-/** One handler per query. Not found is a value; anything a handler throws is a fault. */
+/** There is one handler per query. It returns "not found" as a value; every error that it throws is a fault. */
 export const queryHandlers = {
   list_clients: listClients,
   search_client_by_ussd: searchClient,
@@ -56,7 +56,7 @@ export interface BatchedQuery<D> {
   data: D;
 }
 
-/** Queries of which all waiting ones are answered with one statement, in order. */
+/** Queries whose waiting messages are all answered with one statement, in order. */
 export const batchedQueryHandlers = {
   get_client: getClients,
   get_account: getAccounts,
@@ -120,7 +120,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
   const { client_id, account_ids, account_type, status, currency, external_id } = data;
   if (client_id !== undefined && !visible(context, client_id)) return found({ items: [] });
   const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency, external_id };
-  // The gateway adds the balance: its name and up to 17 digits.
+  // The gateway adds the balance to each item: its name and up to 17 digits.
   const source = {
     from: 'accounts',
     columns: accountColumns,
@@ -150,7 +150,10 @@ async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_ac
   });
 }
 
-/** In the ledger's version order, because two changes may have the same time. Only the bank sees reason and actor. */
+/**
+ * The list is in the ledger's version order, because two changes may have the same time. Only the bank sees reason and
+ * actor.
+ */
 async function listTransitions(
   { pool, context }: Read,
   data: MessageData<'list_status_transitions'>,

@@ -20,7 +20,7 @@ async function search(q: string, kinds = everything, context: Partial<MessageCon
 }
 const idsOf = (hits: SearchHit[]) => hits.map(({ id }) => id).sort();
 
-test('a client by id, by the beginning of either name in any script and case, and by both phone numbers', async () => {
+test('finds a client by id, by the beginning of either name in any script and case, and by both phone numbers', async () => {
   const zoe = await newClient(bank, {
     ...retail,
     first_name: 'Zoë',
@@ -57,7 +57,7 @@ test('a client by id, by the beginning of either name in any script and case, an
   expect(await search('zoë', ['account'])).toEqual([]);
 });
 
-test('a client in common notations: any word of a name, email, registration number, a phone number without country code', async () => {
+test('finds a client by common notations: any word of a name, email, registration number, a phone number without country code', async () => {
   const ada = await newClient(bank, {
     ...retail,
     first_name: 'Ada Augusta',
@@ -79,7 +79,7 @@ test('a client in common notations: any word of a name, email, registration numb
   expect((await search('C-1842/x'))[0]).toMatchObject({ matched: 'registration_number' });
 });
 
-test('an account by its digits only, and by its number with a blank', async () => {
+test('finds an account by its digits only, and by its number with a blank', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const { rows } = await bank.pool.query<{ account_number: string }>(
     'select account_number from accounts where account_id = $1',
@@ -90,7 +90,7 @@ test('an account by its digits only, and by its number with a blank', async () =
     expect(idsOf(await search(q, ['account'])), q).toEqual([account_id]);
 });
 
-test('an open account by id and number; audit records by request id', async () => {
+test('finds an open account by id and number, and audit records by request id', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const { rows } = await bank.pool.query<{ account_number: string }>(
     'select account_number from accounts where account_id = $1',
@@ -113,7 +113,7 @@ test('an open account by id and number; audit records by request id', async () =
   ]);
 });
 
-test('at most twenty, each found by an index, among a hundred thousand', async () => {
+test('finds at most twenty of a hundred thousand, each by an index', async () => {
   for (let from = 1; from <= 100_000; from += 10_000)
     await bank.owner.query(
       `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at)

@@ -10,7 +10,10 @@ import { accountColumns } from '../sagas/account-store.ts';
 import { clientFilters } from './client-filters.ts';
 import type { Read } from './queries.ts';
 
-/** Searches for staff, each with its own index and at most `maxHits` rows. Callers bound to a client never get here. */
+/**
+ * Searches for staff. Each has its own index and returns at most `maxHits` rows. Searches of callers bound to a client
+ * are refused before.
+ */
 
 type Matched<Row> = Row & Pick<SearchHit, 'matched'>;
 
@@ -58,8 +61,8 @@ async function searchClients(pool: Pool, q: string): Promise<SearchHit[]> {
 const shortestEnd = 7;
 
 /**
- * Returns E.164 with its plus, as numbers are stored, and reversed the ending of a number given without country
- * code: 0712 345 678 also matches +254712345678. null if the text is not a phone number. Pure.
+ * Returns a phone number in E.164 with its plus, as numbers are stored, and the ending of a number without country
+ * code, reversed: 0712 345 678 also matches +254712345678. null if the text is not a phone number. Pure.
  */
 function phoneOf(q: string): { whole: string | null; end: string | null } {
   const digits = q.replace(/[\s()./-]/g, '').replace(/^00/, '+');
@@ -92,7 +95,7 @@ function clientHit({
   };
 }
 
-/** Returns the account numbers that the text may mean: in any case, or digits only. Pure. */
+/** Returns the account numbers that the text may mean: in any case, or as digits only. Pure. */
 function numbersOf(q: string): string[] {
   const digits = q.replace(/[\s-]/g, '');
   const all = Object.values(numberPrefixes);
@@ -140,7 +143,7 @@ async function searchAudit(pool: Pool, q: string): Promise<SearchHit[]> {
   }));
 }
 
-/** Returns what accounts finds for that text, of these kinds. */
+/** Returns the hits of accounts for that text, of these kinds. */
 export async function searchRecords({ pool }: Read, { q, kinds }: MessageData<'search_records'>): Promise<ReplyBody> {
   const found = await Promise.all([
     kinds.includes('client') ? searchClients(pool, q) : [],

@@ -11,13 +11,13 @@ function isAccountNumber(text: string): boolean {
 }
 
 describe('account numbers', () => {
-  it('are a prefix, a hyphen, and ten digits', () => {
+  it('consist of a prefix, a hyphen, and ten digits', () => {
     expect(accountNumber('Savings', 0)).toBe('SAV-0000000000');
     expect(accountNumber('Loan', 799_273_987 % numbersPerPrefix)).toMatch(/^LOA-799273987\d$/);
     fc.assert(fc.property(type, draw, (t, d) => isAccountNumber(accountNumber(t, d))));
   });
 
-  it('have the Luhn digit of the textbook example', () => {
+  it('have the Luhn digit of a published example', () => {
     expect(luhnDigit('7992739871')).toBe('3');
   });
 
@@ -35,7 +35,7 @@ describe('account numbers', () => {
     );
   });
 
-  it('detect exchanged neighbors, except 09 and 90', () => {
+  it('detect two exchanged adjacent digits, except 09 and 90', () => {
     fc.assert(
       fc.property(type, draw, fc.integer({ min: 4, max: 12 }), (t, d, at) => {
         const number = accountNumber(t, d);

@@ -15,9 +15,9 @@ export function luhnDigit(digits: string): string {
 }
 
 /**
- * Returns the pseudorandom value for an account's number, or the next one after `taken` numbers that
- * were in use. It depends only on the account's id, so that commands resent after a restore
- * (docs/operations.md) give each account its previous number.
+ * Returns the pseudorandom value for an account's number, or the next one after `taken` numbers that were in use. It
+ * depends only on the account's id, so that commands that are sent again after a restore (docs/operations.md) give each
+ * account its previous number.
  */
 export function drawFor(accountId: string, taken: number): number {
   return Number.parseInt(hash('sha256', `${accountId} ${taken}`).slice(0, 12), 16) % numbersPerPrefix;
@@ -25,7 +25,8 @@ export function drawFor(accountId: string, taken: number): number {
 
 /** Returns the account number for a value from 0 to numbersPerPrefix - 1. */
 export function accountNumber(type: AccountType, draw: number): string {
-  if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
+  if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix)
+    throw new RangeError(`not a value for an account number: ${draw}`);
   const digits = String(draw).padStart(9, '0');
   return `${numberPrefixes[type]}-${digits}${luhnDigit(digits)}`;
 }

@@ -30,7 +30,7 @@ export interface NewAccount {
   created_at: string;
 }
 
-/** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are taken. */
+/** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are in use. */
 export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
   const column = (field: Exclude<keyof NewAccount, 'metadata'>) => accounts.map((account) => account[field]);
   const inserted = await client.query<{ account_id: string }>(

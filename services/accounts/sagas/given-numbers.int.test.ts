@@ -11,7 +11,7 @@ import {
   startHarness,
 } from '../test/harness.ts';
 
-/** The contract: given account numbers, for accounts of another system. */
+/** Tests the contract of given account numbers, for accounts of another system. */
 let bank: Harness;
 let client_id: string;
 beforeAll(async () => {
@@ -56,7 +56,7 @@ test('a number in use is duplicate_account_number, which is stored; no other num
   });
 });
 
-test('of ten concurrent openings with one number, one succeeds', async () => {
+test('only one of ten concurrent openings with one number succeeds', async () => {
   const account_number = freshNumber();
   const replies = await Promise.all(Array.from({ length: 10 }, () => open(account_number)));
   expect(replies.filter((reply) => reply === undefined)).toHaveLength(1);
@@ -92,6 +92,6 @@ test('in one batch, a refused number does not affect the next, and other account
   const codes = commands
     .map(({ headers }) => bank.repliesTo(headers['correlation-id'] ?? '')[0])
     .map((reply) => (reply?.ok ? 'done' : reply?.refusal.code));
-  // First those without a name, and the first of each name.
+  // Accounts without an external_id are inserted first, and then the first account of each external_id.
   expect(codes).toEqual(['duplicate_account_number', 'duplicate_account_number', 'done', 'done', 'done']);
 });

@@ -14,8 +14,8 @@ import type { ClosedOpening, NewAccount } from './account-store.ts';
 import { closeOpenings, insertOpenings } from './account-store.ts';
 
 /**
- * The opening saga. open_account inserts the account as opening and asks the ledger to open its account with
- * the initial deposit. The ledger's reply makes it open or refused. Until then nobody can see the account.
+ * The opening saga. open_account inserts the account as opening and sends the ledger a command to open its account with
+ * the initial deposit. The ledger's reply makes it open or refused. Until then the account is not visible.
  */
 export async function openAccounts(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
   const clients = await clientStates(
@@ -88,8 +88,8 @@ async function insertAll(
 const maxDraws = 50;
 
 /**
- * Inserts accounts under unused numbers, drawing again if one is taken, unless the caller supplied it. Returns
- * the numbers by id. Throws after too many draws.
+ * Inserts accounts under unused numbers, and tries the next number if one is in use, unless the caller supplied it.
+ * Returns the numbers by id. Throws after too many attempts.
  */
 async function insertUnderNumbers(
   client: Queries,
@@ -97,7 +97,7 @@ async function insertUnderNumbers(
 ): Promise<Map<string, string>> {
   const numbers = new Map<string, string>();
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
-    if (draws === maxDraws) throw new Error(`no free account number in ${maxDraws} draws`);
+    if (draws === maxDraws) throw new Error(`no unused account number after ${maxDraws} attempts`);
     const drawn: NewAccount[] = rest.map(({ context, data }) => {
       const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
       const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
@@ -122,7 +122,7 @@ async function insertUnderNumbers(
 }
 
 /**
- * Handles the ledger's reply: the account is open, with an event, or refused, which is stored as the command's
+ * Handles the ledger's reply: the account is open, with an event, or refused. A refusal is stored as the command's
  * outcome.
  */
 export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Outcome[]> {

@@ -42,7 +42,7 @@ async function letStepsAge(): Promise<void> {
   await bank.owner.query('update outbox_batches set published_at = now()');
 }
 
-test('an opening sends a step to the ledger, shows nothing meanwhile, and replies when the ledger has', async () => {
+test('an opening sends a step to the ledger, is not visible meanwhile, and gets its reply when the ledger has replied', async () => {
   const data = openingOf(client_id, { initial_deposit: '12.5' });
   const { account_id } = data;
   const message = messageFor('open_account', data, {
@@ -105,7 +105,7 @@ test('an opening sends a step to the ledger, shows nothing meanwhile, and replie
   ]);
 });
 
-test('fifty openings with one key in two processes create one account; all get a reply, one of them as the first', async () => {
+test('fifty openings with one key in two processes create one account; all get a reply, and only one reply is not marked as a repeat', async () => {
   const second = bank.process();
   const data = openingOf(client_id);
   const { account_id } = data;
@@ -171,7 +171,7 @@ test('an opening that the ledger refuses is never shown, and the refusal is stor
   ).toHaveLength(1);
 });
 
-test('an unknown or another client is a 404, which is stored', async () => {
+test('an opening for an unknown client, or for another one than the caller’s, is a 404, which is stored', async () => {
   const missing = openingOf(newId('client'));
   expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({
     ok: false,
@@ -229,7 +229,7 @@ test('the sweeper sends steps older than 2 s again, each once, from two processe
   expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
 });
 
-test('the sweeper sends nothing while the outbox is stuck', async () => {
+test('the sweeper sends nothing while messages wait in the outbox', async () => {
   const data = openingOf(client_id);
   await bank.send('open_account', data, { message_id: data.account_id });
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
@@ -241,7 +241,7 @@ test('the sweeper sends nothing while the outbox is stuck', async () => {
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThan(0);
 });
 
-test('steps that began in time are completed, however late', async () => {
+test('steps that began in time are completed, even after the deadline', async () => {
   const data = openingOf(client_id);
   const deadline = new Date(Date.now() + 1000).toISOString();
   const message = messageFor('open_account', data, { message_id: data.account_id, deadline });
@@ -380,7 +380,7 @@ test('versions that arrive out of order result in the newest status and the whol
   ).toMatchObject({ data: { items: [{ to_status: 'Active' }] } });
 });
 
-test('a status change of a missing, unopened, or foreign account is a 404', async () => {
+test('a status change of an account that is missing, not open, or another client’s is a 404', async () => {
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);

@@ -16,8 +16,8 @@ export function accountNotFound(accountId: string): Refusal {
 }
 
 /**
- * The status saga. Only the ledger knows the previous status and whether the change is a no-op, so it is always
- * asked. The change takes effect with its commit.
+ * The status saga. Only the ledger knows the previous status and whether the change is a no-op, so every change is sent
+ * to it. The change takes effect with the ledger's commit.
  */
 export async function changeAccountStatuses(
   client: Queries,
@@ -51,8 +51,8 @@ export async function changeAccountStatuses(
 }
 
 /**
- * Follows the ledger: applies the status if its version is newer, and writes a history row and an event only if
- * the ledger changed something.
+ * Applies the ledger's status if its version is newer, and writes a history row and an event only if the ledger changed
+ * the status.
  */
 export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);

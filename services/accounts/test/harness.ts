@@ -20,10 +20,7 @@ import type { ConsumerDeps } from '../consumers.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
 import { migrateAccounts, schema } from '../schema.ts';
 
-/**
- * For tests: accounts without Kafka. Messages are passed directly; replies and dead letters are
- * collected.
- */
+/** For tests: accounts without Kafka. Messages are passed directly, and replies and dead letters are collected. */
 
 export interface TestEvent extends Omit<OutboxEvent, 'payload'> {
   headers: Record<string, string>;
@@ -57,7 +54,7 @@ export async function startHarness() {
     pool,
     owner,
     ownerUrl: database.url,
-    /** Another process with its own connections, consumers, and replies. */
+    /** Starts another process with its own connections, consumers, and replies. */
     process() {
       const own = newPool();
       pools.push(own);
@@ -77,9 +74,7 @@ function createProcess(pool: Pool) {
   const replies: { topic: string; partition: number; correlation_id: string; body: ReplyBody }[] = [];
   const deadLetters: { message: OutgoingMessage; code: string }[] = [];
   const clock: { now: Date | undefined } = { now: undefined };
-  /**
-   * The content of the dead letter topics, by topic/partition/offset, and the redriven messages.
-   */
+  /** The content of the dead letter topics, by topic/partition/offset, and the redriven messages. */
   const kept = new Map<string, ReceivedMessage>();
   const redriven: OutgoingMessage[] = [];
   const publish = async (message: OutgoingMessage) => {
@@ -155,7 +150,7 @@ function createProcess(pool: Pool) {
 
 const keyFields = ['account_id', 'client_id', 'key_id', 'dead_letter_id'] as const;
 
-/** A message as the gateway would send it, with a new correlation id. */
+/** Returns a message as the gateway would send it, with a new correlation id. */
 export function messageFor<N extends MessageName>(
   name: N,
   data: MessageData<N>,
@@ -199,7 +194,7 @@ export function received(
   };
 }
 
-/** Events of one key in the outbox, in order, without the states of the compacted topics. */
+/** Returns the events of one key in the outbox, in order, without the states of the compacted topics. */
 export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
   return (await readOutbox(pool))
     .filter((event) => event.key === key && !event.topic.endsWith('-masters'))
@@ -215,7 +210,7 @@ export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
     }));
 }
 
-/** The ledger's reply to a step, as it arrives on accounts.commands. */
+/** Returns the ledger's reply to a step, as it arrives on accounts.commands. */
 export function ledgerReply(stepId: string, accountId: string, body: ReplyBody): ReceivedMessage {
   return signedForTest(
     received('p.accounts.commands', accountId, { ce_type: replyType, ce_id: stepId }, JSON.stringify(body)),
@@ -249,7 +244,7 @@ export async function newClient(
 ): Promise<string> {
   const client_id = newId('client');
   const reply = await harness.send('create_client', { client_id, client }, { message_id: client_id });
-  if (!reply?.ok) throw new Error(`no client: ${JSON.stringify(reply)}`);
+  if (!reply?.ok) throw new Error(`no client was created: ${JSON.stringify(reply)}`);
   return client_id;
 }
 
