@@ -30,7 +30,7 @@ it('the dashboard is configured completely or not at all', () => {
   });
 });
 
-it('the idempotency secret is one, or two with the time from which the first is used', () => {
+it('there is one idempotency secret, or two with the time from which the first one is used', () => {
   const secrets = (IDEMPOTENCY_SECRET: string, IDEMPOTENCY_SECRET_SINCE?: string) =>
     loadConfig(gatewayConfig, { ...base, IDEMPOTENCY_SECRET, IDEMPOTENCY_SECRET_SINCE }).IDEMPOTENCY_SECRET;
   const [one, other, since] = ['one secret of sixteen', 'another of sixteen', '2026-12-01T02:00:00Z'];
@@ -58,7 +58,7 @@ it('roles have existing scopes, and need a named claim', () => {
   );
 });
 
-it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start names the missing settings', (missing) => {
+it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s startup names the missing settings', (missing) => {
   const attempt = () => loadConfig(gatewayConfig, { ...base, ...dashboard, [missing]: undefined });
   expect(attempt).toThrow(ConfigError);
   expect(attempt).toThrow(/must be set together/);

@@ -16,7 +16,7 @@ import { createCursors } from './api/cursor.ts';
 import type { IdempotencySecrets } from './api/idempotency.ts';
 import { inUse } from './api/idempotency.ts';
 
-/** Reports whether the runtime accepts the value: Intl throws if it does not. */
+/** Reports whether the runtime accepts the value. Intl throws if it does not. */
 function isAccepted(make: () => unknown): boolean {
   try {
     make();
@@ -329,7 +329,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     pepper: config.API_KEY_PEPPER,
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
-    // The host's clock is good enough, because both secrets are accepted.
+    // The host's clock is accurate enough, because both secrets are accepted.
     cursors: createCursors(() => inUse(idempotencySecrets, Date.now())),
     idempotencySecrets,
     tokens: {

@@ -27,8 +27,8 @@ export interface MessagingDependencies {
 }
 
 /**
- * Creates everything that uses Kafka: the publisher, the requester, and the followers of API keys and ended
- * sessions. Nothing is started yet.
+ * Creates the objects that use Kafka: the publisher, the requester, and the followers of API keys and ended sessions.
+ * Does not start them.
  */
 export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
   const { logger, instance, metrics, loadShedding, now } = deps;
@@ -97,7 +97,7 @@ function createDashboard(
   return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
 }
 
-/** Reports the use of a key to accounts. It does not wait, and a lost report does not matter. */
+/** Reports the use of a key to accounts, without waiting. A lost report has no consequence. */
 function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
   return (keyId: string, at: Date): void => {
     const data = { key_id: keyId, used_at: at.toISOString() };

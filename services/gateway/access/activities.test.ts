@@ -29,7 +29,7 @@ test('equal activities are counted from the first one on, and reported once', ()
   expect(activities.take()).toEqual([]);
 });
 
-test('strangers from any number of addresses cause a limited number of summaries, which count all of them', () => {
+test('unauthenticated requests from any number of addresses cause a limited number of summaries, which count all of them', () => {
   const activities = new Activities();
   for (let i = 0; i < 30_000; i++)
     activities.add({ ...refusal, address: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}` }, at(0));
@@ -44,7 +44,7 @@ test('strangers from any number of addresses cause a limited number of summaries
   ]);
 });
 
-test('strangers do not displace callers, and refusals by destination are reported separately', () => {
+test('unauthenticated requests do not displace callers, and refusals by destination are reported separately', () => {
   const activities = new Activities();
   for (let i = 0; i < 100; i++) activities.add({ ...refusal, address: `10.0.0.${i}` }, at(0));
   for (let i = 0; i < 250; i++) activities.add({ ...refusal, actor: `key:${i}`, outcome: 'insufficient_scope' }, at(0));

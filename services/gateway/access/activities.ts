@@ -29,8 +29,8 @@ const various = 'various';
 const maxOfStrangers = 20;
 const maxOfCallers = 200;
 /**
- * The maximum number of distinct activities between two calls; beyond it, detail is dropped so that memory
- * stays bounded.
+ * The maximum number of distinct activities between two calls. Beyond it, details are omitted so that memory stays
+ * bounded.
  */
 const maxKept = 10_000;
 
@@ -47,7 +47,7 @@ export class Activities {
     addTo(this.#counted, { ...(isRoom ? activity : folded(activity)), count: 1, since: at });
   }
 
-  /** Returns what was counted since the last call. */
+  /** Returns the summaries of all activities since the last call. */
   take(): Summary[] {
     const [counted, taken] = [
       [...this.#counted.values()].sort((a, b) => b.count - a.count),
@@ -71,7 +71,7 @@ function addTo(summaries: Map<string, Summary>, summary: Summary): void {
   if (summary.since < known.since) known.since = summary.since;
 }
 
-/** Refusals because of a destination are also counted by destination: someone may be searching for accounts. */
+/** Refusals because of a destination are also counted by destination, because someone may be searching for accounts. */
 function keyOf({ address, actor, action, outcome, resource_id }: Activity): string {
   return JSON.stringify([address, actor, action, outcome, outcome === 'destination_refused' ? resource_id : null]);
 }

@@ -182,7 +182,7 @@ test('an unreadable message changes nothing', () => {
   expect(keys.find(apiKey)).toBeDefined();
 });
 
-test('its use is reported once a minute, across new versions', () => {
+test('the use of a key is reported once a minute, also after a new version', () => {
   const { clock, keys, uses, take } = setUp();
   take();
   keys.find(apiKey);
@@ -195,7 +195,7 @@ test('its use is reported once a minute, across new versions', () => {
   expect(uses).toHaveLength(2);
 });
 
-test('seen waits for a state with a time limit', async () => {
+test('seen() waits for a state with a time limit', async () => {
   const { keys, take } = setUp();
   const there = keys.seen(keyId, () => true, 1_000);
   const revoked = keys.seen(keyId, ({ revoked_at }) => revoked_at !== null, 1_000);

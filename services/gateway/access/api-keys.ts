@@ -32,8 +32,8 @@ export interface ApiKeysOptions {
 /** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
 export interface ApiKeys {
   /**
-   * Applies one message of the topic, whatever its record key. An older version than the known one, and a
-   * tombstone, change nothing.
+   * Applies one message of the topic, whatever its record key. An older version than the known one has no effect, and
+   * neither has a tombstone.
    */
   take(key: string | null, value: Buffer | null): void;
   /**
@@ -54,7 +54,7 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();
-  // Compared with unknown keys, so that they take as long as known ones.
+  // The hash to which unknown keys are compared, so that they take as long as known ones.
   const nobodysHash = hashApiKey(pepper, '');
 
   // All peppers are always tried, so that the time does not reveal which one matched.
@@ -130,7 +130,7 @@ function readState(key: string, value: Buffer, logger: Logger): KeyState | undef
   try {
     return schema.parse(JSON.parse(value.toString()));
   } catch (error) {
-    // The key keeps its state: an unreadable message must neither lock anyone out nor let anyone in.
+    // The key keeps its state, because an unreadable message must neither revoke nor grant access.
     logger.error({ err: error, key_id: key }, 'a message of the topic api-keys cannot be read');
     return undefined;
   }

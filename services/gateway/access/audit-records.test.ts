@@ -12,8 +12,8 @@ import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
 import { createAuditRecords } from './audit-records.ts';
 
 /**
- * The refused calls that are recorded for auditors and a SIEM, and their details; no request waits
- * for it.
+ * Tests which refused requests are recorded for auditors and a SIEM, with which details, and that no request waits for
+ * the record.
  */
 
 let close: () => Promise<void> = async () => undefined;
@@ -25,7 +25,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   const key = made.keyHeader();
   const call = async (method: 'GET' | 'POST' | 'DELETE' | 'HEAD', url: string, headers: Record<string, string> = key) =>
     (await made.app.inject({ method, url, headers })).statusCode;
-  /** The content of the summary of a minute. */
+  /** Returns the content of the summary of a minute. */
   const told = async (): Promise<AuditRecord[]> => {
     await made.auditRecords.flush();
     return made.recorded
@@ -39,7 +39,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   return { ...made, call, told, toSiem };
 }
 
-test('refused credentials and permissions on every route, and 404 under /admin however the path is written', async () => {
+test('refused credentials and permissions are recorded on every route, and 404 under /admin in every spelling of the path', async () => {
   const { call, told, keyHeader } = await start();
   const reader = keyHeader({ scopes: ['accounts:read'] });
   expect([
@@ -88,7 +88,7 @@ test('refused credentials and permissions on every route, and 404 under /admin h
   expect(await told()).toHaveLength(9);
 });
 
-test('strangers cause one record per minute and address (or /64) with the count, including failures beyond the limit', async () => {
+test('unauthenticated requests cause one record per minute and address (or /64) with the count, including failures beyond the limit', async () => {
   const { app, told } = await start({ authFailuresPerMinute: 3, trustProxy: ['127.0.0.1'] });
   const from = (address: string) =>
     app.inject({ method: 'GET', url: '/clients', headers: { 'x-api-key': 'guess', 'x-forwarded-for': address } });
@@ -101,7 +101,7 @@ test('strangers cause one record per minute and address (or /64) with the count,
   expect(await told()).toHaveLength(2 + 20 + 1);
 });
 
-test('the same is published for a SIEM with OCSF classes, and events of keys too', async () => {
+test('the same is published for a SIEM with OCSF classes, and so are events of keys', async () => {
   const { app, call, told, toSiem, keyHeader } = await start({}, ({ name, data }) =>
     name === 'create_transfer' ? refused('destination_refused') : ok({ ...samples.key, key_id: data['key_id'] }),
   );
@@ -153,7 +153,7 @@ test('input of callers is not stored, except well-formed ids', async () => {
   });
 });
 
-test('a silent broker delays nobody: at most 1,000 records wait, and lost ones are logged', async () => {
+test('a silent broker delays no request: at most 1,000 records wait, and lost ones are logged', async () => {
   const lines: string[] = [];
   const sent: OutgoingMessage[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });

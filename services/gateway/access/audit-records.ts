@@ -17,8 +17,8 @@ import { Activities, stranger } from './activities.ts';
 import { securityEvent } from './security-events.ts';
 
 /**
- * Records what the gateway itself observes for auditors and a SIEM: refused requests, reads by staff, sign-ins
- * and sign-outs.
+ * Records for auditors and a SIEM what only the gateway observes: refused requests, reads by staff, sign-ins, and
+ * sign-outs.
  */
 export interface AuditRecords {
   /** Counts an error response for the next summary, if auditors are interested in it. */
@@ -31,7 +31,7 @@ export interface AuditRecords {
   note(request: FastifyRequest, act: Act): void;
   /** Records an action. Resolves when the broker has the record; rejects if that is unknown. */
   record(request: FastifyRequest, act: Act): Promise<void>;
-  /** Sends what was counted. Also done every `summaryMs` after `start`, and by `stop`. */
+  /** Sends the summaries of what was counted. Also called every `summaryMs` after `start`, and by `stop`. */
   flush(): Promise<void>;
   start(): void;
   stop(): Promise<void>;
@@ -59,12 +59,12 @@ export interface AuditRecordsOptions {
   summaryMs?: number;
 }
 
-/** The maximum number of records being sent; more are only logged. */
+/** The maximum number of records being sent. More are only logged. */
 const maxUnderWay = 1_000;
 const publishTimeoutMs = 5_000;
 const refusedUnderAdmin = new Set<number>([404, 405]);
 /**
- * The path segments that a record may contain: those of our own routes. Others come from the caller and could
+ * The path segments that a record may contain, which are those of our own routes. Others come from the caller and could
  * be secrets.
  */
 const knownSegments = new Set(

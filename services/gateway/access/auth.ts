@@ -11,7 +11,7 @@ import type { VerifyToken } from './tokens.ts';
  */
 export type Authenticate = (headers: IncomingHttpHeaders) => Caller | Promise<Caller>;
 
-// The same message for every reason, because only the owner of a credential may learn what is wrong with it.
+// The message is the same for every reason, because only the owner of a credential may learn why it is refused.
 const invalid = () => refuse('invalid_credentials', 'the credentials are not valid');
 
 /** Accepts a bearer token or an API key, but not both (contract: Authentication and permission). */

@@ -55,7 +55,7 @@ test.each<[Deed, ApprovalAction | undefined]>([
   expect(approvalNeeded(deed, person, { ...all, actions: new Set() })).toBeUndefined();
 });
 
-test('an action that is off needs no approval, but another reason still applies', () => {
+test('an action whose rule is off needs no approval, but another reason still applies', () => {
   expect(approvalNeeded(redrive(true, ['1000001', 'KES']), person, { ...all, actions: new Set(['post_above']) })).toBe(
     'post_above',
   );
@@ -74,7 +74,7 @@ test('an amount without a currency is checked if it exceeds any limit', () => {
   ]).toEqual([false, true, false, true]);
 });
 
-test('people can decide; keys and machines only if keys count as people', () => {
+test('people can decide; keys and machines can only if keys count as people', () => {
   expect([person, machine, key].map((caller) => mayDecide(caller, all))).toEqual([true, false, false]);
   expect([person, machine, key].map((caller) => mayDecide(caller, { ...all, keys: true }))).toEqual([true, true, true]);
 });

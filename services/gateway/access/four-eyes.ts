@@ -77,7 +77,7 @@ function mayBeLarge(posting: Posting | 'unreadable' | undefined, limits: FourEye
   return posting !== undefined && isAbove(posting, limits);
 }
 
-/** An amount with more decimal places than its currency exceeds no limit, because it will be refused. */
+/** An amount with more decimal places than its currency exceeds no limit, because the posting will be refused. */
 export function isAbove({ amount, currency }: Posting, limits: FourEyes['limits']): boolean {
   const limit = limits.get(currency);
   if (limit === undefined) return false;

@@ -93,7 +93,7 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
   };
 }
 
-/** Returns what is wrong with the HTTP message itself, or undefined. */
+/** Returns why the HTTP message itself is refused, or undefined. */
 function checkMessage(request: FastifyRequest): Refused | undefined {
   const {
     httpVersion,
@@ -106,12 +106,12 @@ function checkMessage(request: FastifyRequest): Refused | undefined {
   // Node accepts HTTP/2.0 and HTTP/0.9 request lines as if they were HTTP/1.1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are supported');
-  // Node itself would refuse it with an empty body, before authentication.
+  // Node itself would refuse the request with an empty body, before authentication.
   if (host === undefined && httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
   // RFC 9112, section 3.2: several Host headers are refused (they arrive joined), because a proxy in front of
   // the gateway may have read another one.
   if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
-  // The router would treat what follows as parameters.
+  // The router would treat the rest of the path as parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   return undefined;
 }

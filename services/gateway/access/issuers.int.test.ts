@@ -13,9 +13,8 @@ import { createKeySet } from './jwks.ts';
 import { asymmetricAlgorithms } from './tokens.ts';
 
 /**
- * docs/security/identity-providers.md: access tokens of Keycloak, Entra ID, and Auth0. A real
- * OpenID provider issues and signs them; the three differ only in their claims, which replace the
- * provider's own.
+ * Tests docs/security/identity-providers.md with access tokens of Keycloak, Entra ID, and Auth0. A real OpenID provider
+ * issues and signs them. The three differ only in their claims, which replace the provider's own.
  */
 const [subject, oid] = ['5f0c1f6e-7f0e-4c5a-9d0e-3f6a1c2b4d5e', '0b1d6b1e-52b0-4a3c-8f8e-1f2a3b4c5d6e'];
 type Shape = (payload: Record<string, unknown>) => { header?: object; payload: Record<string, unknown> };
@@ -24,7 +23,7 @@ interface Product {
   person: Shape;
   machine: Shape;
   customer: Shape;
-  /** An ID token of the same issuer. */
+  /** Returns an ID token of the same issuer. */
   idToken: Shape;
 }
 
@@ -121,7 +120,7 @@ const kinds = ['person', 'machine', 'customer', 'idToken'] as const;
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve)))));
 
-/** The provider, its issuer, and a way to get a token of each kind from its token endpoint. */
+/** Returns the provider, its issuer, and a function that requests a token of each kind from its token endpoint. */
 async function startIssuer(product: Product) {
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
   const server = createServer();

@@ -6,13 +6,13 @@ import { z } from 'zod';
 /** The issuer's public keys. */
 export interface KeySet {
   /**
-   * Returns the key for a token's header. Rejects with KeysUnavailable if the issuer must be asked and does not
-   * respond.
+   * Returns the key for a token's header. Rejects with KeysUnavailable if the key must be fetched and the issuer does
+   * not respond.
    */
   find: JWTVerifyGetKey;
   /**
-   * The current key set: the same object until a key is added or removed; undefined if there is none that is
-   * fresh enough.
+   * The current key set: the same object until a key is added or removed; undefined if there is none that is recent
+   * enough.
    */
   current(): object | undefined;
 }
@@ -24,9 +24,12 @@ export class KeysUnavailable extends Error {
 export interface KeySetOptions {
   url: string;
   logger: Logger;
-  /** The maximum age of keys, in ms. From a fifth of it on, they are refreshed in the background. */
+  /** The maximum age of keys, in ms. After a fifth of it, they are refreshed in the background. */
   maxStaleMs: number;
-  /** The minimum time between two fetches in ms, so that invented key ids cannot flood the issuer. Default 5 s. */
+  /**
+   * The minimum time between two fetches in ms, so that invented key ids cannot cause many requests to the issuer.
+   * Default 5 s.
+   */
   cooldownMs?: number;
   timeoutMs?: number;
 }
@@ -78,7 +81,7 @@ export function createKeySet({
   const current = () => {
     const ageMs = performance.now() - fetchedAt;
     if (ageMs >= maxStaleMs) return undefined;
-    // The failure is logged above, and the keys remain until they are too old.
+    // The failure is logged above. The keys remain valid until they are too old.
     if (ageMs >= maxStaleMs / 5) reload().catch(() => undefined);
     return known;
   };

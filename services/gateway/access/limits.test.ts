@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLimiter } from './limits.ts';
 
-test('counts per key in windows of a minute', () => {
+test('requests are counted per key in windows of a minute', () => {
   let now = 1_000_000;
   const limiter = createLimiter(2, () => now);
   expect(limiter?.take('a')).toEqual({ left: 1, reset_s: 60 });

@@ -1,8 +1,8 @@
-/** Limits how often something may happen per minute and key. Each gateway counts by itself, as documented. */
+/** Limits how often something may happen per minute and key. Each gateway counts separately, as documented. */
 export interface Limiter {
   /**
-   * Counts one. Returns how many are left (0: this was the last one; negative: over the limit) and when the
-   * window ends.
+   * Counts one occurrence. Returns how many more are allowed (0: this was the last one; negative: over the limit) and
+   * when the window ends.
    */
   take(key: string): { left: number; reset_s: number };
   readonly limit: number;

@@ -42,7 +42,7 @@ describe('callers bound to one client', () => {
       expect((await call('POST', '/accounts', { ...opening, initial_deposit }, headers)).status).toBe(503);
   });
 
-  test('with a token too: claims for the bank’s endpoints are ignored', async () => {
+  test('cannot do so with a token either: scopes of the bank are ignored', async () => {
     const { app } = await testApp(() => 'not_sent', { tokens: hs256Tokens });
     const scope = scopes.join(' ');
     const status = async (url: string, bank_client_id?: string) =>
@@ -94,7 +94,7 @@ describe('API keys', () => {
     ).toBe(200);
   });
 
-  test('a replay does not show it again', async () => {
+  test('a repeat does not show the secret again', async () => {
     const { call, takeKey } = await start(({ data }) => {
       takeKey({ key_id: String(data['key_id']), secret_hash: 'x' });
       return { ok: true, replayed: true, data: { ...samples.key, key_id: data['key_id'] } };

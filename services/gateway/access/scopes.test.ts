@@ -4,8 +4,8 @@ import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
 import { ids, useTestCaller } from '../test/test-app.ts';
 
 /**
- * The scopes of each endpoint, written by hand a second time, so that a change of the endpoints
- * table that grants a permission must be made here too. An empty list: any authenticated caller.
+ * The scopes of each endpoint, written by hand a second time, so that a change of the endpoints table that grants a
+ * permission must also be made here. An empty list means any authenticated caller.
  */
 const table: Record<string, string[]> = {
   'GET /': [],
@@ -38,10 +38,10 @@ const table: Record<string, string[]> = {
   'GET /accounts/:account_id/holds': ['transactions:read'],
   'GET /holds/:hold_id': ['transactions:read'],
   'POST /accounts/:account_id/holds': ['holds:write'],
-  // Further scopes depend on the destination of the money.
+  // The destination of the money determines further scopes.
   'POST /holds/:hold_id/capture': ['holds:write'],
   'POST /holds/:hold_id/release': ['holds:write'],
-  // The scopes that its items need.
+  // The items of a batch determine its scopes.
   'POST /batches': [],
   'GET /batches/:batch_id': ['transactions:read'],
   'GET /events': ['transactions:read'],
@@ -73,7 +73,7 @@ const table: Record<string, string[]> = {
   'GET /admin/dead-letters/:dead_letter_id': ['ops:manage', 'clients:read'],
   'POST /admin/dead-letters/:dead_letter_id/redrive': ['ops:manage'],
   'POST /admin/dead-letters/:dead_letter_id/drop': ['ops:manage'],
-  // Further scopes depend on the subject of the approval.
+  // The subject of the approval determines further scopes.
   'GET /admin/approvals': [],
   'GET /admin/approvals/:approval_id': [],
   'POST /admin/approvals/:approval_id/approval': ['approvals:write'],
@@ -129,7 +129,7 @@ describe.each(Object.entries(table))('%s', (route, needed) => {
       expect(await isRefused({ scopes: scopes.filter((other) => other !== scope) })).toBe(true);
   });
 
-  test('is closed to a bound credential if it is the bank’s', async () => {
+  test('refuses a bound credential if its scope is the bank’s', async () => {
     expect(await isRefused({ scopes: [...scopes], client_id: ids.client })).toBe(
       needed.some((scope) => ofTheBank.includes(scope)),
     );

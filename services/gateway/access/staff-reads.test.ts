@@ -101,7 +101,7 @@ describe('a search', () => {
 });
 
 describe('operations', () => {
-  test('a part that does not reply is null, and nothing else fails', async () => {
+  test('a part that does not reply is null, and the others are complete', async () => {
     const { call } = await start(({ name }) =>
       name === 'get_ledger_operations'
         ? 'no_reply'

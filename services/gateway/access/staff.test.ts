@@ -4,7 +4,7 @@ import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 const account = `/accounts/${ids.account}/status-transitions`;
 
-test('staff: a token that is bound to no client and is not the OAuth client itself; messages say so', async () => {
+test('a staff user has a token that is bound to no client and is not the OAuth client itself; messages name it as staff', async () => {
   const made = await testApp(() => ok({ items: [] }), { tokens: hs256Tokens });
   const read = async (headers: Record<string, string>) => (await made.app.inject({ url: account, headers })).statusCode;
   const tokens: [Record<string, unknown>, string | undefined][] = [

@@ -48,9 +48,9 @@ const claimsSchema = z.object({
   azp: z.unknown().optional(),
   /** A malformed binding invalidates the token, because it must never become an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
-  /** The token may only be used by the holder of a certain key (RFC 7800), which is not verified here. */
+  /** Only the holder of a certain key may use the token (RFC 7800), which is not verified here. */
   cnf: absent,
-  // Claims of ID tokens and logout tokens, which some issuers sign with the same typ and audience.
+  // These claims occur in ID tokens and logout tokens, which some issuers sign with the same typ and audience.
   nonce: absent,
   at_hash: absent,
   c_hash: absent,
@@ -85,7 +85,7 @@ export function createTokenVerifier(options: TokenOptions, now: () => number = D
     if (known) {
       remembered.delete(token);
       if (known.untilMs > now() && known.keys === keys) {
-        // The map is ordered by use: the first token is the least recently used.
+        // The map is ordered by use, so its first token is the least recently used one.
         remembered.set(token, known);
         return known.caller;
       }
@@ -103,7 +103,7 @@ async function verifyToken(
   now: number,
 ): Promise<{ caller: Caller; exp: number } | undefined> {
   try {
-    // A token that does not claim to be from our issuer must not cause a request to it.
+    // A token that names another issuer must not cause a request to ours.
     if (decodeJwt(token).iss !== options.issuer) return undefined;
     const { payload } = await jwtVerify(token, keyFor(options), {
       algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
@@ -124,17 +124,18 @@ async function verifyToken(
   }
 }
 
-/** RFC 9068, although many issuers use JWT. A token without typ may be any token of the issuer. */
+/** The typ of RFC 9068, and JWT, which many issuers use. A token without typ may be any token of the issuer. */
 const accessToken = /^(?:(?:application\/)?at\+jwt|jwt)$/i;
 
 /** A key is never used with an algorithm of another kind; otherwise a public key could be used as an HMAC secret. */
 function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
   return (header, token) => {
-    if (typeof header.typ !== 'string' || !accessToken.test(header.typ)) throw new Error('it is no access token');
+    if (typeof header.typ !== 'string' || !accessToken.test(header.typ))
+      throw new Error('the token is not an access token');
     // No access token needs a JWS extension (RFC 7515, 4.1.11).
-    if (header.crit !== undefined) throw new Error('the token needs an extension');
+    if (header.crit !== undefined) throw new Error('the token requires an extension');
     if (header.alg === 'HS256') return Buffer.from(hs256Secret ?? '');
-    if (header.kid === undefined || keySet === undefined) throw new Error('the token names no key that is known');
+    if (header.kid === undefined || keySet === undefined) throw new Error('the token names no known key');
     return keySet.find(header, token);
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Acceptances } from './acceptances.ts';
 
-test('returns the first time of an id, unless too many ids came after it', () => {
+test('returns the first time of acceptance of an id, unless too many ids were added after it', () => {
   const acceptances = new Acceptances(2);
   const at = (ms: number) => new Date(ms);
   expect([acceptances.first('a', at(1)), acceptances.first('b', at(2)), acceptances.first('a', at(3))]).toEqual([

@@ -1,7 +1,7 @@
 /**
- * Remembers when commands were accepted that were answered with 202, so that a repeat shows the same created_at
- * before there is an outcome. It affects only what is shown; a repeat has its own deadline. Bounded: the oldest
- * entries are removed first.
+ * Remembers the times of acceptance of commands that got a 202, so that a repeat shows the same created_at before there
+ * is an outcome. It affects only the response; a repeat has its own deadline. The number of entries is limited; the
+ * oldest are removed first.
  */
 export class Acceptances {
   readonly #max: number;

@@ -38,7 +38,9 @@ export function isNotFound(outcome: Outcome): boolean {
   return outcome.kind === 'refused' && outcome.refusal.code.endsWith('_not_found');
 }
 
-/** Returns a 504: the command may or may not be executed. It names the resource, so that the caller can look for it. */
+/**
+ * Returns a 504: the command may or may not be executed. It names the resource, so that the caller can read it later.
+ */
 export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean): Refused {
   const [[, id] = ['', '']] = Object.entries(resource);
   const advice = hasKey

@@ -8,7 +8,7 @@ import type { Forwarder } from './forward.ts';
 import type { Input, Plan } from './plan.ts';
 import { knownForm } from './unknown-ids.ts';
 
-/** Approves and rejects. accounts decides; the gateway tells it the caller and the caller's scopes. */
+/** Approves and rejects. accounts decides; the gateway sends it the caller and the caller's scopes. */
 export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder; fourEyes: FourEyes }) {
   const common = ({ params, body, bits, caller }: Input<{ reason?: string | null | undefined }>) => {
     const approval_id = knownForm('approval', params['approval_id']);
@@ -31,7 +31,8 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
       return {
         ...planned,
         name: 'approve_request',
-        // The reply contains the outcome of the approved command. The approval itself may be known earlier.
+        // The reply contains the outcome of the approved command. The decision on the approval itself may be known
+        // earlier.
         async otherwise(origin) {
           const found = await forwarder.query('get_approval', { approval_id, scopes }, approval_id, origin);
           if (found.kind !== 'done') return undefined;

@@ -9,8 +9,8 @@ import type { Forwarder, Origin } from './forward.ts';
 import type { ReadDependencies } from './reads.ts';
 
 /**
- * What an approver needs to know about a command, read from the services to decide whether an approval is
- * needed. If a resource does not exist, the command is refused here, as it would be by the service.
+ * The facts about a command that determine whether it needs an approval, and that its approver needs to know. They are
+ * read from the services. If a resource does not exist, the command is refused here, as the service would refuse it.
  */
 export interface Question {
   deed: Deed;
@@ -26,12 +26,12 @@ export interface Asker {
   fourEyes: FourEyes;
 }
 
-/** Reads that are not shown to the caller and therefore leave no audit record. */
+/** Marks reads that are not shown to the caller and therefore leave no audit record. */
 export function quiet({ origin }: Asker): Origin {
   return { ...origin, caller: { ...origin.caller, isStaff: false } };
 }
 
-/** The destination may belong to any client. */
+/** Removes the binding to a client for reading the destination, which may belong to any client. */
 export function unbound(origin: Origin): Origin {
   return { ...origin, caller: { ...origin.caller, boundClientId: undefined } };
 }

@@ -11,11 +11,11 @@ import type { Plan } from './plan.ts';
 import { readPosting } from './reads.ts';
 import { notFound } from './unknown-ids.ts';
 
-/** The question for each command that may need an approval. */
+/** The facts for each command that may need an approval. */
 
 type Ask<N extends ApprovableCommand> = (data: MessageData<N>, asker: Asker) => Promise<Question | undefined>;
 
-/** undefined: no approval is needed, whatever is read. */
+/** undefined: no approval is needed, whatever the services would reply. */
 const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[]; ask: Ask<N> } } = {
   reverse_transaction: { mayNeed: ['reverse'], ask: aboutReversal },
   change_account_status: { mayNeed: ['unfreeze'], ask: aboutStatus },
@@ -59,7 +59,7 @@ async function aboutReversal(
   } = original;
   const moved = `${amount} ${currency ?? ''}`.trim();
   const signed = (gains: boolean): string => `${gains ? '+' : '-'}${moved}`;
-  // A payment on a loan lowers both balances.
+  // A loan payment lowers both balances.
   const otherGains = direction === (transaction_type === 'Loan Payment' ? 'debit' : 'credit');
   return {
     deed: { kind: 'reversal' },
@@ -133,7 +133,7 @@ async function aboutRotation(
   };
 }
 
-/** Small amounts need no question. */
+/** A small amount needs no facts. */
 function mayBeAbove(amount: string, currency: string | null, { limits }: FourEyes): boolean {
   return currency === null ? isAboveSome(amount, limits) : isAbove({ amount, currency }, limits);
 }
@@ -168,7 +168,7 @@ async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker)
   ]);
   const posting = { amount, currency: currency ?? from.currency };
   const bound = asker.origin.caller.boundClientId;
-  // Whoever asks reads this too: a customer is not told that somebody else's account is a Loan.
+  // The requester reads this, too. A customer must not learn that another client's account is a Loan.
   const sign = bound !== undefined && bound !== to.client_id ? '' : to.account_type === 'Loan' ? '-' : '+';
   return {
     deed: { kind: 'posting', posting },
@@ -227,7 +227,7 @@ async function aboutOpening(
   };
 }
 
-/** Contains no personal data, because an approval is kept longer than its subject. */
+/** The summary contains no personal data, because an approval is kept longer than its subject. */
 async function aboutErasure({ client_id }: MessageData<'erase_client'>, asker: Asker): Promise<Question> {
   const client = dataOf(await forwarderOf(asker).query('get_client', { client_id }, client_id, quiet(asker))) as Client;
   const personal = 'names, contacts and texts';

@@ -8,7 +8,7 @@ import { dataOf, isNotFound } from './answer.ts';
 import type { Asker, Question } from './approval-question.ts';
 import { capturedPosting, forwarderOf, quiet } from './approval-question.ts';
 
-/** Determines from the bytes of a dead letter what redriving it would do. */
+/** Returns the facts about a redrive, from the bytes of the dead letter. */
 export async function aboutRedrive(
   { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>,
   asker: Asker,
@@ -40,8 +40,8 @@ const postings = new Set<string | null>([
 ]);
 
 /**
- * Returns what the dead letter would post; undefined if it is not a posting, or no longer stored and cannot be
- * redriven.
+ * Returns the posting that the dead letter would make; undefined if it is not a posting, or is no longer stored and
+ * cannot be redriven.
  */
 async function postingIn(
   { message, available, value }: DeadLetterContent,

@@ -8,8 +8,8 @@ import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-ap
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 /**
- * Approvals in the gateway, with services simulated by a function: the message that is sent instead
- * of the command.
+ * Tests approvals in the gateway, with services simulated by a function, and the message that is sent instead of the
+ * command.
  */
 const { issuer } = hs256Tokens;
 const token = (sub: string) => hs256Token({ sub, scope: scopes.join(' '), azp: 'front-end' });
@@ -36,7 +36,7 @@ const waiting = {
 let close: () => Promise<void>;
 afterEach(() => close());
 
-/** A bank whose only account has this status, and which has executed nothing yet. */
+/** A bank whose only account has this status, and which has not executed anything yet. */
 async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
   const known: Record<string, Answer> = {
     get_account: ok({ ...samples.master, status: 'Active' }),

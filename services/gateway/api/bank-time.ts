@@ -15,7 +15,7 @@ export function createTimeReader(request: Requester['request'], prefix: string):
   return async () => {
     partition = (partition + 1) % commandPartitions;
     const id = `qry_${randomUUID()}`;
-    // Without deadline and reply_by, which would contain the time of the clock in question.
+    // There is no deadline and no reply_by, because these would contain the time of the clock that is being checked.
     const headers = toHeaders({
       message_id: id,
       type: messageType('get_time'),

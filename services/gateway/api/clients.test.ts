@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
 import { ids, ok, refused, samples, testApp, useTestCaller } from '../test/test-app.ts';
 
-/** The contract: versions of clients, and the fields that a bound caller cannot change. */
+/** Tests the contract of versions of clients, and of the fields that a bound caller cannot change. */
 const start = useTestCaller();
 const path = `/clients/${ids.client}`;
 const tag = etagOf(samples.client);
@@ -26,7 +26,7 @@ test('responses with a client have the ETag of their content', async () => {
   expect((await call('GET', `/accounts/${ids.account}/status-transitions`)).headers.etag).toBeUndefined();
 });
 
-test('If-Match is sent with the change; a foreign tag matches nothing', async () => {
+test('If-Match is sent with the change; a tag of another form matches nothing', async () => {
   const { call, sent } = await start(() => refused('version_mismatch'));
   for (const ifMatch of [undefined, '*', tag, `"other", ${tag}`, `W/${tag}`]) {
     expect(

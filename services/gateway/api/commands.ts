@@ -31,7 +31,9 @@ export interface CommandDependencies {
   secretKeys: SecretKeys;
 }
 
-/** Only the bank sets an external_id, not its customers. Null sets none, but could remove one, so it counts. */
+/**
+ * Only the bank sets an external_id, not its customers. Null sets none, but could remove one, so it is checked, too.
+ */
 function checkNames(caller: Caller, given: boolean): void {
   if (!given || caller.boundClientId === undefined) return;
   throw refuse('insufficient_scope', 'credentials bound to one client cannot give an external_id');
@@ -45,8 +47,8 @@ function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): 
 }
 
 /**
- * How long a request that changes an API key waits until this gateway has seen the change (contract: effective
- * on every gateway within 2 s).
+ * How long a request that changes an API key waits until this gateway knows the change (contract: effective on every
+ * gateway within 2 s).
  */
 export const seenWithinMs = 2_000;
 
@@ -196,7 +198,7 @@ const moneyPlanners = {
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
     const original = knownForm('transaction', params['transaction_id']);
-    // In the bucket of the original transaction, which may still be queued there.
+    // The command is in the bucket of the original transaction, which may still be waiting there.
     const bucket = bucketOfId(original);
     const transaction_id = idOf('transaction', inBucket(bits, bucket));
     const data = { transaction_id, reverses_transaction_id: original, reason: body.reason, ...namesOf(body) };
@@ -302,7 +304,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
     }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
       const rotates_key_id = knownForm('key', params['key_id']);
       const key_id = idOf('key', bits);
-      // The environment is that of the old key, which this gateway may not know yet.
+      // The environment is that of the old key. This gateway may not know it yet.
       const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', key_id);
       const maker_scopes = allScopes.filter((scope) => caller.scopes.has(scope));
       const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;

@@ -21,7 +21,7 @@ const isRefused = (name: string, text: string): boolean => {
   }
 };
 
-test('a cursor leads to its position on every gateway with the same secret', () => {
+test('a cursor returns its position on every gateway with the same secret', () => {
   expect(cursors.read(list, cursor)).toEqual(place);
   expect(signedBy('a secret of sixteen').read(list, cursor)).toEqual(place);
 });
@@ -34,7 +34,7 @@ test('the limit may change between pages; filters, order, and path may not', () 
   expect(isRefused(listName('/clients', { client_id: 'cli_1', order: 'desc' }), cursor)).toBe(true);
 });
 
-test('anything else is invalid_cursor', () => {
+test('any other text is invalid_cursor', () => {
   const bytes = Buffer.from(cursor, 'base64url');
   const forged = Buffer.concat([bytes.subarray(0, 16), Buffer.from('["2026-01-01","x"]')]).toString('base64url');
   for (const text of [
@@ -59,7 +59,7 @@ test('anything else is invalid_cursor', () => {
   expect(() => signedBy('another secret text').read(list, cursor)).toThrow(Refused);
 });
 
-test('while the secret is rotated, cursors with both are accepted', () => {
+test('during a rotation of the secret, cursors with both are accepted', () => {
   const cursor = cursors.make(list, place);
   expect(signedBy('another secret text', 'a secret of sixteen').read(list, cursor)).toEqual(place);
 });

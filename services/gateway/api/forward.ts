@@ -30,7 +30,7 @@ export interface Origin {
   /** The caller's network address. */
   address?: string | undefined;
   traceparent: string | undefined;
-  /** Until when the response may wait for replies, however many (performance.now). */
+  /** The time until which the response may wait for replies, however many (performance.now). */
   answerBy: number;
   idempotencyKey?: string | undefined;
   fingerprint?: string | undefined;
@@ -69,8 +69,8 @@ export interface Behind {
 
 export interface Forwarder {
   /**
-   * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the
-   * commands before it.
+   * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the preceding
+   * commands.
    */
   query<N extends MessageName>(
     name: N,
@@ -144,7 +144,7 @@ export function createForwarder({
     }
   };
 
-  /** Wraps the wait for a reply in a span, which becomes the parent of everything that the message causes. */
+  /** Records the time until the reply as a span, which becomes the parent of all spans that the message causes. */
   const traced = async (
     name: MessageName,
     topic: TopicName,
@@ -219,7 +219,7 @@ function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefi
   );
 }
 
-/** Formats times. Under full load, several messages share a millisecond. */
+/** Formats times. Under full load, several messages have the same millisecond. */
 function timeText(): (ms: number) => string {
   let [known, text] = [Number.NaN, ''];
   return (ms) => {

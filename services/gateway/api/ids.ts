@@ -3,7 +3,7 @@ import { v7 } from 'uuid';
 
 /** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
-// Random bytes are requested for many ids at once; one at a time they would cost more than the rest of an id.
+// Random bytes are requested for many ids at once. Requesting them one by one would cost more than the rest of an id.
 const pool = Buffer.alloc(16 * 256);
 let used = pool.length;
 

@@ -156,7 +156,7 @@ test('query parameters: unknown, repeated, and unreadable ones are named', () =>
   expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
 });
 
-test('a plus that arrived as a blank is read as a plus', () => {
+test('a plus that was decoded to a space is read as a plus', () => {
   expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ids, ok, samples, useTestCaller } from '../test/test-app.ts';
 
-/** The contract: external_id and metadata, as the gateway validates and forwards them. */
+/** Tests the contract of external_id and metadata, as the gateway validates and forwards them. */
 const start = useTestCaller();
 
 const metadata = { 'crm.id': 'A-17' };
@@ -23,7 +23,7 @@ const writes = [
   ['POST', `/transactions/${ids.transaction}/reversal`, { reason: 'x' }],
 ] as const;
 
-test.each(writes)('%s %s sends the given values, and nothing otherwise', async (method, url, body) => {
+test.each(writes)('%s %s sends the given values, and sends nothing if none are given', async (method, url, body) => {
   const { call, sent } = await start(() => 'not_sent');
   await call(method, url, { ...body, ...names });
   await call(method, url, { ...body, email: 'b@b.cc', external_id: null, metadata: {} });
@@ -78,7 +78,7 @@ test('a bound caller can set metadata but no external_id', async () => {
   expect(sent).toHaveLength(own.length);
 });
 
-test('they are part of the fingerprint; the order of keys is not', async () => {
+test('the values are part of the fingerprint; the order of keys is not', async () => {
   const { call, sent } = await start(() => 'not_sent');
   const bodies = [
     {},
@@ -93,7 +93,7 @@ test('they are part of the fingerprint; the order of keys is not', async () => {
   expect([new Set(prints).size, prints[3] === prints[4]]).toEqual([5, true]);
 });
 
-test('a Pending posting has them', async () => {
+test('a Pending posting contains the values', async () => {
   const { call } = await start(() => 'no_reply');
   expect((await call('POST', '/transfers', { ...transfer, ...names })).body.data).toMatchObject({
     status: 'Pending',
@@ -120,7 +120,7 @@ test.each(['/clients', '/accounts', '/transactions', '/transfers'])(
   },
 );
 
-test('responses contain them', async () => {
+test('responses contain the values', async () => {
   const { call } = await start(() => ok({ ...samples.transfer, ...names }));
   expect((await call('GET', `/transfers/${ids.transfer}`)).body.data).toMatchObject(names);
 });

@@ -4,8 +4,8 @@ import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /**
- * Reads the state of the bank. It is used when something is wrong, so a part that does not respond is reported
- * as such and does not fail the others.
+ * Reads the state of the bank. It is used during failures, so a part that does not respond is reported as such and does
+ * not fail the others.
  */
 export async function readOperations(
   { origin }: ReadInput,

@@ -4,7 +4,9 @@ import type { Caller } from '../access/caller.ts';
 import type { Origin, Outcome } from './forward.ts';
 import { type IdName, kindOfField, knownForm } from './unknown-ids.ts';
 
-/** The command for a writing request, with what its response needs. There is one planner per command endpoint. */
+/**
+ * The command for a writing request, with the data that its response needs. There is one planner per command endpoint.
+ */
 export interface Plan<N extends MessageName = MessageName> {
   name: N;
   /** The ce_id, which is also the idempotency record. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { accountSchema, clientSchema, systemAccountSchema, transactionSchema } from '#libs/contracts/resources.ts';
 import { jsonNumber, presenterOf } from './present.ts';
 
-test('money becomes a JSON number, digit for digit', () => {
+test('money becomes a JSON number with exactly the same digits', () => {
   expect(
     JSON.stringify(
       ['10.50', '-0.01', '999999999999999', '9999999999999.99', '12345678901234567.89', '0.0001'].map(jsonNumber),

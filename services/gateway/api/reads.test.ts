@@ -36,7 +36,7 @@ describe('reads', () => {
     ).toEqual([ids.account, ids.other]);
   });
 
-  test('several ids in one query are well-formed, and a bound caller does not query who did something', async () => {
+  test('several ids in one query are well-formed, and a bound caller cannot filter by actor', async () => {
     const { call, sent, keyHeader } = await start(() => ok({ items: [] }));
     const clients = (list: string) => call('GET', `/clients?client_ids=${list}`);
     expect((await clients(`${ids.client},${ids.client}`)).status).toBe(200);
@@ -99,7 +99,7 @@ describe('reads', () => {
     expect([response.status, response.body.message]).toEqual([status, 'An error occurred while fetching the balance']);
   });
 
-  test('a balance by number, and an unknown number', async () => {
+  test('a balance is found by account number; an unknown number is 404', async () => {
     const balance = { account_id: ids.account, account_number: 'SAV-1', balance: '10.50', currency: 'USD' };
     let answer: ReturnType<Service> = ok(balance);
     const { call } = await start(() => answer);
@@ -115,7 +115,7 @@ describe('reads', () => {
     });
   });
 
-  test('a transaction unknown to the ledger is queried once more after the commands of its bucket', async () => {
+  test('a transaction unknown to the ledger is queried again after the commands of its bucket', async () => {
     const { call, sent } = await start(({ topic }) =>
       topic.endsWith('.commands') ? ok(samples.transfer) : refused('transfer_not_found'),
     );
@@ -127,7 +127,7 @@ describe('reads', () => {
     ]);
   });
 
-  test('however many replies a response needs, it waits no longer than for one', async () => {
+  test('a response that needs several replies waits no longer than for one', async () => {
     const first = 300;
     const { call, waits } = await start(async ({ topic }) => {
       if (topic.endsWith('commands')) return ok(samples.transfer);

@@ -51,7 +51,7 @@ function pathIds(params: Record<string, string>): Record<string, string> {
   return params;
 }
 
-/** Reports whether a filter contains a malformed id. It matches nothing, so no service is asked. */
+/** Reports whether a filter contains a malformed id. It matches nothing, so no query is sent. */
 function findsNothing(query: Record<string, unknown>): boolean {
   return Object.entries(query).some(([name, value]) => {
     const kind = kindOfField[name];
@@ -102,7 +102,7 @@ export async function readAccount({ params, origin }: ReadInput, { forwarder }: 
   return withBalances([account], dataOf(balances) as LedgerAccount[])[0] as Account;
 }
 
-/** accounts selects the page; one query to the ledger then returns all its balances. */
+/** accounts selects the page. One query to the ledger then returns all its balances. */
 export async function readAccounts(input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const page = (await readPage('list_accounts', input, deps)) as MessageResult<'list_accounts'>;
   if (page.items.length === 0) return page;
@@ -138,9 +138,9 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
 }
 
 /**
- * Reads a transaction or transfer. If the ledger does not know it, the query is repeated behind the commands of
- * its bucket, where its command may still be queued, alone or in a batch. Every command leaves a record, even
- * if it is dead-lettered. An id that was answered with 202 is therefore never a 404, on any gateway.
+ * Reads a transaction or transfer. If the ledger does not know it, the query is repeated behind the commands of its
+ * bucket, where its command may still be waiting, alone or in a batch. Every command leaves a record, even if it is
+ * dead-lettered. An id for which a 202 was sent is therefore never a 404, on any gateway.
  */
 export async function readPosting(
   kind: 'transaction' | 'transfer',

@@ -4,7 +4,7 @@ import type { Service } from '../test/test-app.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
-/** The reads that are recorded: those by staff, before the response; none by machines. */
+/** Tests which reads are recorded: reads by staff, before the response, and none by machines. */
 const issuer = hs256Tokens.issuer;
 const scope = 'clients:read accounts:read transactions:read audit:read books:read ops:manage';
 const token = (claims: Record<string, unknown> = {}) => ({

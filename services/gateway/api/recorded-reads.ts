@@ -5,8 +5,8 @@ import type { Caller } from '../access/caller.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 
 /**
- * Records which staff user read what, before it is shown. Reads by machines are not recorded, except those of
- * dead letters, which may contain anyone's data.
+ * Records which staff user read which data, before the response shows it. Reads by machines are not recorded, except
+ * those of dead letters, which may contain any client's data.
  */
 
 const scopes = new Set<unknown>(['clients:read', 'accounts:read', 'transactions:read']);

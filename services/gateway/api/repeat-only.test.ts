@@ -6,8 +6,8 @@ import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { changeMs } from './idempotency.ts';
 
 /**
- * Batches and holds while the idempotency secret is rotated (docs/decisions/0047);
- * repeat-only.int.test.ts tests the ledger's replies.
+ * Tests batches and holds during a rotation of the idempotency secret (docs/decisions/0047). repeat-only.int.test.ts
+ * tests the ledger's replies.
  */
 const sinceMs = Date.parse('2026-12-01T02:00:00.000Z');
 const [early, amid, late] = [-60_000, 0, 60_000];
@@ -64,7 +64,7 @@ function keeping() {
   return { kept, service, quiet };
 }
 
-/** A gateway at that time, always with the same caller. */
+/** Returns a gateway at that time, always with the same caller. */
 async function gatewayAt(service: Service, ms: number) {
   const clock = { now: () => sinceMs + ms, check: () => ({ ok: true }) };
   const { app, sent, keyHeader } = await testApp(service, {
@@ -83,10 +83,7 @@ async function gatewayAt(service: Service, ms: number) {
     });
     return { status: response.statusCode, headers: response.headers, body: response.json() };
   };
-  /**
-   * The batch or command that each message of the last request names, and whether it is
-   * repeat-only.
-   */
+  /** Returns the batch or command that each message of the last request names, and whether it is repeat-only. */
   const asked = () => sent.map(({ headers: { ce_id = '', ...rest } }) => [commandKey(ce_id), rest['repeat-only']]);
   return { post, asked };
 }
@@ -126,7 +123,7 @@ it.each([
   expect((await then.post('/batches', batch, 'old')).body).toEqual(made.body);
 });
 
-it('during the change an unknown batch is 503 with Retry-After, and nothing of it is executed', async () => {
+it('during the change an unknown batch is 503 with Retry-After, and none of its items is executed', async () => {
   const { kept, service } = keeping();
   const { status, headers } = await (await gatewayAt(service, amid)).post('/batches', batch, 'new');
   expect([status, headers['retry-after'], kept.size]).toEqual([503, '1', 0]);

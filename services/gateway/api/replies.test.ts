@@ -103,7 +103,7 @@ describe('commands', () => {
     expect(headers['idempotent-replayed']).toBe('true');
   });
 
-  test('malformed account ids are unknown accounts, with their name', async () => {
+  test('malformed account ids are unknown accounts, which the error names', async () => {
     const { call, sent } = await start(() => ok(samples.transfer));
     expect((await call('POST', '/transactions', { ...deposit, account_id: 'nope' })).body).toMatchObject({
       code: 'account_not_found',

@@ -6,11 +6,11 @@ import { plainAddress } from '../http/network.ts';
 import { givenTraceparent } from '../http/trace.ts';
 import { type Origin, replyWaitMs } from './forward.ts';
 
-/** What routes read from their request. */
+/** The data that routes read from their request. */
 
 /** Returns the caller that the gate has authenticated. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (!request.caller) throw new TypeError('a route was reached without authentication');
+  if (!request.caller) throw new TypeError('a route was called without authentication');
   return request.caller;
 }
 

@@ -13,10 +13,7 @@ const scopeOf: Record<SearchKind, Scope> = {
   audit_record: 'audit:read',
 };
 
-/**
- * Returns what both services find, for the kinds that the caller's scopes allow. A service is not asked for
- * other kinds.
- */
+/** Returns the hits of both services, of the kinds that the caller's scopes allow. No query is sent for other kinds. */
 export async function search({ query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<SearchHit[]> {
   const { scopes, boundClientId } = origin.caller;
   if (boundClientId !== undefined)

@@ -105,7 +105,7 @@ test('too many entries, a cursor, and an unknown parameter are refused by name; 
   await app.close();
 });
 
-test('one is generated at a time: another is 503, and JSON does not wait', async () => {
+test('one PDF is generated at a time: another one is 503, and JSON does not wait', async () => {
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
     go = resolve;

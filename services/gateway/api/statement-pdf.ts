@@ -66,7 +66,7 @@ export function prefersPdf(accept = ''): boolean {
   return own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);
 }
 
-/** Reads every entry of the period. Each page may take as long as any reply. */
+/** Reads every entry of the period. Each page may take as long as a reply may take. */
 async function wholeStatement(
   period: { account_id: string; from: string | undefined; to: string | undefined },
   origin: Origin,

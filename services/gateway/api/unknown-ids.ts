@@ -2,7 +2,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { Refused } from '../http/errors.ts';
 import { quote, refuse } from '../http/errors.ts';
 
-/** A malformed id is unknown (contract: Envelope, ids, time): 404 without asking a service. */
+/** A malformed id is unknown (contract: Envelope, ids, time), so it is a 404 and no query is sent. */
 
 const notFoundCodes = {
   client: 'client_not_found',

@@ -63,7 +63,7 @@ test.each<[string, BookCheck, AuditCheck | null | undefined, object]>([
   expect(verificationOf(ofBooks, ofAudit)).toMatchObject(expected);
 });
 
-/** A ledger whose verification passed, and accounts with this reply. */
+/** A bank whose ledger's verification passed, and whose accounts sends this reply. */
 const bank =
   (answer: (verification_id: unknown) => Answer): Service =>
   ({ name, data }) =>
@@ -96,7 +96,7 @@ test.each<[string, Answer]>([
   expect([status, body.data]).toMatchObject([200, { covers: ['books'], state: 'passed' }]);
 });
 
-test('GET /admin/operations returns both as one', async () => {
+test('GET /admin/operations returns both checks as one', async () => {
   const outbox = { rows: 0, oldest_age_ms: 0 };
   const { call } = await start(({ name }) =>
     ok(

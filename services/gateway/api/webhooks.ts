@@ -11,8 +11,7 @@ import { knownForm } from './unknown-ids.ts';
 type Body<S extends z.ZodType> = z.output<S>;
 
 /**
- * The secret is generated here and shown once; it is sent and stored sealed. A repeat gets the same body
- * without it.
+ * The secret is generated here and shown once. It is sent and stored sealed. A repeat gets the same body without it.
  */
 export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
   const withSecret = (secret: string) => async (data: unknown, replayed: boolean) =>

@@ -56,7 +56,7 @@ describe('authentication precedes everything else', () => {
     },
   );
 
-  test('a CORS preflight needs none, and reveals nothing', async () => {
+  test('a CORS preflight needs no credentials, and reveals no data', async () => {
     const response = await app.inject({
       method: 'OPTIONS',
       url: '/clients',
@@ -78,7 +78,7 @@ describe('routes', () => {
     expect(response.json()).toEqual({ status: 'success', message: expect.any(String), apiVersion: '1.2.3' });
   });
 
-  test('an unknown path is 404, a known one with another method 405 with Allow', async () => {
+  test('an unknown path is 404; a known one with another method is 405 with Allow', async () => {
     const unknown = await app.inject({ method: 'POST', url: '/nowhere', headers: { ...json }, payload: '{' });
     expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'route_not_found']);
     const wrong = await app.inject({ method: 'DELETE', url: '/clients/x', headers: key });
@@ -185,7 +185,7 @@ describe('bodies', () => {
     expect([response.statusCode, response.json().code]).toEqual([400, 'unknown_parameter']);
   });
 
-  test('parameters, Idempotency-Key, and body are checked together, and every violation is named', async () => {
+  test('parameters, Idempotency-Key, and body are checked together, and every violation is reported', async () => {
     const response = await app.inject({
       method: 'POST',
       url: '/clients?x=1',

@@ -65,15 +65,14 @@ declare module 'fastify' {
 const maxHeaderBytes = 80 * 1024;
 
 const serverOptions = {
-  // One child logger per request costs too much. What needs a log line is logged explicitly, with the request
-  // id.
+  // One child logger per request costs too much. Requests are logged explicitly, with the request id.
   logger: false,
   genReqId: requestId,
   bodyLimit: 64 * 1024,
   ...patience,
   http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
-  // While stopping, requests on open connections are answered, and the connections are then closed.
+  // While the process stops, requests on open connections are answered, and the connections are then closed.
   return503OnClosing: false,
   routerOptions: { maxParamLength: maxHeaderBytes },
   rewriteUrl: originForm,
@@ -98,7 +97,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     ...serverOptions,
     clientErrorHandler: (error, socket) => answerClientError(deps.logger, error, socket),
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
-    // What the router refuses is not yet a request of a route and passes no hook.
+    // A request that the router refuses has no route and runs no hook.
     frameworkErrors: (_error, request, reply) =>
       entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
@@ -123,7 +122,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     onCut: () => deps.metrics.connectionCut(),
   });
   app.server.on('request', rememberLatest);
-  // Without a listener Node would close the connection of a CONNECT without an answer.
+  // Without a listener, Node would close the connection of a CONNECT without a response.
   app.server.on('connect', (_request, socket) =>
     answerClientError(deps.logger, new Error('CONNECT'), socket as Socket),
   );
@@ -141,7 +140,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     done();
   });
   app.setErrorHandler(answerError);
-  // Only unknown paths below /docs get here; the entrance has refused all others.
+  // Only unknown paths below /docs reach this handler; all others are refused before.
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'the path does not exist');
   });
@@ -175,7 +174,7 @@ function createEntrance(
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
-    // So that no client sends its next request on a connection that is about to be closed.
+    // No client may send its next request on a connection that is about to be closed.
     if (deps.isDraining?.() === true) reply.header('connection', 'close');
     cors.mark(request, reply);
   };
@@ -235,8 +234,8 @@ function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependen
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
     logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
-    // Fastify closes the connection after refusing a body; here the rest of the body is read and dropped
-    // instead (receiveBody).
+    // Fastify closes the connection after refusing a body. Here the rest of the body is read and dropped instead
+    // (receiveBody).
     if (isDraining?.() !== true) reply.removeHeader('connection');
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);

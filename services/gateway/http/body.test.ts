@@ -105,7 +105,7 @@ test('everything that JSON.stringify writes is read back, and only malformed_jso
   );
 });
 
-test('text that JSON.parse refuses is refused here too, whatever is next to a number', () => {
+test('text that JSON.parse rejects is rejected here, too, with any character next to a number', () => {
   const parts = [
     '1',
     '-',

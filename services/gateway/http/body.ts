@@ -26,11 +26,10 @@ export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
   const text = bytes.toString('utf8');
-  // Checked before parsing, because thousands of levels would overflow the stack.
+  // This is checked before parsing, because thousands of levels would overflow the stack.
   const { colons, depth, marked } = scan(text);
   if (depth > maxDepth) throw malformed('the body is nested too deeply');
-  // Only an escape can produce characters that UTF-8 or JSON does not allow. From here on, NUL marks only
-  // numbers.
+  // Only an escape can produce characters that UTF-8 or JSON does not allow. From here on, NUL only marks numbers.
   if (text.includes('\\u')) checkTexts(parseJson(text));
   const members = { count: 0 };
   const value = unmark(parseJson(marked), members);
@@ -134,9 +133,9 @@ function checkTexts(value: unknown): void {
 }
 
 /**
- * Scans what is outside strings: counts colons (the members as written) and nesting, and returns the text with
- * each number as a string that starts with NUL. The result is valid JSON if the text is, and otherwise only if
- * a number is used as a key.
+ * Scans the text outside strings: counts colons (the members as written) and nesting, and returns the text with each
+ * number as a string that starts with NUL. The result is valid JSON if the text is, and otherwise only if a number is
+ * used as a key.
  */
 function scan(text: string): { colons: number; depth: number; marked: string } {
   let [colons, level, depth, from] = [0, 0, 0, 0];

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The response to these bytes, until the connection is closed or the time limit. */
+/** Returns the response to these bytes, until the connection is closed or the time limit has passed. */
 function talk(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));
@@ -70,7 +70,7 @@ test.each([
   expect(answer.head).toContain(`X-Request-Id: ${answer.body.request_id}`);
 });
 
-test('a request without Host is first 401, then 400', async () => {
+test('a request without Host is 401 without credentials, and 400 with them', async () => {
   expect(parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).status).toBe(401);
   expect(parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`)).status).toBe(400);
 });
@@ -113,7 +113,7 @@ test('more headers than Node reads are refused, not ignored', async () => {
   expect([answer.status, answer.body.code]).toEqual([431, 'headers_too_large']);
 });
 
-test('ids of 10 KB are unknown ones over a real socket too', async () => {
+test('ids of 10 KB are unknown ids, also over a real socket', async () => {
   const answer = parse(
     await talk(
       `GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`,

@@ -22,16 +22,16 @@ export function rememberLatest({ socket }: IncomingMessage, response: ServerResp
   latest.set(socket, response);
 }
 
-/** Call for every response. Once the request is complete, neither needs to be kept. */
+/** Call for every response. When the request is complete, neither needs to be kept. */
 export function forgetLatest({ socket, complete }: IncomingMessage): void {
   if (complete) latest.delete(socket);
 }
 
 /**
- * Responds to something that never became a request with the usual error body, and closes the connection. If an
- * earlier request on the connection is still being processed, the client would mistake this response for that
- * request's, so only that request is answered before the connection is closed. A request that has been
- * answered, and whose body then fails, gets no second response.
+ * Responds to bytes that never became a request with the usual error body, and closes the connection. If an earlier
+ * request on the connection is still being processed, the client would mistake this response for that request's, so
+ * only that request is answered before the connection is closed. A request that was answered before its body failed
+ * gets no second response.
  */
 export function answerClientError(logger: Logger, error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;

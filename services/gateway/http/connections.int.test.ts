@@ -30,7 +30,7 @@ async function start(max: number, isProxy = (_address: string) => false) {
     socket.on('error', () => undefined);
     await once(socket, 'connect');
     if (text !== '') socket.write(text);
-    // Until the server has read it.
+    // Resolves when the server has read the bytes.
     await sleep(50);
     return socket;
   };
@@ -72,7 +72,7 @@ test('a new connection is closed if all others of its address are active', async
   expect(await answered(await open(own))).toBe(true);
 });
 
-test('beyond the total limit, the address with the most connections loses one; a proxy may have all of them', async () => {
+test('beyond the total limit, a connection of the address with the most is closed; a proxy may have all of them', async () => {
   const { open, answered } = await start(10, (address) => address === other);
   const ofProxy = await Promise.all(Array.from({ length: 10 }, () => open(other, half)));
   const caller = await open(own);

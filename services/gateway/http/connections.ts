@@ -24,7 +24,7 @@ export interface ConnectionBounds {
    * address does not apply.
    */
   isProxy: (address: string) => boolean;
-  /** Called for each connection that is closed to make room. */
+  /** Called for each connection that is closed because of a limit. */
   onCut: () => void;
 }
 

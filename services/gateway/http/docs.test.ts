@@ -30,7 +30,7 @@ test('/docs needs no credentials, other paths do', async () => {
     await get('/docs/%2e%2e/clients'),
   ]).toEqual([401, 401, 401, 401, 401]);
   expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
-  // For consumers of events: the document and the schemas in docs/.
+  // These are for consumers of events: the document and the schemas in docs/.
   for (const [url, file] of [
     ['/docs/asyncapi.json', 'asyncapi.json'],
     ['/docs/events/corebanking.balance.v1.schema.json', 'events/corebanking.balance.v1.schema.json'],

@@ -16,9 +16,9 @@ const read = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as Record<string, unknown>;
 
 /**
- * /docs for people, /docs/json and /openapi.json for programs; /docs/asyncapi.json and
- * /docs/events/<type>.schema.json for consumers of events. They need no credentials, because they
- * contain no data.
+ * Serves /docs for people; /docs/json and /openapi.json for programs; /docs/asyncapi.json and
+ * /docs/events/<type>.schema.json for consumers of events. They need no credentials, because they contain no data of
+ * the bank.
  */
 export async function addDocs(app: FastifyInstance): Promise<void> {
   const document = read('openapi.json');

@@ -56,7 +56,7 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
 }
 
-/** The log line of a refused or failed request. A field is null if the request failed before it was known. */
+/** The log line of a refused or failed request. A field is null if the request failed before the value was known. */
 interface RefusedLine {
   request_id: string;
   method: string | null;
@@ -64,11 +64,11 @@ interface RefusedLine {
   status: number;
   code: ErrorCode;
   caller: string | null;
-  /** Not named `address`, which is a client's field and hidden in every log. */
+  /** The name is not `address`, because that is a client's field and hidden in every log. */
   caller_address: string;
 }
 
-/** Logs a refused or failed request; at level error, with the cause, if it is our fault. */
+/** Logs a refused or failed request. If we caused the failure, logs it at level error, with the cause. */
 export function writeRefused(logger: Logger, line: RefusedLine, error?: unknown): void {
   const what = line.status < 500 ? 'a request was refused' : 'a request failed';
   const isOurs = error !== undefined && line.status >= 500;
@@ -109,7 +109,7 @@ const ofFastify: Record<string, Refusal> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: refusal('malformed_json', 'the body is not as long as its Content-Length says'),
 };
 
-/** Returns the refusal for an error, or undefined if the error is our fault. */
+/** Returns the refusal for an error, or undefined if we caused the error. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refused) return error.refusal;
   if (!(error instanceof Error)) return undefined;

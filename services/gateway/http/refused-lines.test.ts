@@ -7,9 +7,9 @@ import { issuer, testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 
 /**
- * Contract, Envelope: every request that is refused or fails (4xx except a 404 for a resource, 5xx)
- * is logged in one line at the default level, with method, route, status, code, caller, address,
- * and request id. Uses the production logger, which redacts fields.
+ * Tests the contract (Envelope): every request that is refused or fails (4xx except a 404 for a resource, 5xx) is
+ * logged in one line at the default level, with method, route, status, code, caller, address, and request id. Uses the
+ * production logger, which redacts fields.
  */
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => void (await Promise.all(closing.splice(0).map((close) => close()))));
@@ -207,7 +207,7 @@ test.each<[string, number, ReturnType<Service>]>([
   ]);
 });
 
-test('a fault in our code is logged in one line at level error with its cause', async () => {
+test('a failure of our code is logged in one line at level error with its cause', async () => {
   const { app, keyHeader, of } = await open(() => ok({ items: [] }), { cursors: undefined as never });
   expect(
     (await app.inject({ url: '/clients?cursor=abc', headers: { ...keyHeader(), 'x-request-id': 'ours' } })).json(),
@@ -274,7 +274,7 @@ describe('the dashboard', () => {
   const of = (lines: Record<string, unknown>[]) =>
     lines.map(({ status, code, route, caller: who }) => [status, code, route, who]);
 
-  test('a page that is forbidden, missing, or fails', async () => {
+  test('logs a page that is forbidden, missing, or fails', async () => {
     const { signedIn, lines } = await openDashboard(() => 'malformed');
     const { get } = signedIn('keys:manage');
     for (const [url, status] of [
@@ -290,7 +290,7 @@ describe('the dashboard', () => {
     ]);
   });
 
-  test('a form of another page, and one without its confirmation', async () => {
+  test('logs a form of another page, and one without its confirmation', async () => {
     const { signedIn, lines } = await openDashboard(({ name }) =>
       name === 'get_account' ? ok(samples.master) : ok([samples.ledger]),
     );
@@ -304,7 +304,7 @@ describe('the dashboard', () => {
     expect(of(lines)).toEqual([[400, 'validation_failed', '/admin/ui/accounts/:account_id/freezing', caller]]);
   });
 
-  test('a sign-in that nobody began, and one with an unavailable issuer', async () => {
+  test('logs a sign-in that was not started here, and one with an unavailable issuer', async () => {
     const { app, lines } = await openDashboard();
     expect((await app.inject('/admin/callback?code=x&state=y')).statusCode).toBe(400);
     expect((await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } })).statusCode).toBe(503);

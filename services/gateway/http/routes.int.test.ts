@@ -5,8 +5,8 @@ import { testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, samples } from '../test/test-app.ts';
 
 /**
- * The parts that a gateway serves: the API, /admin, and the docs. Tested over the network, because
- * calls of the dashboard come from inside the process.
+ * Tests the parts that a gateway serves (the API, /admin, and the docs). It uses the network, because calls of the
+ * dashboard come from inside the process.
  */
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
@@ -44,8 +44,8 @@ test.each<[RouteGroup[]]>([[['api']], [['admin']], [['docs']], [['api', 'admin',
       for (const path of paths[group].slice(0, 2))
         expect([path, await status('GET', path)]).toEqual([path, routes.includes(group) ? 200 : 404]);
     }
-    // Parts that are not served do not exist: without credentials they respond like unknown paths,
-    // with every method.
+    // Parts that are not served behave as if they did not exist: without credentials they respond like unknown paths,
+    // for every method.
     if (!routes.includes('admin'))
       expect([
         await status('GET', '/admin/trial-balance', {}),

@@ -3,7 +3,7 @@ import { deadLetterTopics, feedTopics, type TopicName, topicName } from '#libs/c
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 
-/** Returns how far the bank's own consumers are behind. Rejects if the brokers do not respond in time. */
+/** Returns the lag of the bank's own consumers. Rejects if the brokers do not respond in time. */
 export type ConsumerLag = () => Promise<NonNullable<Operations['consumer_lag']>>;
 
 const groups: Record<string, readonly TopicName[]> = {
@@ -18,7 +18,7 @@ const groups: Record<string, readonly TopicName[]> = {
 };
 
 const timeoutMs = 3_000;
-/** The brokers are asked at most this often, in ms, however many people look at it. */
+/** The minimum time between two queries to the brokers, in ms, however many people read the lag. */
 const keptMs = 2_000;
 
 export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerLag {

@@ -6,8 +6,8 @@ import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
 /**
- * What this process counts. Labels are endpoints, statuses, codes, and message names, so they have few values,
- * whatever callers send.
+ * The metrics that this process counts. Labels are endpoints, statuses, codes, and message names, so they have few
+ * values, whatever callers send.
  */
 export interface GatewayMetrics {
   answered(endpoint: string, status: number, seconds: number): void;
@@ -22,7 +22,7 @@ export interface GatewayMetrics {
   activity(action: string, outcome: string): void;
   /** Sets the largest number of payments refused because of a single destination, between the last two summaries. */
   destinationRefusals(most: number): void;
-  /** Counts a connection that was closed to make room for another one. */
+  /** Counts a connection that was closed because of a limit. */
   connectionCut(): void;
   /** Returns the last minute of this process. */
   recent(): Operations['requests'];
@@ -63,7 +63,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     'Security activities for a SIEM: refused credentials and permissions, sign-ins, API keys, exports',
     ['action', 'outcome'],
   );
-  // Initialized, because Prometheus does not count the first increment of a new series as an increase.
+  // The series are initialized, because Prometheus does not count the first increment of a new series as an increase.
   for (const action of ['create_api_key', 'rotate_api_key', 'revoke_api_key', 'export', 'sign_in'])
     activities.inc({ action, outcome: 'success' }, 0);
   let destinationRefusals = 0;
@@ -104,7 +104,7 @@ export interface GatewayState {
   forwarder: Forwarder;
 }
 
-/** Measures what is read at each scrape. */
+/** Measures the values that are read at each scrape. */
 export function measureGateway(metrics: Metrics, { requester, publisher, consumerLag, forwarder }: GatewayState): void {
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
@@ -117,7 +117,7 @@ export function measureGateway(metrics: Metrics, { requester, publisher, consume
         .breakers()
         .map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })),
   );
-  // Measured here and not in the consumers, because it must be visible when they are gone.
+  // The lag is measured here and not in the consumers, because it must be visible when they are not running.
   metrics.gauges(
     'consumer_lag_messages',
     "Messages that one of the bank's consumer groups has not committed; the same in every gateway",

@@ -19,7 +19,7 @@ const ask = (answer: string | Error = 'reply') =>
   breaker.fire(() => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
 const fail = (error: Error) => ask(error).catch(() => undefined);
 
-/** Requests every half second that fail in this way. */
+/** Makes requests every half second that fail in this way. */
 async function failFor(seconds: number, error: Error): Promise<void> {
   for (let i = 0; i < 2 * seconds; i++) {
     await fail(error);
@@ -34,7 +34,7 @@ async function open(): Promise<void> {
   expect(breaker.opened).toBe(true);
 }
 
-test('three seconds without replies open it, and nothing more is sent', async () => {
+test('three seconds without replies open the breaker, and nothing more is sent', async () => {
   await open();
   expect(await isRefusing()).toBe(true);
 });

@@ -14,15 +14,14 @@ export interface BreakerOptions {
   isSilence(error: unknown): boolean;
 }
 
-/** The breaker opens if waits have ended without reply for this long, with no reply in between. */
+/** The breaker opens if requests have ended without reply for this long, with no reply in between. */
 const silentMs = 3_000;
 const halfOpenAfterMs = 1_000;
 
 /**
- * Creates a circuit breaker that opens when a service does not reply. Opossum opens by the share of failed
- * requests, but here a request fails only after seconds of waiting, so that share says little: a single reply
- * shows that the service is alive. A refusal is a reply too. While open, the breaker tries one request per
- * second; any reply closes it.
+ * Creates a circuit breaker that opens when a service does not reply. Opossum opens by the share of failed requests.
+ * Here a request fails only after seconds of waiting, so that share is not meaningful: a single reply, also a refusal,
+ * shows that the service works. While open, the breaker tries one request per second; any reply closes it.
  */
 export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions): Breaker<Reply> {
   const circuit: Breaker<Reply> = new CircuitBreaker((request: () => Promise<Reply>) => request(), {
@@ -43,8 +42,8 @@ export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions
     silentSince ??= performance.now();
     if (performance.now() - silentSince >= silentMs) circuit.open();
   });
-  circuit.on('open', () => logger.warn({ target: name }, 'no reply; the breaker opened'));
-  circuit.on('close', () => logger.info({ target: name }, 'replies again; the breaker closed'));
+  circuit.on('open', () => logger.warn({ target: name }, 'the breaker opened, because the service does not reply'));
+  circuit.on('close', () => logger.info({ target: name }, 'the breaker closed, because the service replies again'));
   return circuit;
 }
 

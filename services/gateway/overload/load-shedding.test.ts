@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { Queue } from './load-shedding.ts';
 
 /**
- * A queue in front of a service that replies to `perSecond` requests, in batches of `batchMs`; time
- * is simulated in steps of 10 ms. `offer` returns the number of requests in a step, which may
- * depend on the number waiting (a closed loop).
+ * Simulates a queue in front of a service that replies to `perSecond` requests, in batches of `batchMs`, in steps of 10
+ * ms. `offer` returns the number of requests in a step, which may depend on the number of waiting requests (a closed
+ * loop).
  */
 function simulate(service: (atMs: number) => number, batchMs = 20) {
   const queue = new Queue();
@@ -74,7 +74,7 @@ test.each([20, 100, 400])('with batches of %i ms, too', (batchMs) => {
   expect(longestMs).toBeLessThan(4_500);
 });
 
-test('after the overload, the queue empties within seconds and nobody is refused', () => {
+test('after the overload, the queue empties within seconds and no request is refused', () => {
   const { run, waiting } = simulate(() => 1_000);
   run(10_000, perStep(5_000));
   run(4_000, perStep(500));
@@ -82,12 +82,12 @@ test('after the overload, the queue empties within seconds and nobody is refused
   expect(waiting()).toBeLessThan(20);
 });
 
-test('500 callers who each wait for their response are not refused while they get it within half a second', () => {
+test('500 callers that each wait for their response are not refused while they get it within half a second', () => {
   const { run } = simulate(() => 1_000);
   expect(run(20_000, (waiting) => 500 - waiting).refused).toBe(0);
 });
 
-test('a burst after idle hours is not judged by the idle time', () => {
+test('idle hours do not affect the decision about a burst', () => {
   const { run } = simulate(() => 1_500);
   run(5_000, perStep(10));
   let burst = 1_500;
@@ -100,17 +100,17 @@ test('a burst after idle hours is not judged by the idle time', () => {
   ).toMatchObject({ refused: 0, answered: 1_500 });
 });
 
-test('a short pause of the service refuses nobody', () => {
+test('during a short pause of the service no request is refused', () => {
   const { run } = simulate((at) => (at % 10_000 < 600 ? 0 : 1_500));
   expect(run(30_000, perStep(400)).refused).toBe(0);
 });
 
-test('a long pause refuses nobody while it lasts; afterwards waiting requests are processed before more are accepted', () => {
+test('during a long pause no request is refused; afterwards waiting requests are processed before more are accepted', () => {
   let capacity = 1_500;
   const { run, waiting } = simulate(() => capacity);
   run(1_000, perStep(400));
   capacity = 0;
-  // In the first second there still was a recent reply.
+  // In the first second, there still was a recent reply.
   const first = run(1_020, perStep(400)).refused;
   expect(run(2_000, perStep(400)).refused).toBe(0);
   expect(first).toBeLessThan(200);
@@ -120,7 +120,7 @@ test('a long pause refuses nobody while it lasts; afterwards waiting requests ar
   expect(waiting()).toBeLessThan(20);
 });
 
-test('a service that became slower is noticed', () => {
+test('a service that became slower is detected', () => {
   let capacity = 2_000;
   const { run } = simulate(() => capacity);
   run(5_000, perStep(1_500));
@@ -129,7 +129,7 @@ test('a service that became slower is noticed', () => {
   expect(run(5_000, perStep(1_500)).longestMs).toBeLessThan(3_500);
 });
 
-test('timed-out requests still use capacity: late replies arrive, and more is accepted only as they do', () => {
+test('timed-out requests still use capacity: late replies arrive, and more requests are accepted only after them', () => {
   let capacity = 0;
   const { run, waiting } = simulate(() => capacity);
   run(8_000, perStep(1_250));

@@ -10,11 +10,11 @@ import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 
 /** Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12). */
 export interface LoadShedding {
-  /** Returns the refusal of a request, or undefined to accept it. Nothing of the request has been examined yet. */
+  /** Returns the refusal of a request, or undefined to accept it. It is called before the request is examined. */
   refuse(request: FastifyRequest): Refused | undefined;
   /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
   enter(topic: TopicName): (isAnswered: boolean) => void;
-  /** Call when a reply to a given-up request of this topic arrives. */
+  /** Call when a reply to a request of this topic arrives whose wait has ended. */
   late(topic: TopicName): void;
 }
 
@@ -23,8 +23,8 @@ const maxWaitMs = 500;
 /** The number of requests that must have waited that long. A slow query or a lost reply is not an overload. */
 const enough = 100;
 /**
- * A service that has not replied for this long, in ms, has stopped, which says nothing about its speed. That is
- * handled by the breaker.
+ * If a service has not replied for this long, in ms, it has stopped, and its speed is unknown. The breaker handles that
+ * case.
  */
 const silenceMs = 1_000;
 
@@ -66,7 +66,7 @@ function topicsOf(name: EndpointName): TopicName[] {
   return message === null ? [] : [messages[message].topic, ...composed];
 }
 
-// Created once, because under overload every microsecond of a refusal counts.
+// The error is created once, because under overload every microsecond of a refusal matters.
 const unavailable = (why: string) =>
   new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
 const overloaded = unavailable('too many requests at once');

@@ -10,7 +10,7 @@ const maxPerCaller = 2;
 export class Searches {
   readonly #underWay = new Map<string, number>();
 
-  /** Rejects with a Refused (rate_limited) where the caller has enough of them under way. */
+  /** Rejects with a Refused (rate_limited) if too many searches of the caller are running. */
   async run<T>(actor: string, search: () => Promise<T>): Promise<T> {
     const count = this.#underWay.get(actor) ?? 0;
     if (count >= maxPerCaller)

@@ -9,7 +9,7 @@ const rightClock = { now: Date.now, check: () => ({ ok: true }) };
 const deposit = JSON.stringify({ account_id: ids.account, transaction_type: 'Deposit', amount: 25 });
 const reply = ({ name }: { name: string }) => ok(name === 'get_client' ? samples.client : samples.transaction);
 
-/** Load shedding after a hundred requests have waited too long for the ledger. */
+/** Tests load shedding after a hundred requests have waited too long for the ledger. */
 function overloaded() {
   let at = 0;
   const shedding = createLoadShedding({ clock: rightClock, metrics, now: () => at });
@@ -63,7 +63,7 @@ test('with a wrong clock writes are 503, reads continue, and a preflight succeed
   expect((await app.inject({ method: 'OPTIONS', url: '/clients', headers: asks })).statusCode).toBe(204);
 });
 
-test('bodies are counted while they arrive: each caller up to a sixteenth of the limit, all together up to it', () => {
+test('bodies are counted while they arrive: each caller may use a sixteenth of the limit, and all together the limit', () => {
   let shed = 0;
   const held = createHeldBodies(() => void shed++);
   const sixteenth = maxHeldBytes / 16;

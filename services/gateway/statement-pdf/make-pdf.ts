@@ -2,14 +2,14 @@ import { Worker } from 'node:worker_threads';
 import { Refused, unavailable } from '../http/errors.ts';
 import type { PrintedStatement } from './statement-pdf.ts';
 
-/** Entries of one PDF at most: more would take more memory than a gateway has to spare. */
+/** The maximum number of entries in a PDF. More would take more memory than a gateway has available. */
 export const maxPrinted = 2_000;
 const longestMs = 20_000;
 const heap = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
 /**
- * Makes PDFs, each in a thread that ends with it, so that requests of others do not wait for one; a
- * second one at a time is 503.
+ * Generates PDFs, each in a separate thread, so that other requests do not wait. A second one at the same time is
+ * refused with 503.
  */
 export function createPdfMaker(): <T extends PrintedStatement>(read: () => Promise<T>) => Promise<Buffer> {
   let isBusy = false;

@@ -47,7 +47,7 @@ function printed(entries: EntryLine[], fields: Partial<PrintedStatement> = {}): 
   };
 }
 
-/** The text of each page. */
+/** Returns the text of each page. */
 async function pagesOf(given: PrintedStatement): Promise<string[]> {
   const { text } = await extractText(await getDocumentProxy(new Uint8Array(await statementPdf(given))));
   return text;
@@ -73,7 +73,7 @@ test('shows the letterhead, the holder, the period in the bank’s time zone, an
     expect(first).toContain(part);
 });
 
-test('every line is complete, however many there are, and every page has its number', async () => {
+test('every line is complete, for any number of lines, and every page has its number', async () => {
   const entries = Array.from({ length: 200 }, (_, i) =>
     entry(i + 1, {
       direction: i % 2 === 0 ? 'credit' : 'debit',

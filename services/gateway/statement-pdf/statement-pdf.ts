@@ -3,20 +3,20 @@ import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
 import type { Line, Style } from './written-text.ts';
 import { TextWriter } from './written-text.ts';
 
-/** The bank as its letters name it. */
+/** The name and address of the bank, as printed on its letters. */
 export interface Letterhead {
   name: string;
-  /** Its lines. */
+  /** The lines of the address. */
   address: string[];
   /** IANA name of the zone in which times are printed. */
   timeZone: string;
 }
 
-/** Everything that is printed. */
+/** All data that is printed. */
 export interface PrintedStatement {
-  /** With all entries of the period. */
+  /** It contains all entries of the period. */
   statement: Statement;
-  /** Lines of name and address; none where the caller may not see them. */
+  /** The lines of name and address, or none if the caller may not see them. */
   holder: string[];
   letterhead: Letterhead;
   /** ISO 8601. */
@@ -31,7 +31,7 @@ const text: Style = { size: 8 };
 const strong: Style = { size: 8, bold: true };
 const lineHeight = 11;
 
-/** Amounts of 15 digits fit. */
+/** The columns are wide enough for amounts of 15 digits. */
 const columns = {
   booked: { x: margin, width: 72 },
   details: { x: margin + 76, width: 176 },
@@ -42,8 +42,8 @@ const columns = {
 type Column = keyof typeof columns;
 
 /**
- * The statement as a PDF file: letterhead, balances, one row per entry, and on every page which one
- * of how many it is.
+ * Returns the statement as a PDF file: letterhead, balances, one row per entry, and on every page its number and the
+ * number of pages.
  */
 export async function statementPdf({ statement, holder, letterhead, created_at }: PrintedStatement): Promise<Buffer> {
   const title = `Statement of account ${statement.account_number}`;
@@ -51,7 +51,7 @@ export async function statementPdf({ statement, holder, letterhead, created_at }
     size: [page.width, page.height],
     margin: 0,
     autoFirstPage: false,
-    // The number of pages is known behind the last one.
+    // The number of pages is known only after the last one.
     bufferPages: true,
     lang: 'en',
     info: { Title: title, Author: letterhead.name, CreationDate: new Date(created_at) },
@@ -85,12 +85,12 @@ export async function statementPdf({ statement, holder, letterhead, created_at }
   return Buffer.concat(chunks);
 }
 
-/** Where the next line goes, on pages that begin by themselves. */
+/** The position of the next line. A new page is added when a page is full. */
 class Sheet {
   readonly doc: InstanceType<typeof PDFDocument>;
   readonly #writer: TextWriter;
   y = 0;
-  /** Written at the top of each page but the first. */
+  /** Called at the top of each page except the first. */
   onNewPage: () => void = () => undefined;
 
   constructor(doc: InstanceType<typeof PDFDocument>) {
@@ -108,7 +108,7 @@ class Sheet {
     this.y = margin + lineHeight;
   }
 
-  /** Room for so many lines on one page. */
+  /** Starts a new page unless so many lines fit on this one. */
   reserve(lines: number): void {
     if (this.y + (lines - 1) * lineHeight <= bottom) return;
     this.#newPage();
@@ -131,7 +131,7 @@ class Sheet {
     }
   }
 
-  /** Cells side by side, each of as many lines as it takes. */
+  /** Writes a row of cells. The longest cell determines its height. */
   row(cells: Partial<Record<Column, string>>, style: Style): void {
     const written = (Object.entries(cells) as [Column, string][]).map(([column, content]) => ({
       box: columns[column],
@@ -221,13 +221,13 @@ function periodText({ from, to }: Statement, time: (iso: string) => string): str
   return `${begin} ${to === null ? 'until now' : `to before ${time(to)}`}`;
 }
 
-/** Year, month, day and time of day in that zone. */
+/** Returns a function that formats date and time of day in that zone. */
 function timeIn(timeZone: string): (iso: string) => string {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
   return (iso) => format.format(new Date(iso));
 }
 
-/** PURE: 1234567.50 as 1,234,567.50. */
+/** Formats 1234567.50 as 1,234,567.50. Pure. */
 export function grouped(decimal: string): string {
   return decimal.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ',');
 }

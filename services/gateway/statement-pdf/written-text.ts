@@ -3,18 +3,18 @@ import bidiFactory, { type Bidi } from 'bidi-js';
 import type PDFDocument from 'pdfkit';
 
 /**
- * Text of any script on a page: pdfkit takes what one font has and reads from left to right; here
- * each part of a line gets a font that has it, and right-to-left parts stand where the Unicode
- * bidirectional algorithm puts them.
+ * Writes text of any script to a page. pdfkit supports only one font per text, and writes from left to right. Here each
+ * part of a line gets a font that has its characters, and right-to-left parts are placed by the Unicode bidirectional
+ * algorithm.
  */
 
-// Its types are those of a module, what is loaded is CommonJS.
+// The package's types describe a module, but the loaded code is CommonJS.
 const bidi = (bidiFactory as unknown as () => Bidi)();
 const { resolve } = createRequire(import.meta.url);
 
 /**
- * In the order in which they are tried: Latin, Greek, Cyrillic and Devanagari are in the first,
- * what is written in Arabic letters in the second.
+ * The fonts in the order in which they are tried: the first one has Latin, Greek, Cyrillic, and Devanagari, the second
+ * one the Arabic script.
  */
 const fontFiles = {
   regular: '@expo-google-fonts/noto-sans/400Regular/NotoSans_400Regular.ttf',
@@ -23,7 +23,7 @@ const fontFiles = {
 } as const;
 type FontName = keyof typeof fontFiles;
 
-/** Stands for a character that no font here has. */
+/** Replaces a character that no font has. */
 const missing = '\uFFFD';
 
 interface Font {
@@ -38,12 +38,12 @@ interface Part {
 }
 
 /**
- * The font takes letters such as ị apart into a letter and its mark: then who copies text from the
- * file would get another letter. Whole ones are in it too.
+ * By default, the font decomposes letters such as ị into a letter and a mark, so text that is copied from the file
+ * would contain other letters. The font also has the composed letters.
  */
 const whole = { features: { ccmp: false } } as unknown as PDFKit.Mixins.TextOptions;
 
-/** A line of a text, which is read from the side that the whole text is read from. */
+/** A line of a text, with the base direction of the whole text. */
 export interface Line {
   text: string;
   base: 'ltr' | 'rtl';
@@ -52,11 +52,11 @@ export interface Line {
 export interface Style {
   size: number;
   bold?: boolean;
-  /** The edge of the box that lines stand at. */
+  /** The side of the box to which lines are aligned. */
   align?: 'left' | 'right';
 }
 
-/** Most of what is written needs no search for fonts and directions. */
+/** Most texts contain only these characters and need no search for fonts and directions. */
 const isPlain = (text: string): boolean => /^[\x20-\x7e]*$/.test(text);
 
 const isWord = /^[\p{L}\p{M}\p{Cf}]*$/u;
@@ -73,17 +73,17 @@ export class TextWriter {
     for (const [name, file] of Object.entries(fontFiles) as [FontName, string][]) {
       doc.registerFont(name, resolve(file));
       doc.font(name);
-      // pdfkit keeps the font that it has opened here; its types do not tell.
+      // pdfkit keeps the opened font in this property, which its types lack.
       this.#fonts.set(name, (doc as unknown as { _font: { font: Font } })._font.font);
     }
   }
 
-  /** Whether a character was written that no font has. */
+  /** True if a character was written that no font has. */
   get anyMissing(): boolean {
     return this.#anyMissing;
   }
 
-  /** The text in lines of at most that width, broken between words, and within one that alone is too wide. */
+  /** Breaks the text into lines of at most that width: between words, and within a word that is too wide by itself. */
   lines(text: string, width: number, style: Style): Line[] {
     return text
       .normalize('NFC')
@@ -149,8 +149,8 @@ export class TextWriter {
   }
 
   /**
-   * From left to right as they are seen. A word at a time: within one of Arabic, pdfkit sets the
-   * letters from the right itself.
+   * Returns the parts in visual order, from left to right. Arabic words stay whole, because pdfkit itself arranges the
+   * letters of a word from right to left.
    */
   #visual({ text, base }: Line, style: Style): Part[] {
     if (isPlain(text)) return this.#byFont(text, style);
@@ -166,7 +166,7 @@ export class TextWriter {
       const kind = isRightToLeft ? (isLetter ? 'word' : `single ${index}`) : `left ${levels[index]}`;
       if (kind !== lastKind) runs.push('');
       const shown = isRightToLeft && !isLetter ? (bidi.getMirroredCharacter(char) ?? char) : char;
-      // The order of a word from the right is turned back: the font's shaping needs it as it is spelled.
+      // The letters of a right-to-left word are put back into reading order, which the font's shaping needs.
       runs[runs.length - 1] = kind === 'word' ? shown + runs.at(-1) : runs.at(-1) + shown;
       lastKind = kind;
     }
@@ -174,9 +174,8 @@ export class TextWriter {
   }
 
   /**
-   * Parts of one font each. A mark, or a joiner, stays with the letter before it. What is written in
-   * the Arabic font and is no letter, such as a digit, is a part of its own: fontkit would set a
-   * number from right to left.
+   * Returns parts of one font each. A mark or a joiner stays with the preceding letter. Other characters in the Arabic
+   * font, such as digits, become separate parts, because fontkit would write a number from right to left.
    */
   #byFont(text: string, style: Style): Part[] {
     if (isPlain(text)) return [this.#part(style.bold === true ? 'bold' : 'regular', text, style)];

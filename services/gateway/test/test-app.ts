@@ -41,10 +41,7 @@ export const refused = (code: ErrorCode, message = 'refused', details?: Record<s
 const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
-/**
- * The app with services simulated by a function in this process. Everything else is as in
- * production.
- */
+/** The app with services that a function simulates in this process. Everything else is as in production. */
 export async function testApp(
   service: Service = () => 'no_reply',
   options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {},
@@ -140,7 +137,7 @@ export async function testApp(
     apiKeys.take(state.key_id, Buffer.from(JSON.stringify(full)));
   };
   let keys = 0;
-  /** The header of a new API key. */
+  /** The headers of a new API key. */
   const keyHeader = (state: { scopes?: string[]; client_id?: string } = {}): { 'x-api-key': string } => {
     const key_id = `key_${String(++keys).padStart(32, '0')}`;
     const apiKey = makeApiKey('live', key_id);
@@ -220,7 +217,7 @@ export const samples = {
   },
 };
 
-/** The app, and a caller with all scopes. */
+/** Returns the app, and a caller with all scopes. */
 async function testCaller(service: Service) {
   const made = await testApp(service);
   const key = made.keyHeader();
@@ -242,7 +239,7 @@ async function testCaller(service: Service) {
   return { ...made, call };
 }
 
-/** testCaller for a file of tests; the app is closed after each test. */
+/** testCaller for a test file. The app is closed after each test. */
 export function useTestCaller() {
   let close: () => Promise<void> = async () => undefined;
   afterEach(() => close());
