@@ -2,9 +2,9 @@ import { InvalidArgumentError } from 'commander';
 import { currencyDigits } from '#libs/contracts/money.ts';
 import type { Bank } from '../clients/typescript/index.ts';
 
-/** Accounts and amounts as users type them, and amounts as they are shown. */
+/** Parses accounts and amounts as users type them, and formats amounts. */
 
-/** The id of an account, from its id or number. */
+/** Returns the id of an account, from its id or number. */
 export async function accountIdOf(bank: Bank, name: string): Promise<string> {
   return name.startsWith('acc_') ? name : (await bank.getBalanceByNumber({ accountNumber: name })).account_id;
 }
@@ -15,7 +15,7 @@ export function amountOf(text: string): number {
   throw new InvalidArgumentError('must be an amount such as 250.75.');
 }
 
-/** With all decimal digits of the currency. */
+/** Formats an amount with all decimal places of the currency. */
 export function money(amount: number, currency: string): string {
   return `${amount.toFixed(currencyDigits(currency))} ${currency}`;
 }

@@ -14,7 +14,7 @@ import {
   NoAnswerError,
 } from '../clients/typescript/index.ts';
 
-/** Why a command failed, with the exit code of the process. */
+/** The reason why a command failed, with the exit code of the process. */
 export class Failure extends Error {
   readonly exitCode: 1 | 2 | 3;
 
@@ -34,14 +34,14 @@ const cliConfig = z.object({
   BANK_TOKEN: z
     .string()
     .optional()
-    .describe('Access token of a person, which the command line uses in the place of an API key'),
+    .describe('Access token of a person, which the command line uses instead of an API key'),
   DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe(
     'Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set',
   ),
   LOCAL_DIR: z
     .string()
     .default(join(import.meta.dirname, '..', '.local'))
-    .describe('Where the local bank keeps connection.json'),
+    .describe("The folder of the local bank's connection.json"),
 });
 
 function readConfig() {
@@ -67,7 +67,7 @@ function readLocalBank({ LOCAL_DIR }: { LOCAL_DIR: string }): LocalBank {
   }
 }
 
-/** The bank's URL, credential, and brokers if known. Throws a Failure that names missing settings. */
+/** Returns the bank's URL, its credential, and its brokers if known. Throws a Failure that names missing settings. */
 function connection() {
   const config = readConfig();
   const { BANK_URL: base_url, BANK_API_KEY: apiKey, BANK_TOKEN: token, KAFKA_BROKERS: brokers } = config;
@@ -84,7 +84,7 @@ function connection() {
   };
 }
 
-/** A client of the bank. Throws a Failure that names missing settings. */
+/** Returns a client of the bank. Throws a Failure that names missing settings. */
 export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
   const { base_url, credentials } = connection();
   return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, ...options });
@@ -94,7 +94,7 @@ type Logger = ReturnType<typeof createLogger>;
 
 const quiet = (): Logger => createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
 
-/** The bank's brokers and topic prefix; undefined if no brokers are set. */
+/** Returns the bank's brokers and topic prefix, or undefined if no brokers are set. */
 export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logger } | undefined {
   const { brokers, config } = connection();
   if (brokers === undefined) return undefined;
@@ -107,7 +107,7 @@ export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logge
 }
 
 /**
- * The bank's database. Throws a Failure if none is set: with BANK_URL, that of the local bank is not
+ * Returns the bank's database. Throws a Failure if none is set: with BANK_URL, the database of the local bank is not
  * used.
  */
 export function openDatabase(): { url: string; logger: Logger } {
@@ -117,7 +117,7 @@ export function openDatabase(): { url: string; logger: Logger } {
   return { url, logger: quiet() };
 }
 
-/** An error of a call of the bank as a Failure with the bank's message; any other error unchanged. */
+/** Returns an error of a call of the bank as a Failure with the bank's message, and any other error unchanged. */
 export function failureOf(error: unknown): unknown {
   if (error instanceof BankError)
     return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
@@ -126,7 +126,7 @@ export function failureOf(error: unknown): unknown {
   return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
 }
 
-/** An option parser for a whole number within limits. */
+/** Returns an option parser for a whole number within limits. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
@@ -141,7 +141,9 @@ export function moment(text: string): Date {
   throw new InvalidArgumentError('must be a time such as 2026-01-31T00:00:00Z.');
 }
 
-/** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */
+/**
+ * Formats text from outside for a terminal: control characters, which could control it, are shown as their code points.
+ */
 function printable(text: string): string {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
@@ -161,7 +163,7 @@ export function callOf({ key }: { key?: string }): { idempotencyKey?: string } {
   return key === undefined ? {} : { idempotencyKey: key };
 }
 
-/** external_id and metadata, as options. */
+/** The options for external_id and metadata. */
 export interface Names {
   externalId?: string;
   metadata?: Record<string, string>;

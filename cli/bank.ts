@@ -18,8 +18,9 @@ import { addTail } from './tail.ts';
 import { addWebhooks } from './webhooks.ts';
 
 /**
- * `npm run bank -- <command>`: the command line of operators and newcomers. It calls the REST API and reads events. Results
- * go to stdout, progress to stderr. Exit codes: 0 done; 1 refused by the bank; 2 wrong usage or configuration; 3 no answer.
+ * `npm run bank -- <command>`: the command line for operators and newcomers. It calls the REST API and reads events.
+ * Results go to stdout, progress to stderr. Exit codes: 0 done; 1 refused by the bank; 2 wrong usage or configuration;
+ * 3 no response.
  */
 const program = new Command('bank')
   .description('Operates a bank over its REST interface')

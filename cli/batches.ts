@@ -46,7 +46,7 @@ Example:
     );
 }
 
-/** The items of the file. Refuses numbers that do not survive conversion to a double. */
+/** Returns the items of the file. Refuses numbers that a double cannot represent unchanged. */
 function itemsIn(file: string): Items {
   try {
     return JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CsvRecord, csvLine, csvRecords } from './csv.ts';
 
-/** The records of a text that is read in chunks of this many bytes. */
+/** Returns the records of a text that is read in chunks of this many bytes. */
 async function read(text: string | Uint8Array, chunk = 7): Promise<CsvRecord[]> {
   const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
   async function* chunks() {
@@ -33,7 +33,7 @@ describe('CSV', () => {
     expect(await fields('')).toEqual([]);
   });
 
-  it('a record has the line number on which it begins', async () => {
+  it('each record has the number of the line on which it begins', async () => {
     expect((await read('a\n"b\nc"\n\nd\n')).map(({ line }) => line)).toEqual([1, 2, 5]);
   });
 

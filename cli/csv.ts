@@ -1,6 +1,6 @@
 /** Reads and writes CSV (RFC 4180, UTF-8) record by record. */
 export interface CsvRecord {
-  /** The line on which it begins, from 1. */
+  /** The line on which the record begins, from 1. */
   line: number;
   fields: string[];
 }
@@ -18,8 +18,8 @@ const longestRecord = 65_536;
 const field = /"([^"]*(?:""[^"]*)*)"(?=,|$)|[^",]*(?=,|$)/y;
 
 /**
- * The records of a file, of which at most one chunk and one record are in memory. Empty lines are
- * skipped. Throws a CsvError with the line if the file is not valid CSV or UTF-8.
+ * Returns the records of a file. At most one chunk and one record are in memory. Empty lines are skipped. Throws a
+ * CsvError with the line if the file is not valid CSV or UTF-8.
  */
 export async function* csvRecords(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<CsvRecord, void> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -69,7 +69,7 @@ function fieldsOf(record: string, line: number): string[] {
   }
 }
 
-/** One record with its line feed; csvRecords reads it as the same fields. */
+/** Returns one record with its line feed. csvRecords reads it as the same fields. */
 export function csvLine(fields: readonly string[]): string {
   return `${fields.map((text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(',')}\n`;
 }

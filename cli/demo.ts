@@ -12,7 +12,7 @@ type Entry = Pick<
 /** One operation, its postings, and its events. */
 interface Scene {
   title: string;
-  /** The code, if the bank refuses. */
+  /** The error code, if the bank refuses. */
   refused?: string;
   entries: Entry[];
   events: Event[];

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Lines, Names } from './import-names.ts';
 
-it('names of a file: contained ones, and the first line of repeated ones', () => {
+it('contained names are found, and repeated ones with their first line', () => {
   const names = new Names();
   for (let n = 0; n < 3000; n++) names.add(`name ${n}`);
   names.add('name 7');
@@ -23,7 +23,7 @@ it('names of a file: contained ones, and the first line of repeated ones', () =>
   ]).toEqual([undefined, undefined, 8, undefined]);
 });
 
-it('no names', () => {
+it('a file without names contains none', () => {
   const names = new Names();
   names.seal();
   expect([names.has('a'), names.mayBeRepeated('a')]).toEqual([false, false]);

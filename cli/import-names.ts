@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 
 /**
- * Which names a file contains, and which it contains more than once, in 8 bytes per name, so that a
- * file with millions fits into memory. Different names with the same 52-bit hash are treated as
- * equal; a caller that needs certainty compares the few that are found.
+ * Stores which names a file contains, and which it contains more than once, in 8 bytes per name, so that a file with
+ * millions fits into memory. Different names with the same 52-bit hash are treated as equal. A caller that needs
+ * certainty compares the few that are found.
  */
 export class Names {
   #hashes = new Float64Array(1024);

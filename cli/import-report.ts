@@ -5,13 +5,12 @@ import type { Bank } from '../clients/typescript/index.ts';
 import { Failure } from './api.ts';
 
 /**
- * The result of an import, compared with the books. Sums are decimal strings with all digits of the
- * currency.
+ * The result of an import, compared with the books. Sums are decimal strings with all decimal places of the currency.
  */
 
 const booksSchema = z.record(z.string(), z.object({ deposits: z.string(), loans: z.string() }));
 
-/** Per currency: the bank's liabilities to its clients, and its claims on them. */
+/** Per currency: the bank's liabilities to its clients, and its claims against them. */
 type Books = z.infer<typeof booksSchema>;
 
 export interface Counts {
@@ -44,17 +43,17 @@ export interface Report {
 export class Sums {
   readonly #sums = new Map<string, { accounts: number; deposits: bigint; loans: bigint }>();
 
-  /** For an account that the bank has accepted, so that its currency and amount are valid. */
+  /** Adds an account that the bank has accepted, so its currency and amount are valid. */
   add(accountType: string, currency: string, amount: string): void {
     const sum = this.#sums.get(currency) ?? { accounts: 0, deposits: 0n, loans: 0n };
     const minor = toMinor(canonicalDecimal(amount) ?? '', currency);
-    if (typeof minor !== 'bigint') throw new TypeError(`${amount} ${currency} is no amount`);
+    if (typeof minor !== 'bigint') throw new TypeError(`${amount} ${currency} is not an amount`);
     sum.accounts++;
     sum[accountType === 'Loan' ? 'loans' : 'deposits'] += minor;
     this.#sums.set(currency, sum);
   }
 
-  /** Without books, as in a dry run, all agree. */
+  /** Compares the sums with the books. Without books, as in a dry run, all agree. */
   against(gained?: (currency: string) => { deposits: bigint; loans: bigint }): Comparison[] {
     return [...this.#sums]
       .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -75,7 +74,7 @@ export class Sums {
   }
 }
 
-/** The current state of the books (books:read). */
+/** Reads the current state of the books (books:read). */
 export async function readBooks(bank: Bank): Promise<Books> {
   const [balances, systemAccounts] = await Promise.all([bank.getTrialBalance(), bank.getSystemAccounts()]);
   return Object.fromEntries(
@@ -95,7 +94,7 @@ export async function readBooks(bank: Bank): Promise<Books> {
   );
 }
 
-/** The growth of the books. */
+/** Returns the growth of the books. */
 export function gainOf(before: Books, after: Books): (currency: string) => { deposits: bigint; loans: bigint } {
   const minor = (books: Books, currency: string, part: 'deposits' | 'loans') =>
     BigInt((books[currency]?.[part] ?? '0').replace('.', ''));
@@ -112,8 +111,8 @@ function minorOf(balance: number, currency: string): bigint {
 const reportSchema = z.looseObject({ books_before: booksSchema });
 
 /**
- * The books before the first run of this import: from its report if there is one, otherwise the
- * current state, with which the report is begun.
+ * Returns the books before the first run of this import: from its report if there is one, otherwise the current state,
+ * which is stored in a new report.
  */
 export async function booksBefore(path: string, bank: Bank): Promise<Books> {
   if (existsSync(path)) {

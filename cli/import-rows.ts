@@ -5,7 +5,7 @@ import { Failure } from './api.ts';
 import { CsvError, csvRecords } from './csv.ts';
 import { Names } from './import-names.ts';
 
-/** Files of an import: their rows, and the requests for them. */
+/** Files of an import: their rows, and the requests for the rows. */
 
 export type Kind = 'clients' | 'accounts';
 
@@ -82,7 +82,7 @@ export async function survey(kind: Kind, path: string): Promise<Surveyed> {
   return surveyed;
 }
 
-/** The rows after the header; sets the columns. */
+/** Reads the rows after the header, and sets the columns. */
 export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
   let columns: string[] | undefined;
   try {
@@ -124,7 +124,10 @@ function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'
   return { values, fault: faultOf(columns, values) };
 }
 
-/** Checks before the bank's own rules: without an external_id a row could not be found again. */
+/**
+ * Returns why the row cannot be sent, before the bank's own rules are checked: without an external_id, it could not be
+ * found again.
+ */
 function faultOf(
   columns: string[],
   { external_id, opening_balance = '0', ...values }: Record<string, string>,
@@ -133,7 +136,7 @@ function faultOf(
     return 'external_id must have 1 to 128 printable ASCII characters';
   if (columns.includes('client_external_id') && values['client_external_id'] === undefined)
     return 'client_external_id is required';
-  // A double represents this many digits unchanged.
+  // A double represents 15 digits unchanged.
   const isAmount =
     /^\d{1,15}(\.\d{1,4})?$/.test(opening_balance) && opening_balance.replace(/\D|^0+/g, '').length <= 15;
   return isAmount ? undefined : 'opening_balance must be an amount not below 0 such as 250.75, of at most 15 digits';
@@ -154,7 +157,7 @@ export function accountBody(
   return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance), migrated: true };
 }
 
-/** As the bank parses it: numbers with their digits. */
+/** Parses the row as the bank does: numbers keep their digits. */
 export function asRead(body: Body): Body {
   return 'initial_deposit' in body
     ? { ...body, initial_deposit: new NumberText(String(body['initial_deposit'])) }

@@ -63,7 +63,7 @@ export function createImporter(
 
 interface Calls {
   create: (options: CallOptions) => Promise<void>;
-  /** The resource with the external_id of the row. */
+  /** Returns the resource with the external_id of the row. */
   find: () => Promise<object | undefined>;
 }
 
@@ -86,8 +86,8 @@ async function take(
     try {
       await create(options(key));
     } catch (error) {
-      // A refusal is stored under its key, so a new key is used to find out whether it still
-      // applies. external_id prevents a second resource.
+      // A refusal is stored under its key, so a new key is needed to find out whether it still applies. external_id
+      // prevents a second resource.
       if (!isKept(error)) throw error;
       await create(options(`${key} ${randomUUID()}`));
     }
@@ -108,7 +108,7 @@ function isKept(error: unknown): boolean {
   return error instanceof BankError && [400, 404, 409].includes(error.status) && error.errors.length === 0;
 }
 
-/** The fields in which a resource of the bank differs from the row. */
+/** Returns the fields in which a resource of the bank differs from the row. */
 function differences(asked: Record<string, unknown>, there: object): string[] {
   return Object.entries(asked)
     .filter(([field, value]) => {

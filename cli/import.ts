@@ -94,10 +94,7 @@ async function importAll(files: Surveyed[], reportFile: string, { callingCode }:
   return { report, refusedFiles };
 }
 
-/**
- * Applies the bank's own rules to each row; whether a number or id is already used, only the bank
- * knows.
- */
+/** Applies the bank's own rules to each row. Only the bank knows whether a number or id is already used. */
 async function tryOut(files: Surveyed[], { callingCode }: ImportOptions): Promise<Result> {
   const clients = files.find(({ kind }) => kind === 'clients');
   const judge = (kind: Surveyed['kind'], row: Row): Outcome => {

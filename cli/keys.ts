@@ -12,8 +12,8 @@ interface CreateOptions {
 }
 
 /**
- * `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so
- * that a script can store it.
+ * `bank keys list|create|rotate|revoke`: API keys. A new key is printed once, alone on stdout, so that a script can
+ * store it.
  */
 export function addKeys(program: Command): void {
   const group = program.command('keys').description('API keys (scope keys:manage)');

@@ -2,8 +2,8 @@
 const lanes = 192;
 
 /**
- * Runs the work for every item, with limited concurrency; an item is taken only when it can start. The
- * first failure stops all.
+ * Runs the work for every item, with limited concurrency. An item is taken only when its work can start. The first
+ * failure stops all work.
  */
 export async function inLanes<Item>(
   items: Iterable<Item> | AsyncIterable<Item>,

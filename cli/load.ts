@@ -11,7 +11,7 @@ interface LoadOptions {
   json?: true;
 }
 
-/** Maximum number of requests in progress; further ones are counted but not sent. */
+/** The maximum number of requests in progress. Further ones are counted but not sent. */
 const mostUnderWay = 2_000;
 const ticksMs = 2;
 
@@ -77,7 +77,7 @@ interface Summary {
   p50_ms: number;
   p99_ms: number;
   max_ms: number;
-  /** By outcome: Completed, the code of the bank's error, no_answer, or not_sent. */
+  /** The number of requests by outcome: Completed, the code of the bank's error, no_answer, or not_sent. */
   outcomes: Record<string, number>;
 }
 

@@ -105,7 +105,7 @@ function statementLine({
   return `${created_at}  ${signed.padStart(20)}  ${money(balance_after, currency).padStart(20)}  ${what}`;
 }
 
-/** The resource with that id or account number. */
+/** Returns the resource with that id or account number. */
 async function look(bank: Bank, name: string): Promise<{ data: object; lines: string[] }> {
   switch (name.slice(0, 4)) {
     case 'cli_': {

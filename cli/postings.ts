@@ -88,7 +88,7 @@ const fieldsOf = ({ currency, description, ...names }: PostingOptions) => ({
   ...namesOf(names),
 });
 
-/** The id of one of the transfer's two transactions. Throws the bank's 404 if the transfer is unknown. */
+/** Returns the id of one of the transfer's two transactions. Throws the bank's 404 if the transfer is unknown. */
 async function legOf(bank: Bank, transfer_id: string): Promise<string> {
   const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
   if (leg === undefined) await bank.getTransfer({ transfer_id });
@@ -96,8 +96,8 @@ async function legOf(bank: Bank, transfer_id: string): Promise<string> {
 }
 
 /**
- * The balance of an account after a posting, as text; nothing with --json. A failure to read it is
- * not reported: the posting itself has succeeded.
+ * Returns the balance of an account after a posting, as text, and nothing with --json. A failure to read it is not
+ * reported, because the posting itself has succeeded.
  */
 export async function balanceLines(bank: Bank, account_id: string, { json }: { json?: true }): Promise<string[]> {
   if (json) return [];

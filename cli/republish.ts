@@ -9,7 +9,7 @@ import { Failure, moment, openDatabase, print, say } from './api.ts';
 
 const services = ['ledger', 'accounts', 'webhooks'] as const;
 
-/** Marking a day of batches takes longer than the services' statement timeout. */
+/** Marking the batches of a day takes longer than the services' statement timeout. */
 const statementTimeoutMs = 600_000;
 
 interface RepublishOptions {
@@ -21,7 +21,7 @@ interface RepublishOptions {
   yes?: true;
 }
 
-/** `bank republish`: for a loss of Kafka with its disks. It uses the database, not REST. */
+/** `bank republish`: for a loss of Kafka including its disks. It uses the database, not REST. */
 export function addRepublish(program: Command): void {
   program
     .command('republish')

@@ -45,7 +45,7 @@ test.each([options, { clients: 5, days: 3650, seed: 1 }, { clients: 30, days: 1,
     };
     const wrong = chains.flat().filter((step) => {
       if (step.kind === 'status') return false;
-      // Held money that is never captured is not available for anything else.
+      // Money of holds that are never captured is not available.
       if (step.kind === 'hold')
         return (
           !move(step.account, -(step.captured?.amount ?? step.amount)) ||

@@ -2,9 +2,8 @@ import type { Bank } from '../clients/typescript/index.ts';
 import { firms, firstNames, lastNames, streets, type Trade } from './seed-names.ts';
 
 /**
- * PURE: the plan of the demo bank, generated from the seed: the same options give the same plan on
- * every machine and day. Descriptions and references name days of a period of ninety days; the
- * postings have the time of the requests.
+ * The plan of the demo bank, generated from the seed: the same options give the same plan on every machine and day.
+ * Descriptions and references name days of a period of ninety days; the postings have the time of the requests. Pure.
  */
 
 export interface SeedOptions {
@@ -17,7 +16,7 @@ type Input<Call extends keyof Bank> = NonNullable<Parameters<Bank[Call]>[0]>;
 /** A refusal that the plan intends. */
 type Refused = { refused?: 'insufficient_funds' | 'inactive_account' };
 
-/** Accounts are numbered within the plan, because the bank chooses their ids. */
+/** Accounts have numbers within the plan, because the bank chooses their ids. */
 export type Step =
   | ({ kind: 'transaction'; account: number } & Omit<Input<'createTransaction'>, 'account_id'> & Refused)
   | ({ kind: 'transfer'; from: number; to: number } & Omit<
@@ -35,8 +34,8 @@ export interface SeedPlan {
   clients: Input<'createClient'>[];
   accounts: ({ client: number } & Omit<Input<'openAccount'>, 'client_id'>)[];
   /**
-   * Steps of one client, or the payments to suppliers of one company: steps run one after the
-   * other, chains concurrently.
+   * The steps of one client, or the payments of one company to its suppliers. Steps run one after the other, chains
+   * concurrently.
    */
   chains: Step[][];
 }
@@ -50,7 +49,7 @@ const highestSupply = 40_000;
 export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
   const plan: SeedPlan = { clients: [], accounts: [], chains: [] };
   const firmCount = Math.min(firms.length, Math.max(4, Math.floor(clients / 8)), clients);
-  // Enough that no salary or supplier payment is refused.
+  // This is enough that no salary and no payment to a supplier is refused.
   const funds = Math.ceil(days / 30 + 1) * (clients * highestSalary + 3 * highestSupply);
   const byTrade: Record<Trade, number[]> = { employer: [], landlord: [], grocer: [], utility: [] };
   for (const [index, { name, trade }] of firms.slice(0, firmCount).entries()) {
@@ -78,12 +77,12 @@ export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
   return plan;
 }
 
-/** The external_id of a client or an account, by its number in the plan. */
+/** Returns the external_id of a client or an account, by its number in the plan. */
 function nameOf(seed: number, kind: 'client' | 'account', number: number): string {
   return `seed-${seed}-${kind}-${number}`;
 }
 
-/** The monthly payments of a company to its suppliers, in one batch. */
+/** Plans the monthly payments of a company to its suppliers, in one batch. */
 function addSuppliers(
   plan: SeedPlan,
   firmsOf: Record<Trade, number[]>,
@@ -109,7 +108,7 @@ interface Person {
   seed: number;
 }
 
-/** The context with which a chain is written. */
+/** The values with which a chain is planned. */
 interface Life {
   random: Random;
   checking: number;
@@ -171,7 +170,7 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
   plan.chains.push(life.steps);
 }
 
-/** One day of a person with an account. */
+/** Plans one day of a person with an account. */
 function live(life: Life, { employer, landlord, grocer, utility }: Record<Trade, number>, day: number): void {
   const { random, checking, savings, loan, salary, steps } = life;
   const date = dateOf(day);
@@ -234,8 +233,8 @@ function withdraw(life: Life, amount: number, date: string): void {
 }
 
 /**
- * A card at a filling station: an amount is held, and the cost of the fuel is captured; sometimes
- * the hold is never captured.
+ * Plans a card payment at a filling station: an amount is held, and the cost of the fuel is captured. Sometimes the
+ * hold is never captured.
  */
 function holdFuel(life: Life, station: number, date: string): void {
   const { random, checking, steps } = life;
@@ -254,7 +253,7 @@ function holdFuel(life: Life, station: number, date: string): void {
 }
 
 /**
- * A card is reported stolen, and further payments on the account are refused. Returns true if it
+ * Plans a card that is reported stolen, after which payments on the account are refused. Returns true if the account
  * remains frozen.
  */
 function freeze({ random, checking, steps }: Life, day: number): boolean {
@@ -284,19 +283,19 @@ function dateOf(day: number): string {
   return new Date(firstDay + day * dayMs).toISOString().slice(0, 10);
 }
 
-/** A number that no other client of any seed has. */
+/** Returns a number that no other client of any seed has. */
 function phone(seed: number, index: number): string {
   return `+2547${String(seed).padStart(4, '0')}${String(index).padStart(6, '0')}`;
 }
 
 interface Random {
-  /** From `min` to `max`, both included. */
+  /** Returns a number from `min` to `max`, both included. */
   whole(min: number, max: number): number;
   chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;
 }
 
-/** Pseudorandom numbers that depend only on the seed (mulberry32). */
+/** Returns pseudorandom numbers that depend only on the seed (mulberry32). */
 function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

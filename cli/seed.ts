@@ -4,7 +4,7 @@ import { createProgress, Failure, openBank, print, printJson, wholeNumber } from
 import { inLanes } from './lanes.ts';
 import { planOf, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
 
-/** `bank seed`: a realistic bank, the same for the same options. */
+/** `bank seed`: creates a realistic bank, which is the same for the same options. */
 export function addSeed(program: Command): void {
   program
     .command('seed')
@@ -62,7 +62,7 @@ async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
   const steps = plan.chains.reduce((sum, chain) => sum + chain.length, 0);
   const told = createProgress('operations', steps);
   let done = 0;
-  // The longest first, because a chain is sequential and should not run alone at the end.
+  // The longest chain comes first, because a chain is sequential and should not run alone at the end.
   const longestFirst = [...plan.chains.entries()].sort(([, left], [, right]) => right.length - left.length);
   await inLanes(longestFirst, async ([chain, chainSteps]) => {
     for (const [index, step] of chainSteps.entries()) {

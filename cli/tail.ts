@@ -111,7 +111,7 @@ async function tail(
   await following.stop();
 }
 
-/** An event as one line of text. */
+/** Formats an event as one line of text. */
 export function eventLine({ headers, key, data }: Event): string {
   const type = (headers['ce_type'] ?? '').replace(/^corebanking\./, '').replace(/\.v\d+$/, '');
   return [headers['ce_time'] ?? '', type.padEnd(22), key ?? '', summary(data)].join('  ');

@@ -36,7 +36,7 @@ async function listen({ port, types, url, count = Infinity, json }: ListenOption
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const event = parseJson(Buffer.concat(chunks)) as CloudEvent | undefined;
-      // Further events are acknowledged too, because the webhook is being deleted.
+      // Further events are acknowledged, too, because the webhook is being deleted.
       response.writeHead(204).end();
       if (event === undefined || shown >= count) return;
       shown += 1;
