@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Prints the CycloneDX bill of the production dependencies: everything in the lock file except
- * development dependencies. Without `--omit dev`, because npm 11.19 then omits production packages
- * that a development tool also lists as peers.
+ * Prints the CycloneDX bill of the production dependencies: everything in the lock file except development
+ * dependencies. It does not use `--omit dev`, because npm 11.19 then omits production packages that a development tool
+ * also lists as peers.
  */
 interface Bill {
   components: { 'bom-ref': string; properties?: { name: string; value: string }[] }[];

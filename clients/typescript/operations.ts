@@ -8,7 +8,7 @@ export interface Operation {
   path: string;
   /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
-  /** A feed: the response has the cursor for the next request. */
+  /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
   /** The body is the resource itself. */
   bare?: true;

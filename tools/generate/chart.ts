@@ -13,7 +13,7 @@ const chart = new URL('../../deploy/helm/core-banking/', import.meta.url);
 /** Variables that the chart sets itself: addresses of a container, the pod's name, and values of the topics. */
 const ofTheChart = ['HOST', 'PORT', 'HEALTH_HOST', 'HEALTH_PORT', 'INSTANCE', 'KAFKA_SSL_CA', 'EVENTS_RETENTION_DAYS'];
 
-/** Variables that are not secret but are in Secrets with the keys that belong to them. */
+/** Variables that are not secret but are stored in Secrets together with the keys that belong to them. */
 const fromSecrets = ['KAFKA_SASL_USERNAME', 'KAFKA_SSL_CERT', 'API_KEY_PUBLIC_KEYS'];
 
 interface Schema {
@@ -24,8 +24,8 @@ interface Schema {
 }
 
 /**
- * values.schema.json with the variables of the services' schemas under config, so that a misspelled
- * one is refused before anything is installed.
+ * Returns values.schema.json with the variables of the services' schemas under config, so that a misspelled one is
+ * rejected before anything is installed.
  */
 export function valuesSchema(): string {
   const schema = JSON.parse(readFileSync(new URL('values.schema.json', chart), 'utf8')) as Schema;
@@ -52,7 +52,7 @@ export function valuesSchema(): string {
   return `${JSON.stringify(schema, null, 2)}\n`;
 }
 
-/** The chart's README: all values, with descriptions from values.schema.json and defaults from values.yaml. */
+/** Returns the chart's README: all values, with descriptions from values.schema.json and defaults from values.yaml. */
 export function chartReadme(): string {
   const { description } = parse(readFileSync(new URL('Chart.yaml', chart), 'utf8')) as { description: string };
   const schema = JSON.parse(valuesSchema()) as Schema;

@@ -34,7 +34,7 @@ function row({ name, type, required, default: value, description, secret }: Vari
   return `| \`${name}\` | ${inTables(type)} | ${inTables(fallback)} | ${secret ? 'secret' : ''} | ${inTables(description)} |`;
 }
 
-/** docs/configuration.md. */
+/** Returns docs/configuration.md. */
 export function configurationPage(): string {
   const described = Object.entries(programs).map(
     ([program, schema]) =>

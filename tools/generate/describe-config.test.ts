@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { databaseConfig, kafkaConfig } from '#libs/service/config.ts';
 import { describeConfig } from './describe-config.ts';
 
-test('a schema can be described', () => {
+test('the variables of a schema are described', () => {
   const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
   expect(described).toContainEqual({
     name: 'DATABASE_URL',

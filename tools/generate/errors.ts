@@ -1,7 +1,7 @@
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { errorMeanings } from './error-meanings.ts';
 
-/** docs/errors.md: every code of the error table, by status. */
+/** Returns docs/errors.md: every code of the error table, by status. */
 export function errorsPage(): string {
   const rows = Object.entries(errorCodes)
     .toSorted(([, left], [, right]) => left.status - right.status)

@@ -19,7 +19,7 @@ test('consumers can read the topics of events and write their own dead letters, 
   expect(['DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation))).toEqual([]);
 });
 
-test('a gateway sends requests and reads replies; it cannot write events', () => {
+test('a gateway can send requests and read replies, but not write events', () => {
   expect(may('gateway', 'Write')).toEqual([
     'accounts.commands',
     'accounts.queries',

@@ -4,8 +4,8 @@ import { loadConfig } from '#libs/service/config.ts';
 import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
 
 /**
- * Strimzi's KafkaTopics: the topics that create-topics would create, for clusters in which the
- * Topic Operator manages topics.
+ * Returns Strimzi's KafkaTopics: the topics that create-topics would create, for clusters in which the Topic Operator
+ * manages topics.
  */
 export function kafkaTopics(): string {
   const config = loadConfig(topicsConfig, { NODE_ENV: 'test', KAFKA_BROKERS: 'kafka:9093' });

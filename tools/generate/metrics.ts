@@ -12,7 +12,7 @@ import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/
 import { measureBooks, observeBatches } from '#services/ledger/measure.ts';
 import { countWork, measureDeliveries } from '#services/webhooks/measure.ts';
 
-/** Placeholders: nothing is read, because nobody scrapes here. */
+/** A placeholder for objects of which nothing is read, because nothing scrapes the metrics here. */
 const nobody = {} as never;
 
 function shared(metrics: Metrics): void {
@@ -54,7 +54,7 @@ export interface MetricDescription {
   services: string[];
 }
 
-/** All our metrics by name; a name that several services use is listed once. */
+/** Returns all our metrics by name. A name that several services use is listed once. */
 export function describeMetrics(): MetricDescription[] {
   const found = new Map<string, MetricDescription>();
   for (const [service, register] of Object.entries(services)) {
@@ -69,7 +69,7 @@ export function describeMetrics(): MetricDescription[] {
   return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** docs/metrics.md. */
+/** Returns docs/metrics.md. */
 export function metricsPage(): string {
   const rows = describeMetrics().map(({ name, type, labels, help, services: from }) => {
     const all = labels.map((label) => `\`${label}\``).join(', ');

@@ -16,7 +16,7 @@ test('every error code has an explanation and advice', () => {
   ).toEqual([]);
 });
 
-/** The errors of loadConfig, by variable. */
+/** Returns the errors of loadConfig, by variable. */
 function problems(schema: (typeof programs)[string], env: Record<string, string>): string[] {
   try {
     loadConfig(schema, { NODE_ENV: 'test', ...env });

@@ -12,7 +12,7 @@ export const MAIN_CLIENT = 'core-banking-local';
 export const READER_CLIENT = 'reader';
 /** The confidential client with which people sign in. */
 export const DASHBOARD_CLIENT = 'dashboard';
-/** So high that no load test reaches them. */
+/** These limits are so high that no load test reaches them. */
 const UNLIMITED_PER_MINUTE = 100_000_000;
 
 /** Settings shared by all parts of one bank. */
@@ -51,7 +51,7 @@ export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValu
   return { mac, keyPair: JSON.parse(kept) as SigningKeys['keyPair'] };
 }
 
-/** A new Ed25519 key pair in PEM. */
+/** Returns a new Ed25519 key pair in PEM. */
 export function newKeyPair(): SigningKeys['keyPair'] {
   return generateKeyPairSync('ed25519', {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -79,7 +79,7 @@ export function roleName(settings: BankSettings, kind: ServiceWithSchema): strin
   return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
 
-/** The URL of a service's schema, for its own role. */
+/** Returns the URL of a service's schema, for its own role. */
 export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string {
   const url = new URL(settings.ownerUrl);
   url.username = roleName(settings, kind);
@@ -88,14 +88,13 @@ export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string
 }
 
 /**
- * Without this cache, each process loads the TypeScript compiler, which costs 26 MB of memory and
- * 0.3 s of its start.
+ * Without this cache, each process loads the TypeScript compiler, which costs 26 MB of memory and 0.3 s when it starts.
  */
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
 /**
- * Runs one of the project's scripts to its end and returns its output. Throws with the end of its
- * output.
+ * Runs one of the project's scripts to its end and returns its output. Throws an error with the end of its output if it
+ * fails.
  */
 async function runScript(script: string, env: Record<string, string>, project = PROJECT): Promise<string> {
   const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script)], {
@@ -182,12 +181,12 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
-    // The partitions of a killed process are reassigned after this time.
+    // The group reassigns the partitions of a killed process after this time.
     SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
   const sealing = { WEBHOOK_SECRET_KEYS: settings.webhookSecretKey };
-  // Receivers on this machine.
+  // The receivers of webhooks run on this machine.
   const receivers = { ...sealing, WEBHOOK_ALLOW_NETWORKS: process.env['WEBHOOK_ALLOW_NETWORKS'] ?? '127.0.0.0/8,::1' };
   if (spec.kind !== 'gateway')
     return {
@@ -222,8 +221,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
 }
 
 /**
- * Reduces memory at full load by a third without a measurable cost (docs/performance.md): otherwise
- * the young generation can grow to 100 MB, and glibc does not return freed memory.
+ * Reduces memory at full load by a third without a measurable cost (docs/performance.md). Without it, the young
+ * generation can grow to 100 MB, and glibc does not return freed memory.
  */
 const nodeFlags = ['--max-semi-space-size=16'];
 const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };
@@ -258,15 +257,12 @@ export type IdentityProviderOptions = {
   /** The password of everybody in users.ts. */
   userPassword: string;
   log: string;
-  /** Additional origins that people may be redirected to, besides those of this machine. */
+  /** Additional origins to which people may be redirected, besides those of this machine. */
   publicUrls?: readonly string[];
   onStart?: (record: ProcessRecord) => void;
 };
 
-/**
- * Every port of this machine, because the identity provider starts before the ports of gateways are
- * known.
- */
+/** Allows every port of this machine, because the identity provider starts before the ports of gateways are known. */
 const fromHere = (publicUrls: readonly string[] = [], ...paths: string[]): string =>
   ['http://127.0.0.1', 'http://localhost', ...publicUrls]
     .flatMap((origin) => paths.map((path) => origin + path))

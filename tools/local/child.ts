@@ -43,12 +43,12 @@ export type Child = {
 };
 
 const living = new Set<Child>();
-/** How to end each running program. */
+/** How each running program is ended. */
 const programs = new Map<ChildProcess, () => void>();
 
 /**
- * The last resort of a launcher that gives up: ends running programs, asks every child to stop,
- * and kills it after `timeoutMs`.
+ * For a launcher that fails to stop in order: ends running programs, asks every child to stop, and kills it after
+ * `timeoutMs`.
  */
 export async function stopAllChildren(timeoutMs: number): Promise<void> {
   for (const end of programs.values()) end();
@@ -73,7 +73,7 @@ function openLog(file: string): number {
   try {
     if (statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`);
   } catch {
-    // no log yet
+    // There is no log yet.
   }
   return openSync(file, 'a');
 }
@@ -163,7 +163,7 @@ export function runToEnd(
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString('utf8');
     });
-    child.stdin.on('error', () => {}); // a program that does not read its input
+    child.stdin.on('error', () => {}); // The program may not read its input.
     child.stdin.end(input ?? '');
     child.once('error', (error) => resolve({ code: null, stdout, stderr: error.message }));
     child.once('close', (code) => resolve({ code: timedOut() ? null : code, stdout, stderr }));

@@ -21,7 +21,7 @@ export type Connection = {
   services: { name: string; pid: number; health_url: string; base_url?: string }[];
 };
 
-/** The parts that are known before the services run. */
+/** The values that are known before the services run. */
 export function connectionOf(
   known: Pick<
     Connection,
@@ -56,9 +56,7 @@ export function removeConnection(dir: string): void {
   rmSync(join(dir, FILE), { force: true });
 }
 
-/**
- * The text that is printed when everything runs; its three curl lines work when pasted in order.
- */
+/** Returns the text that is printed when everything runs. Its three curl lines work when pasted in order. */
 export function summary(connection: Connection): string {
   const call = (path: string, body: object) =>
     `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;

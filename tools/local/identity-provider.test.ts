@@ -23,7 +23,7 @@ import { freePort } from './ports.ts';
 import { awaitReady } from './ready.ts';
 import { users } from './users.ts';
 
-/** The identity provider as a process, used as by a browser and the gateway. */
+/** Tests the identity provider as a process, which is used as by a browser and the gateway. */
 const dir = mkdtempSync(join(tmpdir(), 'identity-provider-'));
 const port = await freePort();
 const issuer = `http://127.0.0.1:${port}`;
@@ -155,14 +155,14 @@ describe('signing in', () => {
     expect(html).not.toContain('<script');
   });
 
-  test('a form without the cookie of its sign-in, or too large a one, signs nobody in', async () => {
+  test('a form without the cookie of its sign-in is refused, and so is one that is too large', async () => {
     const { browser, url } = await signIn('admin', {}, new Browser(), 'wrong');
     const stranger = await new Browser().visit(url, { user_name: 'admin', password: userPassword });
     expect([stranger.page?.status, stranger.left]).toEqual([400, undefined]);
     expect((await browser.visit(url, { user_name: 'admin', password: 'x'.repeat(5000) })).page?.status).toBe(413);
   });
 
-  test('a signed-in user is redirected immediately; with prompt=login somebody else can sign in', async () => {
+  test('a signed-in user is redirected immediately; with prompt=login another user can sign in', async () => {
     const browser = new Browser();
     await tokensOf('admin', everything, browser);
     const again = await browser.visit(authorization(issuer).url);
@@ -227,7 +227,7 @@ describe('signing out', () => {
     const url = end({ ...after, id_token_hint: id_token });
     expect((await browser.visit(url)).left?.href).toBe('http://127.0.0.1:43210/admin/login?state=abc');
     expect(await isSignedIn(browser)).toBe(false);
-    // Again without a session: no page that only a script can leave.
+    // The user signs out again without a session. No page may require a script.
     expect((await browser.visit(url)).left?.href).toBe('http://127.0.0.1:43210/admin/login?state=abc');
   });
 
@@ -260,7 +260,7 @@ describe('signing out', () => {
   });
 });
 
-test('machines get tokens as before, and cannot use the dashboard’s client', async () => {
+test('machines get tokens, and cannot use the dashboard’s client', async () => {
   const ask = (client_id: string, rest: Record<string, string> = {}) =>
     fetch(`${issuer}/token`, {
       method: 'POST',

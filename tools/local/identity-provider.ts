@@ -32,10 +32,10 @@ import { messagePage } from './sign-in-pages.ts';
 import { userNamed } from './users.ts';
 
 const BOUND_PREFIX = 'bound:';
-/** OAuth requires a URI here (RFC 8707); the audience in the token is IDP_AUDIENCE. */
+/** OAuth requires a URI for the resource (RFC 8707). The audience in the token is IDP_AUDIENCE. */
 const RESOURCE = 'urn:core-banking';
 const TOKEN_SECONDS = 3600;
-/** A working day; sessions end after this time. */
+/** Sessions end after a working day. */
 const SESSION_SECONDS = 8 * 3600;
 
 type Settings = { secret: string; audience: string; redirectUris: string[]; postLogoutRedirectUris: string[] };
@@ -58,8 +58,7 @@ function dashboardMetadata({ secret, redirectUris, postLogoutRedirectUris }: Set
   return {
     client_id: DASHBOARD_CLIENT,
     client_secret: secret,
-    // Gateways use any free port: native clients may use every port of a loopback address (RFC
-    // 8252, 7.3).
+    // Gateways use any free port, and native clients may use every port of a loopback address (RFC 8252, 7.3).
     application_type: 'native',
     grant_types: ['authorization_code'],
     response_types: ['code'],
@@ -117,7 +116,7 @@ function account(id: string): Account | undefined {
   return user && { accountId: id, claims: () => ({ sub: id, name: user.name }) };
 }
 
-/** The bank's own dashboard needs no consent: it gets the scopes that the person is allowed. */
+/** The bank's own dashboard needs no consent. It gets the scopes that the person is allowed. */
 async function grantAll({ oidc }: KoaContextWithOIDC): Promise<Grant> {
   const user = userNamed(oidc.session?.accountId);
   const grant = new oidc.provider.Grant({ accountId: user?.user_name, clientId: oidc.client?.clientId });
@@ -159,7 +158,7 @@ function resourceServer(audience: string): NonNullable<Configuration['features']
   return {
     enabled: true,
     defaultResource: (ctx, client) => {
-      // Called before the scopes are checked: a request without scopes gets all that the client is
+      // This is called before the scopes are checked: a request without scopes gets all scopes that the client is
       // allowed.
       if (ctx.oidc.params !== undefined) ctx.oidc.params['scope'] ??= client?.scope;
       return RESOURCE;

@@ -30,8 +30,8 @@ test('data survives kill -9 of both servers, and a second start ends leftover pr
   const kafka = createKafka({ brokers: [before.brokers], client_id: 'infra-test' }, logger);
   await ensureTopics(kafka, [{ name: 'kept', partitions: 3, replication_factor: 1, config: {} }]);
 
-  // As after kill -9 of everything: the lock and the process list exist; Postgres is gone, and
-  // Kafka is still running.
+  // The state is as after kill -9 of everything: the lock and the process list exist; Postgres does not run, and Kafka
+  // still runs.
   const processes = JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
   expect(processes.map(({ name }) => name).sort()).toEqual(['kafka', 'postgres']);
   process.kill(processes.find(({ name }) => name === 'postgres')!.pid, 'SIGKILL');

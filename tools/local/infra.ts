@@ -24,7 +24,7 @@ export type Infrastructure = {
 };
 
 export type InfrastructureOptions = {
-  /** Servers that the environment names and that are not started. */
+  /** Servers that the environment names, which are therefore not started. */
   kafka?: boolean;
   postgres?: boolean;
   /** false for temporary data: no fsync. */
@@ -42,7 +42,10 @@ export type InfrastructureOptions = {
 export type Step = <T>(title: string, work: () => Promise<T>) => Promise<T>;
 type Running = { stop: (timeoutMs: number) => Promise<void> };
 
-/** The way to run Kafka here. Throws one line that names what is missing and the alternatives. */
+/**
+ * Returns how Kafka can be run on this machine. Throws an error of one line that names what is missing and the
+ * alternatives.
+ */
 export function chooseKafkaWay(): 'java' | 'docker' {
   const java = javaVersion();
   const javaIsEnough = java !== undefined && java >= MIN_JAVA;
@@ -60,8 +63,8 @@ export function chooseKafkaWay(): 'java' | 'docker' {
 }
 
 /**
- * Starts a real Kafka and a real Postgres concurrently in `local`; resolves when both serve. If one
- * fails, both are stopped.
+ * Starts a real Kafka and a real Postgres concurrently in `local`. Resolves when both are ready. If one fails, both are
+ * stopped.
  */
 export async function startInfrastructure(
   local: LocalDir,

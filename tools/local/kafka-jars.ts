@@ -10,7 +10,7 @@ import { runToEnd, trySignal } from './child.ts';
 const POM = join(import.meta.dirname, 'pom.xml');
 const MAVEN_TIMEOUT_MS = 5 * 60_000;
 
-/** The folder of Kafka's jars, shared by all copies of the project; its name depends on pom.xml. */
+/** The folder of Kafka's jars, which all copies of the project share. Its name depends on pom.xml. */
 export function jarFolder(): string {
   const pom = readFileSync(POM, 'utf8');
   const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown';
@@ -40,8 +40,8 @@ export function haveMaven(): boolean {
 }
 
 /**
- * The folder with Kafka's jars, downloaded with Maven if it is missing. If several copies start at
- * the same time, one downloads and the others wait. Throws one line with Maven's error.
+ * Returns the folder with Kafka's jars, and downloads them with Maven if they are missing. If several copies start at
+ * the same time, one downloads and the others wait. Throws an error of one line with Maven's error.
  */
 export async function ensureJars(): Promise<string> {
   const folder = jarFolder();
@@ -93,8 +93,8 @@ function firstError(output: string): string | undefined {
 }
 
 /**
- * A lock file with the pid of its holder; the lock of a dead process is taken over. Returns early
- * if `done` returns true.
+ * Takes a lock file with the pid of its holder. The lock of a process that has ended is taken over. Returns early if
+ * `done` returns true.
  */
 async function lock(file: string, done: () => boolean): Promise<() => Promise<void>> {
   const end = Date.now() + MAVEN_TIMEOUT_MS;

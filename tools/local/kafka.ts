@@ -44,8 +44,8 @@ export type KafkaOptions = {
 };
 
 /**
- * Starts Apache Kafka (one broker that is its own controller); resolves when it serves. Throws with
- * the end of its log.
+ * Starts Apache Kafka (one broker that is its own controller). Resolves when it is ready. Throws an error with the end
+ * of its log.
  */
 export async function startKafka(options: KafkaOptions): Promise<Child> {
   await mkdir(options.dir, { recursive: true });
@@ -63,8 +63,8 @@ function brokerSettings(): Record<string, string | number> {
     'auto.create.topics.enable': 'false',
     // Allow short session timeouts, because a killed consumer stalls its partitions for that time.
     'group.min.session.timeout.ms': 1000,
-    // As long as topics retain events, so that a group can be away for that time and keep its
-    // offsets.
+    // The offsets are kept for as long as topics retain events, so that a group can be stopped for that time without
+    // losing its position.
     'offsets.retention.minutes': eventsRetentionDays * 24 * 60,
     'group.initial.rebalance.delay.ms': 0,
     // After kill -9 the controller accepts the broker again only when its session has ended, which
@@ -137,8 +137,8 @@ function propertiesText(values: Record<string, string | number>): string {
 }
 
 /**
- * KRaft needs a formatted folder. It is prepared next to its final place, so that a kill leaves
- * nothing half-made.
+ * KRaft needs a formatted folder. It is prepared next to its final place, so that a killed process leaves no incomplete
+ * folder.
  */
 async function format(
   { dir, users = {}, clusterId = newClusterId() }: KafkaOptions,
@@ -157,7 +157,7 @@ async function format(
     classPath,
     'kafka.tools.StorageTool',
     'format',
-    // In one argument, because an id may begin with a dash.
+    // The id and its option are one argument, because an id may begin with a dash.
     `--cluster-id=${clusterId}`,
     '-c',
     properties,
@@ -172,7 +172,7 @@ async function format(
   await rename(fresh, data);
 }
 
-/** The same broker from its official image, for machines without Java; data stays in `dir`. */
+/** Starts the same broker from its official image, for machines without Java. The data stays in `dir`. */
 async function startWithDocker(options: KafkaOptions): Promise<Child> {
   const { client } = options.ports;
   const data = join(options.dir, 'data');

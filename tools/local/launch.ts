@@ -15,7 +15,7 @@ const stopOrder = {
   postgres: 5,
 } as const;
 
-/** Shared by the parts of a start: output, and the list of what must be stopped. */
+/** The data that the parts of a start share: output, and the list of parts to stop. */
 export type Launch = {
   say: (line: string) => void;
   step: Step;
@@ -57,7 +57,7 @@ export function createLaunch(): Launch {
   };
 }
 
-/** For awaitReady: a process that died three times during its start will not become ready. */
+/** For awaitReady: a process that has ended three times during its start will not become ready. */
 export function keepsDying(process: Supervised): () => string | undefined {
   return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`);
 }

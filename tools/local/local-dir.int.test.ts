@@ -30,7 +30,7 @@ test('a start waits for an earlier one that is stopping', async () => {
   (await second).release();
 });
 
-test('the lock of a dead process is taken over, even if another process now has its pid', async () => {
+test('the lock of a process that has ended is taken over, even if another process now has its pid', async () => {
   const gone = { name: 'launcher', pid: process.pid, identity: 'another start time', marker: '' };
   writeFileSync(join(dir, 'lock'), JSON.stringify(gone));
   (await openLocalDir(dir)).release();
@@ -50,7 +50,7 @@ test('secrets and ports are kept, and only their owner can read them', async () 
   second.release();
 });
 
-test('a kept port that another process has taken is replaced', async () => {
+test('a kept port that another process uses is replaced', async () => {
   const local = await openLocalDir(dir);
   const port = await local.port('p');
   const server = createServer().listen(port, '127.0.0.1');
@@ -72,13 +72,13 @@ test('processes of a killed run are ended, but not others with the same pid', as
   });
   const stranger = spawn('sleep', ['62']);
   await once(stranger, 'spawn');
-  // The process is started by exec, and during exec it has no command line.
+  // The process is started by exec, during which it has no command line.
   await expect.poll(() => commandLine(left.pid)).toMatch(/^sleep /);
   const pid = stranger.pid!;
   first.recordProcess({ name: 'stranger', pid, identity: processIdentity(pid)!, marker: 'sleep 62' });
   const records = join(dir, 'processes.json');
   expect(existsSync(records)).toBe(true);
-  // As after kill -9 of the launcher, long enough ago for the pid to have been reused.
+  // The state is as after kill -9 of the launcher, long enough ago for the pid to have been reused.
   writeFileSync(join(dir, 'lock'), '');
   rmSync(join(dir, 'lock'));
   writeFileSync(

@@ -50,8 +50,8 @@ export function writeAtomically(file: string, text: string): void {
 }
 
 /**
- * Opens LOCAL_DIR exclusively: creates it, locks it, and ends processes that a killed run left.
- * Throws one readable line if it cannot be written or another start has locked it.
+ * Opens LOCAL_DIR exclusively: creates it, locks it, and ends processes that a killed run left. Throws an error of one
+ * line if it cannot be written or another start has locked it.
  */
 export async function openLocalDir(wanted: string): Promise<LocalDir> {
   const path = makeFolder(wanted);
@@ -130,7 +130,7 @@ function readJson<T>(file: string): T | undefined {
 }
 
 interface Holder extends ProcessRecord {
-  /** The holder is stopping, so the next start waits for it. */
+  /** Records that the holder is stopping, so that the next start waits for it. */
   stopping?: boolean;
 }
 
@@ -140,9 +140,9 @@ interface Lock {
 }
 
 /**
- * Allows one start per folder. The lock contains the pid of its holder. The lock of a dead process
- * is taken over, and a holder that is stopping is waited for, because under npm a stop can still be
- * in progress after npm itself has ended.
+ * Allows one start per folder. The lock contains the pid of its holder. The lock of a process that has ended is taken
+ * over. If the holder is stopping, the start waits for it, because under npm a stop can still be in progress after npm
+ * itself has ended.
  */
 async function takeLock(file: string): Promise<Lock> {
   const mine: ProcessRecord = {
@@ -156,7 +156,7 @@ async function takeLock(file: string): Promise<Lock> {
   for (let attempt = 0; attempt < 5; attempt++) {
     writeFileSync(draft, JSON.stringify(mine), { mode: 0o600 });
     try {
-      linkSync(draft, file); // fails when it exists, and is complete from the first moment
+      linkSync(draft, file); // Fails if it exists. The file is complete as soon as it exists.
       return {
         stopping: () => writeAtomically(file, JSON.stringify({ ...mine, stopping: true } satisfies Holder)),
         release: () => rmSync(file, { force: true }),
@@ -182,9 +182,7 @@ async function takeLock(file: string): Promise<Lock> {
   throw new Error(`the lock ${file} could not be taken; several starts at once?`);
 }
 
-/**
- * Removes a dead holder's lock; if another start has replaced it in between, that one is restored.
- */
+/** Removes the lock of a holder that has ended. If another start has replaced it in between, that lock is restored. */
 function removeStale(file: string, holder: ProcessRecord | undefined): void {
   const aside = `${file}.stale-${process.pid}`;
   try {

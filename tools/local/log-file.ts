@@ -33,8 +33,8 @@ function readFrom(file: string, offset: number): string {
 }
 
 /**
- * Waits until a process has written `text` to its log after `offset`. Throws with the end of that
- * log if the process ends first or after `timeoutMs` (then the process is killed).
+ * Waits until a process has written `text` to its log after `offset`. Throws an error with the end of that log if the
+ * process ends first, or after `timeoutMs` (then the process is killed).
  */
 export async function awaitLogLine(
   child: Child,
@@ -43,7 +43,7 @@ export async function awaitLogLine(
   text: string,
   timeoutMs: number,
 ): Promise<void> {
-  // A log that was renamed at this start begins again at 0.
+  // If the log was renamed at this start, the new one begins at 0.
   const from = logSize(file) < offset ? 0 : offset;
   const end = Date.now() + timeoutMs;
   while (!readFrom(file, from).includes(text)) {

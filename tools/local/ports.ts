@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto';
 import { connect, createServer } from 'node:net';
 
 /**
- * Below the range that operating systems use for outgoing connections, one of which could take our
- * port while a service restarts.
+ * These ports are below the range that operating systems use for outgoing connections. Otherwise such a connection
+ * could use our port while a service restarts.
  */
 const LOWEST_PORT = 15_000;
 const HIGHEST_PORT = 31_999;
 
-/** Whether it is possible to listen on this address now. */
+/** Returns whether it is possible to listen on this address now. */
 export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -20,7 +20,7 @@ export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
 /** Ports that freePort has returned, because the caller may not be listening on them yet. */
 const returned = new Set<number>();
 
-/** A port on 127.0.0.1 that is free now; different at each call in this process. */
+/** Returns a port on 127.0.0.1 that is free now. It is different at each call in this process. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
@@ -31,12 +31,12 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port found between ${LOWEST_PORT} and ${HIGHEST_PORT}`);
 }
 
-/** `wanted` if it is free, otherwise another port. */
+/** Returns `wanted` if it is free, otherwise another port. */
 export async function freePortOr(wanted: number | undefined): Promise<number> {
   return wanted !== undefined && (await isFree(wanted)) ? wanted : freePort();
 }
 
-/** Whether something accepts TCP connections there, within `timeoutMs`. */
+/** Returns whether a server accepts TCP connections there within `timeoutMs`. */
 export function accepts(host: string, port: number, timeoutMs = 1000): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: timeoutMs });

@@ -31,12 +31,12 @@ export type PostgresOptions = {
 
 type Programs = { initdb: string; postgres: string };
 
-/** The way to run a program that refuses to run as root. */
+/** How a program is run that does not run as root. */
 type RunAs = { prefix: string[]; uid?: number; gid?: number };
 
 /**
- * Starts the embedded PostgreSQL; resolves when it accepts connections. Creates the cluster at the
- * first start, and cleans up after a killed server. Throws with the last lines of the log.
+ * Starts the embedded PostgreSQL. Resolves when it accepts connections. Creates the cluster at the first start, and
+ * cleans up after a killed server. Throws an error with the last lines of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Child> {
   const programs = await findPrograms();
@@ -87,7 +87,7 @@ function settings(options: PostgresOptions): string[] {
 }
 
 /**
- * An eighth of the memory, which is used only as needed. The default of 128 MB is less than a
+ * An eighth of the memory, of which only the needed part is used. The default of 128 MB is less than the data of a
  * minute of postings.
  */
 function sharedBuffersMiB(): number {
@@ -134,9 +134,9 @@ async function restoreLinks(root: string): Promise<void> {
 }
 
 /**
- * PostgreSQL refuses to run as root. A user namespace with another user id needs no extra user and
- * keeps the files root's, so it works in a checkout that no other user can read. If namespaces are
- * not allowed (in most containers), the user nobody runs it.
+ * PostgreSQL does not run as root. A user namespace with another user id needs no extra user, and the files remain
+ * root's, so it works in a checkout that no other user can read. If namespaces are not allowed (in most containers),
+ * the user nobody runs it.
  */
 export function chooseUser(programs: Programs, dir: string): RunAs {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] };
@@ -170,8 +170,8 @@ async function run(runAs: RunAs, program: string, args: string[], input = ''): P
 }
 
 /**
- * Creates the cluster next to its final place and moves it when it is complete, so that a kill
- * leaves nothing half-made.
+ * Creates the cluster next to its final place and moves it when it is complete, so that a killed process leaves no
+ * incomplete cluster.
  */
 async function createCluster(options: PostgresOptions, programs: Programs, runAs: RunAs): Promise<void> {
   const dir = `${options.dir}.new`;
@@ -196,10 +196,9 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
 }
 
 /**
- * Cleans up after a killed server: ends a postmaster or backends that still use this folder, and
- * removes a postmaster.pid whose pid belongs to a zombie or another program (PostgreSQL would
- * refuse to start). If the process no longer exists, the file is left to PostgreSQL, which also
- * checks the shared memory.
+ * Cleans up after a killed server: ends a postmaster or backends that still use this folder, and removes a
+ * postmaster.pid whose pid belongs to a zombie or another program (PostgreSQL would not start). If the process no
+ * longer exists, PostgreSQL itself handles the file, and also checks the shared memory.
  */
 async function clearLeftovers(dir: string): Promise<void> {
   const file = join(dir, 'postmaster.pid');
@@ -214,8 +213,8 @@ async function clearLeftovers(dir: string): Promise<void> {
 }
 
 /**
- * Running processes of this cluster: those whose working directory is its folder (Linux), and the
- * recorded postmaster.
+ * Returns the running processes of this cluster: those whose working directory is its folder (Linux), and the recorded
+ * postmaster.
  */
 function processesOn(dir: string, postmaster: number): number[] {
   const found = new Set<number>();
@@ -238,7 +237,7 @@ function readExecutable(pid: number): string {
   }
 }
 
-/** A connection string of this server. */
+/** Returns a connection string of this server. */
 export function postgresUrl(
   port: number,
   user: string,

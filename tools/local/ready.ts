@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Probe = { url: string; headers?: Record<string, string> };
 
-/** The status of a GET of this URL, or the error; within two seconds. */
+/** Returns the status of a GET of this URL, or the error, within two seconds. */
 export async function statusOf(probe: Probe): Promise<number | string> {
   try {
     const response = await fetch(probe.url, { headers: probe.headers, signal: AbortSignal.timeout(2000) });
@@ -15,8 +15,8 @@ export async function statusOf(probe: Probe): Promise<number | string> {
 }
 
 /**
- * Waits until a URL returns 200; throws with the last response after `timeoutMs`, or immediately if
- * `failed` returns a reason.
+ * Waits until a URL returns 200. Throws an error with the last response after `timeoutMs`, or immediately if `failed`
+ * returns a reason.
  */
 export async function awaitReady(
   probe: Probe,

@@ -36,9 +36,9 @@ async function serviceSpecs(local: LocalDir, counts: ServiceCounts, publicPort: 
 }
 
 /**
- * Starts the services under supervision. Resolves when all are ready, with the function that lists
- * them for connection.json. `onRestart` is called when one of them has a new pid. Throws with the
- * end of the log of a service that does not become ready.
+ * Starts the services under supervision. Resolves when all are ready, with the function that lists them for
+ * connection.json. `onRestart` is called when one of them has a new pid. Throws an error with the end of the log of a
+ * service that does not become ready.
  */
 export async function startServices(
   launch: Launch,
@@ -54,7 +54,7 @@ export async function startServices(
       onRestart,
       report: launch.say,
     });
-    // Gateways stop first, because the requests that they wait for must still be answered.
+    // Gateways stop first, because the requests that are waiting in them must still be answered.
     launch.onStop(spec.kind === 'gateway' ? 'gateway' : 'services', () => running.stop(STOP_SERVICE_MS));
     services.push({ spec, running, health_url: `http://127.0.0.1:${spec.healthPort}/readyz` });
   }

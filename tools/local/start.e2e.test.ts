@@ -11,7 +11,7 @@ import type { Connection } from './connection.ts';
 import { freePort } from './ports.ts';
 import { statusOf } from './ready.ts';
 
-/** `npm start` with its own Kafka and Postgres, in its own folder. */
+/** Tests `npm start` with its own Kafka and Postgres, in its own folder. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
 const file = join(dir, 'connection.json');
 const READY_MS = 90_000;

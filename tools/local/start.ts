@@ -41,7 +41,7 @@ async function publicPort(): Promise<number> {
   return port;
 }
 
-/** A server named by the environment must respond, or the start fails immediately. */
+/** A server that the environment names must respond. Otherwise the start fails immediately. */
 async function checkReachable(variable: ServerVariable, host: string, port: number): Promise<void> {
   if (await accepts(host, port, 3000)) return;
   throw new Error(`${variable} names ${host}:${port}, but nothing answers there. Start it, or ${instead(variable)}`);
@@ -67,8 +67,8 @@ async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promi
 }
 
 /**
- * Books and events belong together: an existing bank must have the folders of both, because a
- * partial one would be inconsistent.
+ * Books and events belong together: a bank that exists must have the folders of both, because with one of them it would
+ * be inconsistent.
  */
 function checkComplete(local: LocalDir): void {
   const missing = ['kafka', 'postgres'].filter((name) => !existsSync(join(local.path, name)));
@@ -106,7 +106,7 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
   return { brokers: brokers ?? infra.brokers, ownerUrl: databaseUrl ?? infra.ownerUrl };
 }
 
-/** Short enough to type. */
+/** The password is short enough to type. */
 const userPassword = (local: LocalDir): string => local.secret('user_password', 8);
 
 async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
@@ -127,7 +127,7 @@ async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
   return issuer;
 }
 
-/** The kept API key if this database and this Kafka know it; otherwise a new one. */
+/** Returns the kept API key if this database and this Kafka know it, otherwise a new one. */
 async function workingApiKey(local: LocalDir, settings: BankSettings, baseUrl: string): Promise<string> {
   const kept = local.value('api_key');
   const probe = (key: string) => ({ url: `${baseUrl}/`, headers: { 'x-api-key': key } });
@@ -208,8 +208,8 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
 }
 
 /**
- * A signal may end only npm or its shell: the shell does not forward SIGTERM, and kill -9 reaches
- * nobody else. A launcher whose npm has ended stops instead of continuing unnoticed.
+ * A signal may end only npm or its shell: the shell does not forward SIGTERM, and kill -9 reaches no other process. A
+ * launcher whose npm has ended stops instead of continuing unnoticed.
  */
 function stopWithNpm(stop: () => void): void {
   if (process.env['npm_lifecycle_event'] !== 'start') return;

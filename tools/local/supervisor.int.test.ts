@@ -29,7 +29,7 @@ test('a killed process is restarted within a second, with a new pid', async () =
   expect(processIdentity(last)).toBeUndefined();
 });
 
-test('a process that keeps dying is restarted less and less often, and not at all after stop', async () => {
+test('a process that ends repeatedly is restarted less and less often, and not at all after stop', async () => {
   let starts = 0;
   const start = async () => {
     starts += 1;

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from './child.ts';
 
 /**
- * Delays before the 1st, 2nd, … consecutive restart of a process that keeps dying; the last one
- * repeats.
+ * The delays before the 1st, 2nd, … consecutive restart of a process that ends repeatedly. The last delay is used for
+ * all further restarts.
  */
 const BACKOFF_MS = [50, 100, 200, 400, 800, 2000, 5000];
 /** A process that ran this long counts as healthy again. */
@@ -13,7 +13,7 @@ export type Supervised = {
   name: string;
   /** The process that runs now, or ran last. */
   pid: () => number;
-  /** How often it has died. */
+  /** The number of times that it has ended. */
   deaths: () => number;
   /** Ends the process and does not restart it. */
   stop: (timeoutMs: number) => Promise<void>;
@@ -26,8 +26,8 @@ export type SupervisorEvents = {
 };
 
 /**
- * Keeps a process running: restarts it within a second when it dies, and later if it keeps dying.
- * Resolves when it was started the first time, rejects if that fails.
+ * Keeps a process running: restarts it within a second when it ends, and later if it ends repeatedly. Resolves when it
+ * was started the first time, and rejects if that fails.
  */
 export async function supervise(
   name: string,
@@ -74,7 +74,7 @@ export async function supervise(
       stopped.abort();
       await child.stop(timeoutMs);
       await watching;
-      await child.stop(timeoutMs); // one that was just being started
+      await child.stop(timeoutMs); // The process may just have been started.
     },
   };
 }

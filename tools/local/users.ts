@@ -59,7 +59,7 @@ export const users: readonly User[] = [
   },
 ];
 
-/** The person with that user name; undefined if there is none. */
+/** Returns the person with that user name, or undefined if there is none. */
 export function userNamed(name: string | undefined): User | undefined {
   return users.find(({ user_name }) => user_name === name);
 }

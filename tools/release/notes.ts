@@ -1,6 +1,5 @@
 /**
- * The text below the heading of `version`, up to the next heading of its level; undefined if there
- * is none.
+ * Returns the text below the heading of `version`, up to the next heading of its level, or undefined if there is none.
  */
 export function sectionOf(document: string, version: string): string | undefined {
   const heading = new RegExp(`^## \\[?${version.replaceAll('.', '\\.')}\\]?(?=\\s|$).*$`, 'm').exec(document);
@@ -10,10 +9,7 @@ export function sectionOf(document: string, version: string): string | undefined
   return rest.slice(0, next?.index ?? rest.length).trim();
 }
 
-/**
- * The release notes of a version: what changed, and how to upgrade to it. Throws if one of them is
- * missing.
- */
+/** Returns the release notes of a version: what changed, and how to upgrade to it. Throws if one of them is missing. */
 export function releaseNotes(version: string, changelog: string, releases: string): string {
   const changed = sectionOf(changelog, version);
   if (!changed) throw new Error(`CHANGELOG.md has no section for ${version}`);

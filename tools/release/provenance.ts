@@ -20,7 +20,7 @@ export interface Origin {
 
 const payloadType = 'application/vnd.in-toto+json';
 
-/** An in-toto statement with SLSA's provenance predicate: the sources of these files. */
+/** Returns an in-toto statement with SLSA's provenance predicate: the sources of these files. */
 export function provenance(artifacts: readonly Artifact[], origin: Origin): object {
   const { version, commit, dirty, lock, images, startedOn, finishedOn } = origin;
   return {
@@ -52,21 +52,21 @@ export interface Envelope {
   signatures: { keyid: string; sig: string }[];
 }
 
-/** The statement in a DSSE envelope; without a key it has no signature. */
+/** Returns the statement in a DSSE envelope. Without a key it has no signature. */
 export function envelope(statement: object, key: KeyObject | undefined): Envelope {
   const payload = Buffer.from(JSON.stringify(statement));
   const signatures = key === undefined ? [] : [{ keyid: keyId(key), sig: signed(signedOf(payload), key) }];
   return { payloadType, payload: payload.toString('base64'), signatures };
 }
 
-/** Whether the envelope has a signature that matches this public key. */
+/** Returns whether the envelope has a signature that matches this public key. */
 export function isSignedBy({ payload, signatures }: Envelope, publicKey: KeyObject): boolean {
   const bytes = signedOf(Buffer.from(payload, 'base64'));
   return signatures.some(({ sig }) => verify(digestOf(publicKey), bytes, publicKey, Buffer.from(sig, 'base64')));
 }
 
 /**
- * Base64, as cosign verify-blob and openssl dgst -verify expect it: ECDSA and RSA over SHA-256,
+ * Returns a signature in base64, as cosign verify-blob and openssl dgst -verify expect it: ECDSA and RSA over SHA-256,
  * Ed25519 over the text itself.
  */
 export function signed(text: Buffer, key: KeyObject): string {

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type Envelope, isSignedBy, sha256 } from './provenance.ts';
 
-/** Without an engine; release.test.ts checks the commands for it. */
+/** Runs without a container engine. release.test.ts checks the commands for it. */
 test('npm run release -- --dry-run creates everything but the image, signs it, and reports what is missing', () => {
   const { version } = packageJson;
   const root = join(import.meta.dirname, '../..');
@@ -48,7 +48,7 @@ test('npm run release -- --dry-run creates everything but the image, signs it, a
   expect(chart).toMatch(/^-.* core-banking\/files\/alerts\.yaml$/m);
   expect(chart).not.toMatch(/ -> |core-banking\/ci\//);
 
-  // As docs/releases.md describes.
+  // These commands are those of docs/releases.md.
   cpSync(folder, taken, { recursive: true });
   writeFileSync(join(taken, 'release.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
   const command = /```sh\n(openssl .*)\n```/.exec(readFileSync(join(root, 'docs/releases.md'), 'utf8'))?.[1] ?? '';

@@ -9,7 +9,7 @@ import { envelope, isSignedBy, provenance, sha256, signed } from './provenance.t
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
 describe('notes', () => {
-  test('are the section of the version, whatever else its heading contains', () => {
+  test('are the section of the version, even if its heading contains more', () => {
     const document = '# A\n\n## [1.2.0] - unreleased\n\n### Added\n\n- x\n\n## 1.1.0\n\ny\n';
     expect(sectionOf(document, '1.2.0')).toBe('### Added\n\n- x');
     expect(sectionOf(document, '1.1.0')).toBe('y');

@@ -1,9 +1,8 @@
 /**
- * `npm run release`: writes everything that belongs to a version to release/<version>: image,
- * chart, client packages, bills of materials, notes, a provenance, and the checksums of all of
- * them, signed if --key names a private key (PEM: ECDSA P-256, Ed25519, or RSA). The commit must be
- * clean and have the tag v<version>. With --dry-run any commit will do, and what this machine
- * cannot build is skipped and reported.
+ * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, client packages,
+ * bills of materials, notes, a provenance, and the checksums of all of them, signed if --key names a private key (PEM:
+ * ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>. With --dry-run any commit is
+ * accepted, and the files that this machine cannot build are skipped and reported.
  */
 import { createPrivateKey } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -39,7 +38,7 @@ async function release(): Promise<void> {
   if (!options['dry-run']) {
     const tags = (await run('git', ['tag', '--points-at', 'HEAD'])).split('\n');
     if (dirty || !tags.includes(`v${version}`))
-      throw new Error(`this is not the commit of the tag v${version}, unchanged`);
+      throw new Error(`this is not the unchanged commit of the tag v${version}`);
     if (/^## .*unreleased/m.test(read('CHANGELOG.md')))
       throw new Error('CHANGELOG.md does not say when it was released');
   }
@@ -81,11 +80,11 @@ async function release(): Promise<void> {
 
   say(sums.trimEnd());
   for (const what of missing) say(`not made: ${what}`);
-  if (!options['dry-run'] && missing.length > 0) throw new Error('a release lacks nothing');
+  if (!options['dry-run'] && missing.length > 0) throw new Error('a release must be complete');
   say(`release/${version}`);
 }
 
-/** Packs linked files as files, and the same bytes for the same commit. */
+/** Packs linked files as files. The result has the same bytes for the same commit. */
 async function packChart(folder: string, version: string): Promise<void> {
   const [file, time] = [join(folder, `core-banking-${version}.tgz`), await run('git', ['log', '-1', '--format=%ct'])];
   const constant = ['--sort=name', `--mtime=@${time}`, '--owner=0', '--group=0', '--numeric-owner', '--mode=go+r-w'];

@@ -160,7 +160,7 @@ function exchange(name: MessageName): JsonSchema {
 
 function eventMessage(type: string, summary: string, schema: JsonSchema, example?: unknown): JsonSchema {
   const { $schema: _dialect, ...payload } = schema;
-  const key = { type: 'string', description: 'Orders the events of one thing; ce_subject repeats it' };
+  const key = { type: 'string', description: 'Events with the same key are in order; ce_subject has the same value' };
   return {
     name: type,
     title: type,
@@ -237,7 +237,7 @@ function requestHeaders(): JsonSchema {
   const partition = {
     type: 'string',
     pattern: '^\\d{1,5}$',
-    description: 'The partition of the reply topic in which the sender listens',
+    description: 'The partition of the reply topic from which the sender reads',
   };
   return {
     type: 'object',

@@ -6,7 +6,7 @@ import { eventExamples } from './event-examples.ts';
 
 export type JsonSchema = { [keyword: string]: unknown };
 
-/** What each event type reports and when it is published. */
+/** The change that each event type reports, and when it is published. */
 export const eventSummaries: Record<EventType, string> = {
   'corebanking.transaction.completed.v1':
     'A transaction was posted to an account. Contains every entry of its operation. There is one event per account, so a transfer has two',
@@ -48,7 +48,7 @@ export const eventSummaries: Record<EventType, string> = {
     'Internal, for gateways: what they need to verify a key. The topic keeps the latest state of each key forever',
 };
 
-/** Field descriptions. A field means the same in every event; a test finds fields without a description. */
+/** Field descriptions. A field has the same meaning in every event; a test finds fields without a description. */
 const fields: Record<string, string> = {
   account: 'The account as in REST, without its balance',
   account_id: 'acc_ and 32 hex digits',
@@ -153,7 +153,7 @@ export function wireSchema(schema: z.ZodType, io: 'input' | 'output' = 'output')
   return adjusted(rest) as JsonSchema;
 }
 
-/** Removes what only REST or zod need, and adds field descriptions. */
+/** Removes properties that only REST or zod need, and adds field descriptions. */
 function adjusted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(adjusted);
   if (typeof value !== 'object' || value === null) return value;
@@ -194,7 +194,7 @@ function described(properties: Record<string, JsonSchema>): Record<string, JsonS
   );
 }
 
-/** The schema file of an event type: the schema of the message value, with an example. */
+/** Returns the schema file of an event type: the schema of the message value, with an example. */
 export function eventSchema(type: EventType): JsonSchema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -206,7 +206,7 @@ export function eventSchema(type: EventType): JsonSchema {
   };
 }
 
-/** All schema files by name in docs/events. */
+/** Returns all schema files by name in docs/events. */
 export function eventSchemaFiles(): Record<string, JsonSchema> {
   const types = Object.keys(events) as EventType[];
   return Object.fromEntries(types.map((type) => [`${type}.schema.json`, eventSchema(type)]));

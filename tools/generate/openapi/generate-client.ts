@@ -5,7 +5,7 @@ import type { Json } from './openapi-schemas.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
 /**
- * clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain TypeScript, so that
+ * Returns clients/typescript/operations.ts: the endpoints table and the schemas of OpenAPI as plain TypeScript, so that
  * the package depends neither on this project nor on zod.
  */
 
@@ -34,7 +34,7 @@ export interface Operation {
   path: string;
   /** A list, or one resource that is divided into pages. */
   paged?: 'items' | 'document';
-  /** A feed: the response has the cursor for the next request. */
+  /** A feed, whose responses have the cursor for the next request. */
   feed?: true;
   /** The body is the resource itself. */
   bare?: true;
@@ -61,7 +61,7 @@ function operation({ method, path, shape }: Endpoint): string {
   return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' ? ', feed: true' : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
 }
 
-/** A response that is also available as a file has a separate call for it. */
+/** An operation whose response is also available as a file has a separate call for the file. */
 function fileOperation(name: EndpointName, { method, path, pdf }: Endpoint): string[] {
   return pdf ? [`  ${callName(name)}Pdf: { method: '${method}', path: '${path}', file: 'application/pdf' },`] : [];
 }
@@ -74,7 +74,7 @@ function fileCall(name: EndpointName, endpoint: Endpoint): string[] {
   ];
 }
 
-/** An interface if the schema is one object, otherwise a type. */
+/** Returns an interface if the schema is one object, otherwise a type. */
 function declaration(name: string, schema: Json): string {
   if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
   const options = optionsOf(schema).map((option) =>
@@ -83,7 +83,7 @@ function declaration(name: string, schema: Json): string {
   return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
 }
 
-/** The members of a union; for any other schema, itself. */
+/** Returns the members of a union; for any other schema, the schema itself. */
 function optionsOf(schema: Json): Json[] {
   const {
     anyOf,
@@ -114,7 +114,7 @@ function call(name: EndpointName, endpoint: Endpoint): string {
   return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
 }
 
-/** The input of a call: path parameters, and the fields of query or body. */
+/** Returns the input of a call: path parameters, and the fields of query or body. */
 function input({ path, query, body }: Endpoint): { type: string; optional: boolean } {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
   const inPath: Json = {
@@ -131,7 +131,7 @@ function input({ path, query, body }: Endpoint): { type: string; optional: boole
   return { type: names.length === 0 ? union : `${typeOf(inPath, '  ')} & (${union})`, optional: false };
 }
 
-/** The TypeScript type of a schema. Throws for schemas that this project does not use. */
+/** Returns the TypeScript type of a schema. Throws for schemas that this project does not use. */
 function typeOf(schema: Json, indent: string): string {
   const name = named.get(JSON.stringify(schema));
   if (name !== undefined) return name;

@@ -2,12 +2,9 @@ import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import { depositExample, holdExample, transferExample } from '../events/event-examples.ts';
 import type { Json } from './openapi-schemas.ts';
 
-/**
- * Example responses of all operations, which form one story; a test validates each against its
- * schema.
- */
+/** Example responses of all operations, which refer to the same resources. A test validates each against its schema. */
 
-/** 32 hex digits of an id; `which` makes them different. */
+/** Returns the 32 hex digits of an id; `which` makes them different. */
 const bits = (which = 0): string => `${which.toString(16)}195f0c2a1b27c3d8e4f5a6b7c8d9e0f`;
 export const exampleIds = {
   client: `cli_${bits()}`,

@@ -21,12 +21,12 @@ const examples: Record<string, string> = {
   accountNumber: 'SAV-1234567897',
 };
 
-/** An example of a path parameter. */
+/** Returns an example of a path parameter. */
 export function exampleOf(name: string): string {
   return examples[name] ?? name;
 }
 
-/** Returns fields of a resource that a request has too. */
+/** Returns the fields of a resource that a request also has. */
 function pick<T extends object>(resource: T, ...fields: (keyof T & string)[]): Json {
   return Object.fromEntries(fields.map((field) => [field, resource[field]]));
 }
@@ -229,7 +229,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   ],
 };
 
-/** An error body with that code. */
+/** Returns an error body with that code. */
 export function errorExample(code: ErrorCode): Json {
   const [message, rest] = errors[code];
   return { status: 'error', ...refusal(code, message, rest), request_id: exampleIds.request };

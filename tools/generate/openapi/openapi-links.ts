@@ -7,8 +7,8 @@ import type { Json } from './openapi-schemas.ts';
 const fieldOf: Record<string, string> = { accountNumber: 'account_number' };
 
 /**
- * The OpenAPI links of a creation: every operation whose path contains the id or the number of the
- * created resource. `{}` if nothing is created.
+ * Returns the OpenAPI links of a creation: every operation whose path contains the id or the number of the created
+ * resource. `{}` if nothing is created.
  */
 export function links(name: EndpointName): { links?: Json } {
   const { success, shape, result }: Endpoint = endpoints[name];

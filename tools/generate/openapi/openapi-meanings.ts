@@ -6,8 +6,8 @@ import { componentSchemas } from './openapi-schemas.ts';
 const names = new Map(Object.entries(componentSchemas()).map(([name, schema]) => [JSON.stringify(schema), name]));
 
 /**
- * The schema with descriptions of its properties, and with references to named resources. `owner`:
- * the resource or operation that it belongs to.
+ * Returns the schema with descriptions of its properties, and with references to named resources. `owner`: the resource
+ * or operation to which it belongs.
  */
 export function explained(schema: Json, owner: string): Json {
   const made = Object.entries(schema).map(([key, value]): [string, unknown] => {
@@ -34,7 +34,7 @@ function properties(given: Record<string, Json>, owner: string): Json {
   );
 }
 
-/** The description of a parameter with that name; `said`: in its schema. */
+/** Returns the description of a parameter with that name. `said`: the description in its schema. */
 export function meaningOf(name: string, owner: string, said?: unknown): unknown {
   return ownMeaning(name, owner) ?? said ?? fieldMeanings[name];
 }

@@ -9,7 +9,7 @@ import * as webhooks from '#libs/contracts/webhooks.ts';
 
 export type Json = Record<string, unknown>;
 
-/** The JSON Schema of an input (`input`: before normalization) or output. */
+/** Returns the JSON Schema of an input (`input`: before normalization) or output. */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -34,8 +34,8 @@ function adjust(made: Json, io: 'input' | 'output'): void {
     delete made['money'];
     delete made['pattern'];
   }
-  // zod adds these limits to every integer, but they are not ours. No number is negative; the
-  // schemas of released events do not state it.
+  // zod adds these limits to every integer, but they are not ours. No integer is negative; the schemas of released
+  // events do not state that.
   if (made['minimum'] === Number.MIN_SAFE_INTEGER) made['minimum'] = 0;
   if (made['maximum'] === Number.MAX_SAFE_INTEGER) delete made['maximum'];
   if (made['format'] === 'date-time') delete made['pattern'];
@@ -89,7 +89,7 @@ export function componentSchemas(): Record<string, Json> {
   return Object.fromEntries([...named].map(([schema, name]) => [name, jsonSchema(schema, 'output')]));
 }
 
-/** A reference if the resource has a name, otherwise its schema. */
+/** Returns a reference if the resource has a name, otherwise its schema. */
 export function schemaRef(schema: z.ZodType): Json {
   const name = named.get(schema);
   return name === undefined ? jsonSchema(schema, 'output') : { $ref: `#/components/schemas/${name}` };

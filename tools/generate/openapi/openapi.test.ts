@@ -69,7 +69,7 @@ test('every code that callers can receive belongs to an operation', () => {
       ),
   );
   told.add('missing_credentials').add('invalid_credentials').add('ambiguous_credentials');
-  // Other paths and methods, which are not operations.
+  // These codes belong to other paths and methods, which are not operations.
   expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['route_not_found', 'method_not_allowed']);
 });
 
@@ -128,8 +128,8 @@ test('all descriptions of fields are used', () => {
 test('Redocly reports no problems in the document', async () => {
   const config = await createConfig({
     extends: ['recommended'],
-    // A body of several fields and a condition: Redocly reports the fields as unknown where the
-    // condition applies.
+    // For a body with several fields and a condition, Redocly reports the fields as unknown where the condition
+    // applies.
     rules: { 'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true } },
   });
   const problems = await lintFromString({

@@ -48,7 +48,7 @@ function used(document: Json): Json {
 }
 
 export function openApiDocument(version: string): Json {
-  // A component that only an unused response refers to is unused too.
+  // A component that is used only by an unused response is also unused.
   return used(used(wholeDocument(version)));
 }
 
@@ -202,7 +202,7 @@ function queryParameters(operation: EndpointName, { query }: Endpoint): Json[] {
   }));
 }
 
-/** No parameter accepts NUL; parameters without other restrictions have no pattern that says so. */
+/** No parameter accepts NUL. Parameters without other restrictions have no pattern for that. */
 function withoutNul(property: Json): Json {
   const isFree =
     property['type'] === 'string' &&
@@ -223,7 +223,7 @@ function requestBody(name: EndpointName, { body }: Endpoint): Json {
 const successStatus = { type: 'string', const: 'success', description: 'Always success' };
 const described = (data: Json): Json => ({ ...data, description: 'The requested or created resource' });
 
-/** The body of a success, around the resource. */
+/** Returns the body of a successful response, around the resource. */
 function envelope(name: EndpointName, { result, shape, message }: Endpoint): Json {
   const item = explained(schemaRef(result), name);
   if (shape === 'bare' || shape === 'health') return item;
@@ -255,7 +255,7 @@ function envelope(name: EndpointName, { result, shape, message }: Endpoint): Jso
   };
 }
 
-/** The body around each example, or around all of them for a list. */
+/** Puts the body around each example, or around all of them for a list. */
 function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {}): Record<string, Json> {
   const items = Object.entries(answerExamples(name)).map(
     ([title, resource]) => [title, { ...resource, ...changes }] as const,
@@ -308,7 +308,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
 const awaitsApproval =
   'A second person must approve it (FOUR_EYES); nothing was executed, and the approval is at Location';
 
-/** 202 with an Approval, in addition to other contents. */
+/** Adds a 202 with an Approval to other contents. */
 function withApproval(pending: Json | undefined): Json {
   const approvalBody = {
     type: 'object',
@@ -361,11 +361,11 @@ const everywhere: ErrorCode[] = [
 ];
 const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type'];
 
-/** Every code that the operation can return, by status. */
+/** Returns every code that the operation can return, by status. */
 function errors(endpoint: Endpoint): Record<string, Json> {
   const codes = new Set<ErrorCode>([...everywhere, ...endpoint.errors]);
   if (endpoint.scope !== null) codes.add('insufficient_scope');
-  // A DELETE needs no body but reads one.
+  // A DELETE needs no body, but a body is parsed.
   if (endpoint.method !== 'GET') withBody.forEach((code) => codes.add(code));
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
   const answers = [...byStatus]
@@ -377,10 +377,10 @@ function errors(endpoint: Endpoint): Record<string, Json> {
   return Object.fromEntries(answers);
 }
 
-/** Of the refusals that are stored under an Idempotency-Key. */
+/** The statuses of refusals that are stored under an Idempotency-Key. */
 const storedStatuses = [400, 404];
 
-/** Stored refusals are replayed too. */
+/** Adds the header of repeats, because stored refusals are repeated, too. */
 function replayable(answer: Json): Json {
   return { ...answer, headers: { ...(answer['headers'] as Json), 'Idempotent-Replayed': header('Replayed') } };
 }
