@@ -21,7 +21,7 @@ const openMs = 30_000;
 export interface BankOptions {
   /** The name of its database and, except for `bank`, the prefix of its topics. */
   name: string;
-  /** Accounts to be opened through its API. */
+  /** The number of accounts to be opened through its API. */
   accounts: number;
   ledgers?: number;
   gateways?: number;
@@ -30,14 +30,11 @@ export interface BankOptions {
   env?: Record<string, string>;
 }
 
-/**
- * A complete bank as processes with the services' default settings, as in production but on one
- * machine.
- */
+/** A complete bank as processes with the services' default settings, as in production, but on one machine. */
 export interface Bank extends Side {
   brokers: string;
   topicPrefix: string;
-  /** The superuser's, schema ledger. */
+  /** The superuser's URL, with the schema ledger. */
   databaseUrl: string;
 }
 
@@ -62,7 +59,7 @@ function settingsOf(world: World, name: string, ownerUrl: string, env: Record<st
   };
 }
 
-/** A database with only the ledger's schema. The URL is for the ledger's role. */
+/** Creates a database with only the ledger's schema. The URL is for the ledger's role. */
 export async function migrateLedger(world: World, database: string): Promise<string> {
   const settings = settingsOf(world, database, await world.newDatabase(database));
   await migrateService('ledger', settings);
@@ -70,8 +67,8 @@ export async function migrateLedger(world: World, database: string): Promise<str
 }
 
 /**
- * Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of a
- * process that does not become ready.
+ * Starts a bank on the run's servers and opens its accounts. Throws an error with the end of the log of a process that
+ * does not become ready.
  */
 export async function startBank(
   world: World,

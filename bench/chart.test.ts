@@ -5,7 +5,7 @@ import { accountsChart, latencyChart } from './docs.ts';
 const latency = (p50: number, p99: number) => ({ mean: p50, p50, p90: p50, p99, p999: p99, max: p99 });
 
 describe('svg', () => {
-  it('draws each series inside of the picture, and omits values that a log scale cannot show', () => {
+  it('draws each series inside the picture, and omits values that a log scale cannot show', () => {
     const points = [
       { x: 0, y: 1 },
       { x: 10, y: 0.5 },
@@ -42,7 +42,7 @@ describe('svg', () => {
 });
 
 describe('pictures', () => {
-  it('have two latency lines per contender, and one for throughput, whatever group they come from', () => {
+  it('have two latency lines per contender, and one for throughput, from several groups', () => {
     const outcomes = [
       {
         lines: [],

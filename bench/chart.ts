@@ -1,4 +1,4 @@
-/** A line of a picture: points in the order of x. */
+/** A line of a picture. Its points are in the order of x. */
 export interface Series {
   name: string;
   dashed?: boolean;
@@ -30,8 +30,8 @@ const style = `text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-size
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117}.grid{stroke:#30363d}}`;
 
 /**
- * An SVG picture of lines with a legend, readable on light and on dark pages. Log scales omit
- * values that are not positive.
+ * Returns an SVG picture of lines with a legend, readable on light and on dark pages. Log scales omit values that are
+ * not positive.
  */
 export function svg({ title, x, y, series }: Chart): string {
   const shown = series.map((one) => ({
@@ -75,7 +75,7 @@ export function svg({ title, x, y, series }: Chart): string {
   ].join('\n');
 }
 
-/** One horizontal bar for each row, divided into named parts; parts of one name have the same color. */
+/** Draws one horizontal bar for each row, divided into named parts. Parts of one name have the same color. */
 export function stackedBars(
   title: string,
   unit: string,
@@ -124,7 +124,7 @@ function legend({ name, colour, dashed }: Series, i: number): string {
   return `<path d="M${left} ${y}h26" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>${text(left + 34, y + 4, name, 'start')}`;
 }
 
-/** The position of values between two pixels, and the values with grid lines. */
+/** Returns the position of values between two pixels, and the values with grid lines. */
 function scaleOf(
   { scale }: Axis,
   values: number[],
@@ -140,7 +140,7 @@ function scaleOf(
   return { at, ticks };
 }
 
-/** Powers of ten around the values, with 2 and 5 in between if there are few. */
+/** Returns powers of ten around the values, with 2 and 5 in between if there are few. */
 function logTicks(least: number, most: number): number[] {
   const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most) + 1e-9)];
   const steps = high - low > 3 ? [1] : [1, 2, 5];

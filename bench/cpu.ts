@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 /** One tick of /proc in seconds: USER_HZ is 100 on every architecture that this runs on. */
 const tickSeconds = 0.01;
 
-/** Fields of /proc/<pid>/stat from the third on, or undefined if the process has ended. */
+/** Returns the fields of /proc/<pid>/stat from the third on, or undefined if the process has ended. */
 function statOf(pid: number): string[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()?.split(' ');
@@ -20,20 +20,20 @@ function secondsOf(pid: number, fields: number[]): number {
 const own = [14, 15];
 const ofEndedChildren = [16, 17];
 
-/** CPU seconds that a process has used, user and system, all threads. */
+/** Returns the CPU seconds that a process has used, user and system, in all threads. */
 export function cpuSeconds(pid: number): number {
   return secondsOf(pid, own);
 }
 
 /**
- * CPU seconds of a server that forks: its own, those of its living children, and those of children
- * that have ended.
+ * Returns the CPU seconds of a server that forks: its own, those of its running children, and those of children that
+ * have ended.
  */
 export function cpuSecondsWithChildren(pid: number): number {
   return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), secondsOf(pid, [...own, ...ofEndedChildren]));
 }
 
-/** The process ids of its living children. */
+/** Returns the process ids of its running children. */
 export function childrenOf(pid: number): number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
@@ -46,7 +46,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Resident memory of a process in MB (10^6 bytes). */
+/** Returns the resident memory of a process in MB (10^6 bytes). */
 export function residentMb(pid: number): number {
   try {
     return (Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024) / 1e6;
@@ -56,8 +56,7 @@ export function residentMb(pid: number): number {
 }
 
 /**
- * CPU seconds that the whole machine has used: user, nice, system, interrupts, and time stolen by
- * its host.
+ * Returns the CPU seconds that the whole machine has used: user, nice, system, interrupts, and time stolen by its host.
  */
 export function machineSeconds(): number {
   const [, user, nice, system, , , irq, softirq, steal] =

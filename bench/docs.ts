@@ -18,9 +18,9 @@ const results = join(pictures, 'results.json');
 const [begin, end] = ['<!-- written by npm run bench -- --write-docs, from here -->', '<!-- to here -->'];
 
 /**
- * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only
- * those; each has the commit that it was measured at. Text outside of the two marks in the page is
- * not changed. Results of groups that no longer exist are dropped.
+ * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only those; each has the
+ * commit at which it was measured. Text outside the two marks in the page is not changed. Results of groups that no
+ * longer exist are removed.
  */
 export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): void {
   mkdirSync(pictures, { recursive: true });
@@ -44,7 +44,7 @@ function between(text: string, part: string): string {
   const [before, rest] = text.split(begin);
   const after = rest?.split(end)[1];
   if (before === undefined || after === undefined)
-    throw new Error(`docs/performance.md has lost its marks: ${begin} and ${end}`);
+    throw new Error(`docs/performance.md lacks its marks: ${begin} and ${end}`);
   return `${before}${begin}\n\n${part}\n${end}${after}`;
 }
 
@@ -68,7 +68,7 @@ function generated(kept: Kept): string {
   ].join('\n\n');
 }
 
-/** Contenders in their order, each with its color. */
+/** The contenders in their order, each with its color. */
 function byContender<T extends { contender: string }>(points: T[]): [string, T[], number][] {
   return [...Map.groupBy(points, ({ contender }) => contender)].map(([name, own], i) => [name, own, i]);
 }

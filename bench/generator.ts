@@ -7,23 +7,19 @@ import type { LoadPlan, LoadResult } from './load-plan.ts';
 import { requestsOf } from './requests.ts';
 
 /**
- * The load generator, a separate process: it receives plans over IPC, one at a time, and returns a
- * result for each. Because it uses the same machine as what it measures, it is cheap: raw
- * keep-alive sockets, requests joined from prepared parts, and only status and length of responses
- * parsed.
+ * The load generator, a separate process. It receives plans over IPC, one at a time, and returns a result for each. It
+ * uses the same machine as the processes that it measures, so it must be cheap: it uses raw keep-alive sockets, joins
+ * requests from prepared parts, and parses only status and length of responses.
  */
 
 const drainMs = 8_000;
 const connectTimeoutMs = 10_000;
-/**
- * Maximum number of requests in progress in an open loop; further ones count as failed, so that a
- * plan ends.
- */
+/** The maximum number of requests in progress in an open loop. Further ones count as failed, so that a plan ends. */
 const maxWaiting = 50_000;
 
 interface Connection {
   socket: Socket;
-  /** When its request was sent or due (performance.now); NaN while idle. */
+  /** The time at which its request was sent or due (performance.now); NaN while idle. */
   sentAt: number;
 }
 
@@ -36,7 +32,7 @@ class Load {
   readonly #statuses: Record<string, number> = {};
   #opened = 0;
   #connections: Connection[] = [];
-  /** Open loop: idle connections, and due times waiting for one. */
+  /** In an open loop: idle connections, and due times that wait for one. */
   #idle: Connection[] = [];
   #waiting: number[] = [];
   #measureFrom = 0;
@@ -134,7 +130,7 @@ class Load {
   }
 
   /**
-   * Closed loop: requests answered within the measured time. Open loop: requests due within it,
+   * In a closed loop, the requests answered within the measured time; in an open loop, the requests due within it,
    * whenever they are answered.
    */
   #count(status: string, right: boolean, sentAt: number, now: number): void {

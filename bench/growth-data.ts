@@ -1,19 +1,16 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 
-/**
- * The n-th generated account, from 0 on, as SQL: ids are distributed like random ones, and can be
- * computed.
- */
+/** Returns the n-th generated account, from 0 on, as SQL. Ids are distributed like random ones, and can be computed. */
 const accountSql = (n: string) => `md5('account ' || (${n}))::uuid`;
 const systemId = (name: string) => `md5('system ${name}')::uuid`;
 const chunk = 500_000;
-/** Minor units of each account's opening deposit and of each transfer. */
+/** The amount of each account's opening deposit and of each transfer, in minor units. */
 const openingMinor = 1_000_000_000;
 const transferMinor = 100;
 
 export interface DataSize {
   accounts: number;
-  /** One per opening, two per transfer. */
+  /** The number of entries: one per opening, two per transfer. */
   transactions: number;
 }
 
@@ -72,8 +69,8 @@ async function insertOpenings(pool: Pool, from: number, to: number): Promise<voi
 }
 
 /**
- * In round r, account a pays the account r + 1 positions further: first it pays (sequence 2 + 2 r),
- * then it receives.
+ * In round r, account a pays the account that is r + 1 positions further: first it pays (sequence 2 + 2 r), then it
+ * receives.
  */
 async function insertTransfers(
   pool: Pool,
@@ -98,7 +95,7 @@ async function insertTransfers(
     select account_id, sequence, id, transaction_id, direction, side, ${transferMinor}, 'USD', after, at from legs`);
 }
 
-/** Drops the indexes, which would be updated row by row; the result builds them again. */
+/** Drops the indexes, which would be updated row by row. Returns a function that builds them again. */
 async function dropIndexes(pool: Pool): Promise<() => Promise<void>> {
   const { rows } = await pool.query<{ name: string; definition: string; key: string | null }>(
     `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition, pg_get_constraintdef(c.oid) as key

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { LoadPlan, LoadResult } from './load-plan.ts';
 
-/** A helper's message: its measured time begins or has ended, or its result. */
+/** A helper's message: its measured time begins or has ended, or its result is ready. */
 type Told = { phase: 'measuring' | 'measured' } | { result: unknown } | { error: string };
 
 export interface Phases {
@@ -15,9 +15,7 @@ export interface Helper<Plan, Result> {
   pid: number;
   /** Resolves when the process has reported that it is ready. */
   ready(timeoutMs: number): Promise<void>;
-  /**
-   * Resolves with the result; rejects if it failed, ended, or did not finish within `timeoutMs`.
-   */
+  /** Resolves with the result. Rejects if the helper failed, ended, or did not finish within `timeoutMs`. */
   run(plan: Plan, timeoutMs: number, phases?: Phases): Promise<Result>;
   stop(): void;
 }
@@ -37,7 +35,7 @@ export function startHelper<Plan extends object, Result>(
   const listenFor = async <T>(timeoutMs: number, phases: Phases, ask: () => void): Promise<T> => {
     const settled = Promise.withResolvers<T>();
     const timer = setTimeout(
-      () => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)),
+      () => settled.reject(new Error(`${script} returned no result within ${timeoutMs / 1000} s`)),
       timeoutMs,
     );
     const listen = (told: Told): void => {
@@ -62,7 +60,7 @@ export function startHelper<Plan extends object, Result>(
   };
 }
 
-/** The work of a helper for each plan. */
+/** Executes each plan of a helper. */
 export function serveHelper<Plan, Result>(
   run: (plan: Plan, tell: (phase: keyof Phases) => void) => Promise<Result>,
 ): void {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Histogram } from './histogram.ts';
 
 describe('Histogram', () => {
-  it('every percentile is exact to less than one percent', () => {
+  it('the error of every percentile is less than one percent', () => {
     const histogram = new Histogram();
     for (let us = 1; us <= 100_000; us++) histogram.record(us);
     for (const share of [0.001, 0.01, 0.5, 0.9, 0.99, 0.999, 1]) {
@@ -13,7 +13,7 @@ describe('Histogram', () => {
     expect(histogram.count).toBe(100_000);
   });
 
-  it('small values are exact, and the largest is kept unchanged', () => {
+  it('small values and the largest one are exact', () => {
     const histogram = new Histogram();
     for (const us of [3, 3, 3, 7, 123_456_789]) histogram.record(us);
     expect(histogram.percentile(0.5)).toBe(3);

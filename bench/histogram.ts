@@ -26,7 +26,7 @@ export class Histogram {
     return this.#count;
   }
 
-  /** The value, in µs, that `share` (0 to 1) of all values do not exceed; 0 if there are none. */
+  /** Returns the value, in µs, that `share` (0 to 1) of all values do not exceed; 0 if there are none. */
   percentile(share: number): number {
     const wanted = Math.max(1, Math.ceil(share * this.#count));
     let seen = 0;
@@ -37,7 +37,7 @@ export class Histogram {
     return 0;
   }
 
-  /** All reported values, in milliseconds. */
+  /** Returns all reported values, in milliseconds. */
   summary(): Latency {
     const ms = (us: number) => Math.round(us) / 1000;
     const at = (share: number) => ms(this.percentile(share));
@@ -67,7 +67,7 @@ function indexOf(value: number): number {
   return shift * sub + (value >>> shift);
 }
 
-/** The largest value that falls into a bucket. */
+/** Returns the largest value of a bucket. */
 function highestOf(index: number): number {
   if (index < 2 * sub) return index;
   const shift = Math.floor(index / sub) - 1;

@@ -35,7 +35,7 @@ describe('HttpResponses', () => {
   });
 
   it('throws for invalid responses', () => {
-    expect(() => statuses(['SSH-2.0-OpenSSH_9\r\n\r\n'])).toThrow('no HTTP response');
+    expect(() => statuses(['SSH-2.0-OpenSSH_9\r\n\r\n'])).toThrow('not an HTTP response');
     expect(() => statuses(['HTTP/1.1 200 OK\r\nserver: x\r\n\r\n'])).toThrow('without Content-Length');
     expect(() => statuses(['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n'])).toThrow('without a size');
   });

@@ -1,11 +1,11 @@
 /**
- * Parses the responses of a server on one connection: only statuses, and the end of each response. A body must have a
- * Content-Length, or be in chunks without trailers. Throws for anything else.
+ * Parses the responses of a server on one connection: only the statuses, and the end of each response. A body must have
+ * a Content-Length, or consist of chunks without trailers. Throws for other responses.
  */
 export class HttpResponses {
   readonly #onResponse: (status: number) => void;
   #rest: Buffer = Buffer.alloc(0);
-  /** Bytes of the current body or chunk that are missing, and the status of the response. */
+  /** The missing bytes of the current body or chunk, and the status of the response. */
   #missing = 0;
   #isChunked = false;
   #status = 0;
@@ -60,11 +60,12 @@ export class HttpResponses {
 
 const zero = 48;
 
-/** From `HTTP/1.1 201 …`. */
+/** Parses the status in `HTTP/1.1 201 …`. */
 function statusOf(chunk: Buffer, from: number): number {
   const status =
     ((chunk[from + 9] ?? 0) - zero) * 100 + ((chunk[from + 10] ?? 0) - zero) * 10 + (chunk[from + 11] ?? 0) - zero;
-  if (chunk[from] !== 72 || !(status >= 100 && status < 600)) throw new Error('what came is no HTTP response');
+  if (chunk[from] !== 72 || !(status >= 100 && status < 600))
+    throw new Error('the received bytes are not an HTTP response');
   return status;
 }
 

@@ -19,18 +19,18 @@ export type Target =
 
 /** One load, from a generator. */
 export interface LoadPlan {
-  /** Connections are distributed among them. */
+  /** The connections are distributed among them. */
   ports: number[];
   /** `x-api-key: …` or `authorization: …`. */
   credential: string;
   target: Target;
   connections: number;
   seconds: number;
-  /** Before the measured time, not counted. */
+  /** The time before the measured time, which is not counted. */
   warmUpSeconds: number;
   /**
-   * Requests per second, sent regardless of responses (open loop); without it each connection waits
-   * for its response (closed loop).
+   * Requests per second, sent regardless of responses (open loop). Without it, each connection waits for its response
+   * (closed loop).
    */
   rate?: number;
 }
@@ -41,16 +41,13 @@ export interface LoadResult {
   perSecond: number;
   completed: number;
   /**
-   * Of 2xx responses, in an open loop from the time at which the request was due, in a closed loop
-   * from its sending.
+   * The latency of 2xx responses: in an open loop since the time at which the request was due, in a closed loop since
+   * its sending.
    */
   latency: Latency;
   /** Responses by status, and lost connections. */
   statuses: Record<string, number>;
-  /**
-   * Everything except 2xx: other responses, lost connections, and requests without a response long
-   * after the end.
-   */
+  /** All results except 2xx: other responses, lost connections, and requests without a response long after the end. */
   wrong: number;
   /** Of these, requests without a response 8 s after the end. */
   unanswered: number;

@@ -6,11 +6,11 @@ import type { Side, World } from './world.ts';
 /** Duration and number of all measurements. */
 export interface Effort {
   rounds: number;
-  /** Of one side in one round. */
+  /** The duration for one side in one round. */
   seconds: number;
   warmUpSeconds: number;
   searchSeconds: number;
-  /** For a side that has not run yet, until compilers and caches have settled. */
+  /** The duration for a side that has not run yet, until compilers and caches have settled. */
   firstSeconds: number;
   connections: number[];
   pools: number[];
@@ -40,18 +40,15 @@ export const efforts: Record<'full' | 'quick', Effort> = {
 /** A load's result with the CPU use of the side's processes, Postgres, and its broker. */
 export interface Reading extends LoadResult {
   cpuMicrosPerRequest: number;
-  /** The same by process. */
+  /** The CPU use by process. */
   cpuMicros: Record<string, number>;
-  /**
-   * Cores used by other processes than the side and the generator, which make a measurement
-   * doubtful.
-   */
+  /** Cores used by processes other than the side and the generator, which make a measurement unreliable. */
   elsewhere: number;
 }
 
 export type LoadOptions = Pick<LoadPlan, 'target' | 'connections' | 'seconds' | 'warmUpSeconds' | 'rate'>;
 
-/** A reading of requests with several items each, by item. */
+/** Converts a measurement of requests with several items to figures per item. */
 export function perItem(reading: Reading, items: number): Reading {
   return {
     ...reading,
@@ -68,7 +65,7 @@ export function transfersOf(side: Side): Target {
 
 const patienceMs = 40_000;
 
-/** Loads one side; `generator` replaces the run's if two loads run concurrently. */
+/** Loads one side. `generator` replaces the run's if two loads run concurrently. */
 export async function load(
   world: World,
   side: Side,
@@ -84,13 +81,13 @@ export async function load(
   return reading;
 }
 
-/** Counts the CPU use of a side, and of others, during the measured time of a helper. */
+/** Measures the CPU use of a side, and of other processes, during the measured time of a helper. */
 export function meterOf(
   world: World,
   side: Side,
 ): {
   phases: Required<Phases>;
-  /** `cores`: those that the helper itself used. */
+  /** `cores`: the CPU use of the helper itself. */
   costs(completed: number, cores: number): Pick<Reading, 'cpuMicrosPerRequest' | 'cpuMicros' | 'elsewhere'>;
 } {
   const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
@@ -119,10 +116,7 @@ export function meterOf(
   };
 }
 
-/**
- * Indicators of how reliable a group's loads are: the CPU use of other processes, and responses
- * other than 2xx.
- */
+/** Indicators of the reliability of a group's loads: the CPU use of other processes, and responses other than 2xx. */
 export interface Trust {
   loads: number;
   elsewhere: number;
@@ -148,8 +142,8 @@ export interface Best {
 }
 
 /**
- * Found by a coarse search, once per side and kind of request in a run; a step with a gain of less
- * than 3 % is not taken. A side that has not run yet is warmed up before.
+ * Found by a coarse search, once per side and kind of request in a run. A step with a gain of less than 3 % is not
+ * taken. A side that has not run yet is warmed up first.
  */
 export async function best(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<Best> {
   const key = `${side.name} ${target.kind}`;
@@ -178,8 +172,8 @@ export async function best(world: World, side: Side, effort: Effort, target = tr
 }
 
 /**
- * The contender with the pool size of the highest throughput, found once in a run; those with other
- * sizes are stopped.
+ * Returns the contender with the pool size of the highest throughput, found once in a run. Those with other sizes are
+ * stopped.
  */
 export async function bestPool(world: World, name: 'direct' | 'function', effort: Effort): Promise<Side> {
   const known = world.pools.get(name);
@@ -204,8 +198,8 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
 }
 
 /**
- * Runs every part once per round, in alternating order (A B C, C B A, …), so that changes of the
- * machine and effects of earlier parts are distributed evenly.
+ * Runs every part once per round, in alternating order (A B C, C B A, …), so that changes of the machine and effects of
+ * earlier parts are distributed evenly.
  */
 export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(
   rounds: number,
@@ -230,10 +224,7 @@ export function median(values: number[]): number {
     : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2;
 }
 
-/**
- * The median of the ratios of each round, because both sides of a round ran under the same
- * conditions.
- */
+/** Returns the median of the ratios of each round, because both sides of a round ran under the same conditions. */
 export function ratio(above: number[], below: number[]): number {
   return median(above.map((value, i) => value / (below[i] ?? NaN)));
 }

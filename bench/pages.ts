@@ -7,8 +7,9 @@ import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { generateData } from './growth-data.ts';
 
 /**
- * `node bench/pages.ts`: the time to the first byte of every page of the dashboard, on a bank that `npm start` runs. With
- * --fill it first adds 100,000 clients and accounts and a million transactions, which stay. Fails if a p95 is above 100 ms.
+ * `node bench/pages.ts`: measures the time to the first byte of every page of the dashboard, on a bank that `npm start`
+ * runs. With --fill it first adds 100,000 clients and accounts and a million transactions, which are not removed. Fails
+ * if a p95 is above 100 ms.
  */
 const { values: options } = parseArgs({
   options: {
@@ -33,7 +34,7 @@ async function withSchema(schema: string, work: (pool: Pool) => Promise<unknown>
   await pool.end();
 }
 
-/** The owners of the generated ledger accounts, as the accounts service would have stored them. */
+/** Inserts the owners of the generated ledger accounts, as the accounts service would have stored them. */
 async function generateOwners(pool: Pool): Promise<void> {
   const name = (names: string, of: string) => `(string_to_array('${names}', ' '))[1 + (${of}) % 5]`;
   const opened = "now() - interval '31 days' + n * interval '1 second', now()";
@@ -46,7 +47,7 @@ async function generateOwners(pool: Pool): Promise<void> {
   await pool.query('analyze clients, accounts');
 }
 
-/** Signs in at the local identity provider, as a browser does; returns the session's cookie. */
+/** Signs in at the local identity provider, as a browser does. Returns the session's cookie. */
 async function signIn(): Promise<string> {
   const cookies = new Map<string, Map<string, string>>();
   const follow = async (from: string, form?: URLSearchParams): Promise<string> => {
@@ -75,7 +76,7 @@ async function signIn(): Promise<string> {
 const idOf = (prefix: string, kind: string, n: number) =>
   `${prefix}_${createHash('md5').update(`${kind} ${n}`).digest('hex')}`;
 
-/** The pages of one account, client, and transfer; a different one in each round. */
+/** Returns the pages of one account, client, and transfer, which are different ones in each round. */
 function pagesOf(n: number): string[] {
   const account = `/accounts/${idOf('acc', 'account', n)}`;
   const transaction = `/transactions/${idOf('txn', 'transfer', n)}`;
@@ -110,7 +111,7 @@ for (let round = -2; round < Number(options.rounds); round++) {
     await response.arrayBuffer();
     if (response.status >= 400 || response.headers.get('location')?.startsWith('/admin/login') === true)
       throw new Error(`${path}: ${response.status}`);
-    // The first rounds warm up.
+    // The first rounds are a warm-up.
     if (round >= 0) times.set(name, [...(times.get(name) ?? []), took]);
   }
 }

@@ -7,7 +7,7 @@ import type { World } from './world.ts';
 const clients = 8;
 const threads = 2;
 
-/** undefined if pgbench can be run, otherwise instructions. */
+/** Returns undefined if pgbench can be run, otherwise instructions. */
 export function pgbenchMissing(): string | undefined {
   const { status } = spawnSync('pgbench', ['--version'], { timeout: 5000 });
   return status === 0
@@ -15,7 +15,7 @@ export function pgbenchMissing(): string | undefined {
     : 'pgbench is not installed: it comes with PostgreSQL (Debian: postgresql-contrib or postgresql-client, macOS: brew install libpq)';
 }
 
-/** Transfers per second of the pgbench script, with or without a relay that empties its outbox. */
+/** Returns the transfers per second of the pgbench script, with or without a relay that empties its outbox. */
 export async function pgbench(world: World, seconds: number, relayed: boolean): Promise<number> {
   const databaseUrl = await world.contenderDatabase('pgbench');
   await world.withPool(databaseUrl, 'public', (pool) => pool.query('truncate outbox'));
@@ -32,7 +32,7 @@ export async function pgbench(world: World, seconds: number, relayed: boolean): 
   }
 }
 
-/** Transactions per second of a script with these variables. */
+/** Returns the transactions per second of a script with these variables. */
 export async function runPgbench(
   databaseUrl: string,
   script: string,

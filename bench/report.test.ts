@@ -11,7 +11,7 @@ describe('requests', () => {
     target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] },
   };
 
-  it('have their own key, their length, and two different accounts', () => {
+  it('each have their own key, their length, and two different accounts', () => {
     const next = requestsOf(plan, 'run');
     const texts = Array.from({ length: 100 }, next);
     expect(new Set(texts.map((text) => /idempotency-key: (\S+)/.exec(text)?.[1])).size).toBe(100);

@@ -41,7 +41,7 @@ function trustRow([name, { trust }]: [string, Outcome]): string[] {
   return [name, String(loads), elsewhere.toFixed(2), mostElsewhere.toFixed(2), mostGenerator.toFixed(2), String(wrong)];
 }
 
-/** Three significant digits, the precision of such a measurement. */
+/** Formats a figure with three significant digits, the precision of such a measurement. */
 export function shown(value: number, unit?: string): string {
   if (!Number.isFinite(value)) return '–';
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;

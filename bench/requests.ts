@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { LoadPlan } from './load-plan.ts';
 
 /**
- * The requests of a load as text: each call returns the next one, with its own Idempotency-Key if
- * it moves money. `run` makes the keys of two loads different; accounts are chosen uniformly.
+ * Returns the requests of a load as text. Each call returns the next one, with its own Idempotency-Key if it moves
+ * money. `run` makes the keys of two loads different. Accounts are chosen uniformly.
  */
 export function requestsOf({ credential, target }: Pick<LoadPlan, 'credential' | 'target'>, run: string): () => string {
   const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${credential}\r\n`;

@@ -31,7 +31,7 @@ export interface Bench {
 export interface Minute {
   minute: number;
   latency: Latency;
-  /** MB by process, at its end. */
+  /** The memory of each process at the end of that minute, in MB. */
   memory: Record<string, number>;
   checkpointBuffers: number;
   vacuums: number;
@@ -40,7 +40,7 @@ export interface Minute {
 /** One measured goal, or the reason why it was not measured. */
 export type Line = { goal: GoalId; value: number; note: string } | { goal: GoalId; missing: string };
 
-/** A contender under a load, for the pictures. */
+/** The results of a contender under a load, for the pictures. */
 export interface Point {
   contender: string;
   /** Requests sent per second (open loop). */
@@ -54,10 +54,10 @@ export interface Outcome {
   figures?: { title: string; columns: string[]; rows: string[][] }[];
   latencies?: Point[];
   minutes?: Minute[];
-  /** CPU by process for each transfer at saturation. */
+  /** The CPU use by process for each transfer at saturation. */
   costs?: { contender: string; micros: Record<string, number> }[];
   growth?: { contender: string; accounts: number; perSecond: number }[];
-  /** Set by the run. */
+  /** These are set by the run. */
   trust?: Trust;
   /** All measured values, for the JSON. */
   raw?: unknown;
@@ -66,9 +66,9 @@ export interface Outcome {
 /** Rows of the report that are measured together, because they are compared with each other. */
 export interface Group {
   name: string;
-  /** Part of --quick. */
+  /** The group is part of --quick. */
   quick: boolean;
-  /** Run only if it is requested by an option. */
+  /** The group runs only if an option requests it. */
   onRequest?: true;
   measure(bench: Bench): Promise<Outcome>;
 }

@@ -10,10 +10,10 @@ import { type Bench, type Group, groups, type Outcome } from './rows.ts';
 import { World } from './world.ts';
 
 /**
- * `npm run bench`: compares the bank with its contenders on this machine, all in one run. Starts
- * everything itself in a temporary directory. --quick takes two minutes, --only selects groups of
- * rows (--list), --peers only compares the bank with other ledgers (bench/peers), and
- * --growth-transactions and --growth-accounts set the size of the generated data.
+ * `npm run bench`: compares the bank with its contenders on this machine, all in one run. Starts all processes itself
+ * in a temporary directory. --quick takes two minutes, --only selects groups of rows (--list), --peers only compares
+ * the bank with other ledgers (bench/peers), and --growth-transactions and --growth-accounts set the size of the
+ * generated data.
  */
 const { values: options } = parseArgs({
   options: {
@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
     'write-docs': { type: 'boolean', default: false },
   },
 });
-/** Cores: if other processes used more than this, a measurement is not reliable. */
+/** In cores. If other processes used more than this, a measurement is not reliable. */
 const mostElsewhere = 0.5;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -46,13 +46,13 @@ function number(
 function chosen(): Group[] {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !groups.some((group) => group.name === name)) ?? [];
-  if (unknown.length > 0) throw new Error(`there is no group ${unknown.join(', ')}; --list names them`);
+  if (unknown.length > 0) throw new Error(`there is no group ${unknown.join(', ')}; --list shows all groups`);
   if (wanted) return groups.filter(({ name }) => wanted.includes(name));
   if (options.peers) return groups.filter(({ name }) => name.startsWith('peers-'));
   return groups.filter(({ quick, onRequest }) => (options.quick ? quick : !onRequest));
 }
 
-/** Measures group after group; if one fails, it is reported and the others continue. */
+/** Measures one group after the other. If one fails, the failure is reported and the others continue. */
 async function measureAll(
   bench: Bench,
   wanted: Group[],
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
         say(`  ${line.goal}: ${'value' in line ? `${shown(line.value)} (${line.note})` : line.missing}`);
       const busy = outcome.trust?.elsewhere ?? 0;
       if (options['write-docs'] && busy > mostElsewhere)
-        say(`  not written: ${busy.toFixed(2)} cores were busy with something else`);
+        say(`  not written: ${busy.toFixed(2)} cores were used by other processes`);
       else if (options['write-docs']) writeDocs({ [name]: outcome }, machine);
     });
     if (stopping) return;

@@ -26,21 +26,20 @@ const openingMinor = 100_000_000_00;
 export interface Side {
   name: string;
   port: number;
-  /** If it has several. */
+  /** The ports, if it has several. */
   ports?: number[];
   credential: string;
   accounts: string[];
   /** Account numbers, for reads. */
   numbers: string[];
-  /** Its processes; Postgres is added for every side, the broker for those that use it. */
+  /** Its processes. Postgres is added for every side, and the broker for those that use it. */
   processes: { name: string; pid: number }[];
   usesBroker: boolean;
   stop(): Promise<void>;
 }
 
 /**
- * The parts of one run: the servers, the contenders that were started, and the generator. There is
- * one Postgres and one broker for all.
+ * The parts of one run: the servers, the started contenders, and the generator. All use one Postgres and one broker.
  */
 export class World {
   readonly local: LocalDir;
@@ -54,7 +53,7 @@ export class World {
    */
   readonly best = new Map<string, Best>();
   readonly pools = new Map<string, number>();
-  /** Set as soon as everything is being stopped. */
+  /** True as soon as the run is being stopped. */
   stopping = false;
   /** Process ids. */
   readonly servers: Record<'kafka' | 'postgres', number>;
@@ -94,8 +93,8 @@ export class World {
   }
 
   /**
-   * Creates WAL files that can be reused, as in a database that has run for a while: otherwise,
-   * every 16 MiB of postings wait for a new file to be filled with zeros.
+   * Creates WAL files that can be reused, as in a database that has run for a while. Otherwise, after every 16 MiB,
+   * postings wait for a new file to be filled with zeros.
    */
   #fillWal(): Promise<void> {
     return this.withPool(this.infra.superuserUrl, 'public', async (pool) => {
@@ -117,7 +116,7 @@ export class World {
     this.local.release();
   }
 
-  /** The bank that most rows use: one process of each service, with the default settings. */
+  /** Returns the bank that most rows use: one process of each service, with the default settings. */
   bank(): Promise<Bank> {
     return (this.#bank ??= this.newBank({ name: 'bank', accounts: accountCount }));
   }
@@ -126,9 +125,7 @@ export class World {
     return startBank(this, options);
   }
 
-  /**
-   * One of the contenders of bench/contenders, started at its first use, once per pool size.
-   */
+  /** Returns one of the contenders of bench/contenders, which is started at its first use, once per pool size. */
   contender(name: 'direct' | 'function', pool = 8): Promise<Side> {
     const id = `${name}-${pool}`;
     let side = this.#sides.get(id);
@@ -193,8 +190,7 @@ export class World {
   }
 
   /**
-   * The database of a contender, created at its first use, with its accounts. The URL is the
-   * owner's.
+   * Returns the database of a contender, which is created at its first use, with its accounts. The URL is the owner's.
    */
   async contenderDatabase(name: string): Promise<string> {
     const database = `bench_${name}`;
@@ -214,7 +210,7 @@ export class World {
     return url;
   }
 
-  /** The URL of a database of the owner, created if it does not exist. */
+  /** Returns the URL of a database of the owner, which is created if it does not exist. */
   async newDatabase(name: string): Promise<string> {
     const url = new URL(this.infra.ownerUrl);
     await this.withPool(this.infra.ownerUrl, 'public', async (pool) => {
@@ -225,7 +221,7 @@ export class World {
     return url.href;
   }
 
-  /** With the superuser's rights in a database of the server. */
+  /** Runs statements with the superuser's rights in a database of the server. */
   superuserUrl(databaseUrl: string): string {
     const url = new URL(this.infra.superuserUrl);
     url.pathname = new URL(databaseUrl).pathname;
@@ -252,8 +248,8 @@ export class World {
   }
 
   /**
-   * CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the
-   * broker if it is used.
+   * Returns the CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the broker
+   * if it is used.
    */
   cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
     const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));

@@ -7,20 +7,19 @@ import { Histogram, type Latency } from '../histogram.ts';
 import { accountCount, byFunction, type Posting } from './posting.ts';
 
 /**
- * A plain request-reply with kafkajs as published, which shows the minimum cost of two hops through
- * the broker. ROLE responder replies to each message; ROLE requester receives plans. With
- * DATABASE_URL a reply is sent after the contenders' SQL function has posted the transfer: the
- * minimum cost of broker and database together, without HTTP, events, or validation. TOPICS
- * separates several pairs.
+ * A plain request and reply with kafkajs as published, which shows the minimum cost of two hops through the broker.
+ * ROLE responder replies to each message; ROLE requester receives plans. With DATABASE_URL, a reply is sent after the
+ * contenders' SQL function has posted the transfer, which shows the minimum cost of broker and database together,
+ * without HTTP, events, or validation. TOPICS separates several pairs.
  */
 const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = '', DATABASE_URL = '' } = process.env;
 const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.NOTHING });
 const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
 const [requests, replies] = [`${TOPICS}.requests`, `${TOPICS}.replies`];
 const numPartitions = 12;
-/** Connections to Postgres, the same number with which the other contenders begin. */
+/** The number of connections to Postgres, with which the other contenders also begin. */
 const poolMax = 8;
-/** About the size of a transfer. */
+/** The size is about that of a transfer. */
 const value = JSON.stringify({
   transfer_id: 'x'.repeat(36),
   from_account_id: 'x'.repeat(36),
@@ -31,7 +30,7 @@ const value = JSON.stringify({
 export interface BarePlan {
   seconds: number;
   warmUpSeconds: number;
-  /** Requests per second, regardless of replies; without it one at a time. */
+  /** Requests per second, regardless of replies. Without it, there is one request at a time. */
   rate?: number;
 }
 
@@ -50,17 +49,13 @@ async function makeTopics(): Promise<void> {
   await admin.disconnect();
 }
 
-/**
- * Reads a topic from now on; resolves when the group is joined and a first fetch has had time to be
- * sent.
- */
+/** Reads a topic from now on. Resolves when the group is joined and there was time to send a first fetch. */
 async function read(topic: string, run: Parameters<Consumer['run']>[0]): Promise<void> {
   const consumer = kafka.consumer({ groupId: `bench-${ROLE}-${process.pid}`, allowAutoTopicCreation: false });
   const joined = new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, resolve));
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: false });
-  // With autoCommit, the default, each fetch waits for the commit of offsets, which increases
-  // latency fourfold.
+  // With autoCommit, the default, each fetch waits for the commit of offsets, which increases latency fourfold.
   await consumer.run({ partitionsConsumedConcurrently: numPartitions, autoCommit: false, ...run });
   await joined;
   await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -85,7 +80,7 @@ async function respond(): Promise<void> {
   process.send?.({ result: 'ready' });
 }
 
-/** Between two of the accounts, in turn. */
+/** Transfers between two of the accounts, in turn. */
 function transferOf(id: string): Posting {
   const account = (n: number) => `00000000-0000-0000-0000-${String((n % accountCount) + 1).padStart(12, '0')}`;
   return {
@@ -98,7 +93,7 @@ function transferOf(id: string): Posting {
   };
 }
 
-/** Fails if a posting was not made, because that would be cheaper than what the others do. */
+/** Fails if a posting was not made, because that would be cheaper than the work of the other contenders. */
 function refuse(reason: string | undefined): void {
   if (reason !== undefined) throw new Error(`the transfer was refused: ${reason}`);
 }
@@ -137,10 +132,7 @@ async function serveRequests(): Promise<void> {
   process.send?.({ result: 'ready' });
 }
 
-/**
- * Starts a request at every multiple of `gapMs`, measured from its scheduled time; resolves when
- * all have a reply.
- */
+/** Starts a request at every multiple of `gapMs`, measured from its scheduled time. Resolves when all have a reply. */
 async function paced(begun: number, end: number, gapMs: number, timed: (from: number) => Promise<void>): Promise<void> {
   const running: Promise<void>[] = [];
   let sent = 0;

@@ -6,9 +6,9 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { byFunction, byStatements, type Posting } from './posting.ts';
 
 /**
- * The contender without Kafka: fastify and a pool of Postgres connections, with the posting made
- * before the response. MODE selects one transaction of single statements, or one function call, per
- * request. Validates the API key and the body in the usual way.
+ * The contender without Kafka: fastify and a pool of Postgres connections, which posts before the response. MODE
+ * selects one transaction of single statements, or one function call, per request. Validates the API key and the body
+ * in the usual way.
  */
 const {
   DATABASE_URL = '',
@@ -145,7 +145,7 @@ async function answer(
   return reply.code(201).send({ status: 'success', data });
 }
 
-/** In the format of Postgres. */
+/** Formats a time as Postgres does. */
 function uuidOf(id: string): string {
   return `${id.slice(4, 12)}-${id.slice(12, 16)}-${id.slice(16, 20)}-${id.slice(20, 24)}-${id.slice(24)}`;
 }

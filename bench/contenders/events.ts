@@ -11,7 +11,7 @@ const kafka = createKafka({ brokers: [KAFKA_BROKERS], client_id: 'bench-events' 
 export interface EventsPlan {
   seconds: number;
 }
-/** By ce_id: µs since 1970. */
+/** Times of arrival in µs since 1970, by ce_id. */
 export type EventsResult = [ce_id: string, at: number][];
 
 let seen: EventsResult = [];

@@ -8,9 +8,9 @@ import type { Command } from '#services/ledger/domain/decision.ts';
 import { serveHelper } from '../helper.ts';
 
 /**
- * The ledger without Kafka: batches of transfers are given to the engine one after the other, as
- * its consumer would, with the ledger's own settings of the connection and of V8. Every twentieth
- * is refused for insufficient funds.
+ * The ledger without Kafka: batches of transfers are passed to the engine one after the other, as its consumer would,
+ * with the ledger's own settings of the connection and of V8. Every twentieth transfer is refused for insufficient
+ * funds.
  */
 collectSeldom();
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
@@ -25,7 +25,7 @@ const slot = 0;
 export interface LedgerPlan {
   seconds: number;
 }
-/** Per second: commands committed, and how many of them were refused. */
+/** The number of commands committed per second, and how many of them were refused. */
 export interface LedgerResult {
   perSecond: number;
   refusedPerSecond: number;

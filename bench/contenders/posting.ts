@@ -13,8 +13,8 @@ export interface Posting {
 }
 
 /**
- * Posts durably. Resolves with undefined, or with the reason if it was refused or a repeat; rejects
- * on a fault.
+ * Posts durably. Resolves with undefined, or with the reason if the posting was refused or is a repeat. Rejects on a
+ * fault.
  */
 export type Post = (posting: Posting) => Promise<string | undefined>;
 
@@ -32,7 +32,7 @@ interface Account {
 
 const refusals = new Set(['account_not_found', 'inactive_account', 'currency_mismatch', 'insufficient_funds']);
 
-/** One function call per request. */
+/** Posts with one function call per request. */
 export function byFunction(pool: Pool): Post {
   return async (posting) => {
     const { caller, idempotencyKey, operationId, accountId, toAccountId, minor } = posting;
@@ -59,7 +59,7 @@ export function byFunction(pool: Pool): Post {
   };
 }
 
-/** One transaction of single named statements per request. */
+/** Posts with one transaction of single named statements per request. */
 export function byStatements(pool: Pool): Post {
   return async (posting) => {
     const client = await pool.connect();
@@ -119,7 +119,7 @@ async function transfer(client: PoolClient, posting: Posting, toAccountId: strin
   return undefined;
 }
 
-/** Cash in, with the same entries as in the bank: customer, Teller in, Teller out, Vault. */
+/** Posts a deposit of cash, with the same entries as in the bank: customer, Teller in, Teller out, Vault. */
 async function deposit(client: PoolClient, posting: Posting): Promise<string | undefined> {
   const known = await claim(client, posting);
   if (known !== undefined) return known;
@@ -163,17 +163,14 @@ async function deposit(client: PoolClient, posting: Posting): Promise<string | u
   return undefined;
 }
 
-/**
- * Accounts of every contender, with enough money that no transfer is refused; their ids are 1 to
- * this number.
- */
+/** The accounts of every contender, with enough money that no transfer is refused. Their ids are 1 to this number. */
 export const accountCount = 1_000;
 
 /** The only Teller and Vault, of USD: account_number TLR-USD and VLT-USD. */
 export const tellerId = 'ffffffff-ffff-4fff-8fff-fffffffffff0';
 export const vaultId = 'ffffffff-ffff-4fff-8fff-fffffffffff1';
 
-/** Stores the Idempotency-Key; reports if it was used before. */
+/** Stores the Idempotency-Key. Reports whether it was used before. */
 async function claim(client: PoolClient, posting: Posting): Promise<string | undefined> {
   const { rowCount } = await client.query({
     name: 'claim',

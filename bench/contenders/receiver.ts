@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveHelper } from '../helper.ts';
 
-/** The receiver of a webhook: it answers 204 as soon as a request has arrived, without verifying it. */
+/** The receiver of a webhook. It responds with 204 as soon as a request has arrived, without verifying it. */
 
 export interface ReceiverPlan {
   seconds: number;
@@ -11,7 +11,7 @@ export interface ReceiverPlan {
 
 export interface ReceiverResult {
   completed: number;
-  /** Its own CPU use, 0 to 1 core. */
+  /** The receiver's own CPU use, 0 to 1 core. */
   cores: number;
 }
 
@@ -25,7 +25,9 @@ const server = createServer((request, response) => {
 
 const pause = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Counts the requests of the measured time. The measured time starts with the first request and the warm-up after it. */
+/**
+ * Counts the requests of the measured time. The warm-up starts with the first request, and the measured time after it.
+ */
 serveHelper<ReceiverPlan, ReceiverResult>(async ({ seconds, warmUpSeconds }, tell) => {
   received = 0;
   while (received === 0) await pause(0.01);

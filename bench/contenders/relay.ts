@@ -2,10 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createPool } from '#libs/postgres/pool.ts';
 
-/**
- * A minimal relay of a contender's outbox: deletes rows as fast as they are written, without
- * sending them.
- */
+/** A minimal relay of a contender's outbox. It deletes rows as fast as they are written, without sending them. */
 const { DATABASE_URL = '' } = process.env;
 const pool = createPool(
   { url: DATABASE_URL, application_name: 'bench relay', schema: 'public', max: 1, statement_timeout_ms: 60_000 },

@@ -1,4 +1,5 @@
--- The books of the contenders: what one would write without Kafka. Fewer indexes and no checking triggers, in their favour.
+-- The books of the contenders, as one would write them without Kafka. They have fewer indexes and no checking triggers, which is
+-- an advantage for the contenders.
 create table accounts (
   account_id     uuid primary key,
   account_number text not null unique,
@@ -53,7 +54,7 @@ create table outbox (
   created_at timestamptz not null default now()
 );
 
--- One call does it all. Returns null where everything was done, else why not: a refusal leaves nothing behind.
+-- Posts with one call. Returns null if everything was done, otherwise the reason: a refusal writes nothing.
 create function transfer(caller text, idempotency_key text, request_fingerprint text, operation uuid, source uuid, destination uuid, minor bigint, event text)
 returns text language plpgsql as $$
 declare

@@ -1,4 +1,4 @@
--- The same transfer without HTTP, for pgbench -M prepared. Its ids come from numbers, so that it needs no look-up table.
+-- The same transfer without HTTP, for pgbench -M prepared. Its ids are derived from numbers, so it needs no lookup table.
 \set a random(1, :accounts)
 \set b 1 + (:a + random(0, :accounts - 2)) % :accounts
 \set minor random(1, 50)

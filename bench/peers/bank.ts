@@ -4,7 +4,7 @@ import { cursorOf, pageSize } from '../rows/growth.ts';
 import type { World } from '../world.ts';
 import { type Contender, offer } from './peer.ts';
 
-/** Transactions of each account in the filled bank. */
+/** The number of transactions of each account in the filled bank. */
 const perAccount = 101;
 
 /** The bank, measured in the same rows as its peers. It is stopped at the end of the run. */

@@ -17,8 +17,8 @@ const transaction = (source: string, destination: string, reference: string, amo
   `"destination":"${destination}","description":"bench","allow_overdraft":${source.startsWith('@')},"skip_queue":true}`;
 
 /**
- * Blnk: a server, a worker, and Redis, with the default settings and without the search, which needs Typesense.
- * Transactions are applied before the response (skip_queue), as they are by the bank.
+ * Blnk: a server, a worker, and Redis, with the default settings but without the search, which needs Typesense.
+ * Transactions are applied before the response (skip_queue), as in the bank.
  */
 export const blnk: Peer = {
   name: 'Blnk',

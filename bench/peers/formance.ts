@@ -6,7 +6,7 @@ const stopMs = 3_000;
 const pageSize = 50;
 const bulkSize = 100;
 const callers = [8, 16, 32, 64];
-/** As in its own compose file. */
+/** The values of its own compose file. */
 const pool = {
   POSTGRES_MAX_OPEN_CONNS: '40',
   POSTGRES_MAX_IDLE_CONNS: '40',
@@ -101,7 +101,7 @@ async function processes(world: World) {
 
 let ledgers = 0;
 
-/** Creates a ledger; returns its path. */
+/** Creates a ledger and returns its path. */
 async function newLedger(side: Side): Promise<string> {
   const path = `/v2/bench${++ledgers}`;
   await request(side, path, {});

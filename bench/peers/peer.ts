@@ -12,35 +12,35 @@ const answerMs = 30_000;
 
 export type Row = 'transfers' | 'deposits' | 'bulk' | 'reads' | 'first' | 'deep' | 'paced';
 
-/** The result of one measurement; a peer without HTTP has no latency. */
+/** The result of one measurement. A peer without HTTP has no latency. */
 export type Figure = Pick<Reading, 'perSecond' | 'wrong' | 'unanswered' | 'cpuMicrosPerRequest'> &
   Partial<Pick<Reading, 'latency'>>;
 
-/** How one contender is measured in one row. */
+/** Measures one contender in one row. */
 export interface Offer {
-  /** Numbers of callers to try, in ascending order. */
+  /** The numbers of callers to try, in ascending order. */
   connections: number[];
   run(options: Omit<LoadOptions, 'target'>): Promise<Figure>;
 }
 
-/** The bank or a peer, running, and the rows in which it can be measured. */
+/** The bank or a peer that is running, and the rows in which it can be measured. */
 export interface Contender {
   offers: Partial<Record<Row, Offer>>;
-  /** Adds this many transactions, and the rows that list them: the first page and a deep one. */
+  /** Adds this many transactions. Returns the rows that list them: the first page and a deep one. */
   fill?(transactions: number, deepPage: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface Peer {
   name: string;
-  /** Why it cannot be run on this machine; undefined if it can. */
+  /** The reason why the peer cannot be run on this machine; undefined if it can. */
   missing(): string | undefined;
   start(world: World): Promise<Contender>;
 }
 
 /**
- * The path of a peer's program or folder. Whoever wants to compare installs it there, as its own documentation describes:
- * no part of a peer is part of this project.
+ * Returns the path of a peer's program or folder. No part of a peer is part of this project: to compare with it,
+ * install it there as its own documentation describes.
  */
 export function installed(name: keyof typeof versions): string {
   const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
@@ -52,7 +52,7 @@ export function notInstalled(name: keyof typeof versions, file = ''): string | u
   return `${name} ${versions[name]} is not installed as ${installed(name).replace(homedir(), '~')}`;
 }
 
-/** A row of a server with an HTTP API. */
+/** Returns a row of a server with an HTTP API. */
 export function offer(world: World, side: Side, target: Target, connections: number[]): Offer {
   const items = 'items' in target ? (target.items ?? 1) : 1;
   return {

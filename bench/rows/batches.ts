@@ -10,13 +10,13 @@ const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = '
   items,
   mode,
 });
-/** Concurrent batches: as many as the gateway accepts of one caller, of a few kilobytes each. */
+/** The number of concurrent batches: as many as the gateway accepts of one caller, of a few kilobytes each. */
 export const batchConnections = 8;
 const singlesPerSecond = 200;
 
 /**
- * The cost of an item of a batch compared with a single transfer, and the effect of batches on
- * concurrent transfers.
+ * Measures the cost of an item of a batch compared with a single transfer, and the effect of batches on concurrent
+ * transfers.
  */
 export const batches: Group = {
   name: 'batches',

@@ -14,8 +14,8 @@ const publishedMs = 60_000;
 const counted: TopicName[] = [...eventTopics, 'ledger.commands', 'replies'];
 
 /**
- * The bytes that a transfer adds to each topic and table, and to the write-ahead log: at saturation and at a low rate,
- * and with compressed events.
+ * Measures the bytes that a transfer adds to each topic and table, and to the write-ahead log: at saturation and at a
+ * low rate, and with compressed events.
  */
 export const bytes: Group = {
   name: 'bytes',
@@ -35,7 +35,7 @@ export const bytes: Group = {
             connections: rate === undefined ? connections : 64,
             rate,
             seconds,
-            // Everything must be counted.
+            // There is no warm-up, because all requests must be counted.
             warmUpSeconds: 0,
           });
           await published(pool);
@@ -102,7 +102,7 @@ async function sizes(world: World, bank: Bank, pool: Pool): Promise<Map<string, 
   return new Map([...topics, ...rows.map(({ name, size }) => [name, Number(size)] as const)]);
 }
 
-/** The size of a topic's segments, without their indexes. */
+/** Returns the size of a topic's segments, without their indexes. */
 function topicSize({ local }: World, topic: string): number {
   const data = join(local.path, 'kafka', 'data');
   return readdirSync(data)

@@ -8,8 +8,8 @@ import { batchConnections } from './batches.ts';
 const batchItems = 100;
 
 /**
- * Transfers per second of every contender, each at its best number of connections, and the CPU cost
- * of one; the cost of an item of a batch and of a balance read.
+ * Measures the transfers per second of every contender, each at its best number of connections, and the CPU cost of
+ * one; and the cost of an item of a batch and of a balance read.
  */
 export const cost: Group = {
   name: 'cost',
@@ -108,13 +108,13 @@ async function bestOf({ world, effort }: Bench, name: string, side: Side, target
   return { name, side, target, connections: (await best(world, side, effort, target)).connections, items: 1 };
 }
 
-/** The figures of one item. */
+/** Returns the figures of one item. */
 async function full(world: World, { side, target, connections, items }: Loaded, { effort }: Bench): Promise<Reading> {
   const { seconds, warmUpSeconds } = effort;
   return perItem(await load(world, side, { target, connections, seconds, warmUpSeconds }), items);
 }
 
-/** By process, of the rounds. */
+/** Returns the figures by process over all rounds. */
 function medians(readings: Reading[]): Record<string, number> {
   const names = Object.keys(readings[0]?.cpuMicros ?? {});
   return Object.fromEntries(names.map((name) => [name, median(readings.map((one) => one.cpuMicros[name] ?? 0))]));

@@ -3,15 +3,12 @@ import type { Bench, Group, Outcome, Point } from '../rows.ts';
 import type { Side } from '../world.ts';
 
 export const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
-/**
- * A contender whose latency is higher, or whose throughput is below the offered load, is beyond its
- * capacity.
- */
+/** A contender with a higher latency, or with a throughput below the offered load, is beyond its capacity. */
 export const tooLateMs = 1_000;
 const openConnections = 512;
 const counts = [2, 10, 100, 1_000];
 
-/** For the pictures: latency against load, and throughput against the number of accounts used. */
+/** Measures latency against load, and throughput against the number of accounts, for the pictures. */
 export const curves: Group = {
   name: 'curves',
   quick: false,

@@ -6,9 +6,7 @@ import type { Side } from '../world.ts';
 const depositsOf = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
 const manyConnections = 1_000;
 
-/**
- * Deposits, each of which uses Teller and Vault, compared with transfers and with direct deposits.
- */
+/** Compares deposits, each of which uses Teller and Vault, with transfers and with direct deposits. */
 export const deposits: Group = {
   name: 'deposits',
   quick: false,

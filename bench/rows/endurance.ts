@@ -5,8 +5,8 @@ import type { Bench, Group, Minute, Outcome } from '../rows.ts';
 const sampleMs = 10_000;
 
 /**
- * Half of the maximum for --minutes: the latency of each minute, the memory of each process, and when Postgres wrote
- * checkpoints and vacuumed.
+ * Runs half of the maximum load for --minutes. Reports the latency of each minute, the memory of each process, and when
+ * Postgres wrote checkpoints and vacuumed.
  */
 export const endurance: Group = {
   name: 'endurance',
@@ -85,7 +85,7 @@ export const endurance: Group = {
 
 const tailOf = ({ latency }: Minute): number => latency.p999 / latency.p50;
 
-/** The slope of the line with the least squared distance to the points. */
+/** Returns the slope of the line with the least squared distance to the points. */
 export function slopePerHour(points: [number, number][]): number {
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [x, y] = [mean(points.map(([at]) => at)), mean(points.map(([, mb]) => mb))];

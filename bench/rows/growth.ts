@@ -11,13 +11,10 @@ const deepPage = 10_000;
 export const pageSize = 50;
 const walkSize = 500;
 const listRequests = 500;
-/** Until the pages of the large tables are in memory and were logged since the checkpoint. */
+/** The time until the pages of the large tables are in memory and have been logged since the checkpoint. */
 const warmSeconds = 60;
 
-/**
- * The bank with many accounts and a long history compared with an empty one, and lists over that
- * history.
- */
+/** Compares the bank with many accounts and a long history with an empty one, and measures lists over that history. */
 export const growth: Group = {
   name: 'growth',
   quick: false,
@@ -100,7 +97,7 @@ function outcome(measured: Measured): Outcome {
   };
 }
 
-/** One caller that reads page after page: the first, a deep one, and first pages by account. */
+/** A caller that reads one page after the other: the first, a deep one, and first pages by account. */
 async function measureLists(
   world: World,
   bank: Bank,
@@ -136,8 +133,7 @@ async function measureLists(
 }
 
 /**
- * The cursor of a page; a list can be traversed with larger pages, because cursors do not depend on
- * the limit.
+ * Returns the cursor of a page. A list can be traversed with larger pages, because cursors do not depend on the limit.
  */
 export async function cursorOf(bank: Bank, page: number): Promise<string> {
   const [name = '', value = ''] = bank.credential.split(': ');

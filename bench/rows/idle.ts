@@ -3,7 +3,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 
 const quietMs = 5_000;
 
-/** The CPU use of an idle bank. */
+/** Measures the CPU use of an idle bank. */
 export const idle: Group = {
   name: 'idle',
   quick: false,

@@ -10,7 +10,7 @@ import type { World } from '../world.ts';
 const openConnections = 256;
 const startMs = 60_000;
 const rates = [200, 500, 1000] as const;
-/** kafkajs as published sets timers with a negative duration, of which Node warns. */
+/** kafkajs as published sets timers with a negative duration, about which Node warns. */
 const bareEnv = { NODE_NO_WARNINGS: '1' };
 
 type Rate = (typeof rates)[number];
@@ -18,9 +18,10 @@ type Sided<Side extends string> = `${Side}, one at a time` | `${Side}, ${Rate}/s
 type Load = Sided<'bank' | 'pipeline'> | 'bare, one at a time' | 'bank, reads one at a time';
 
 /**
- * The latency of one transfer, alone and at several rates, compared with the shortest pipeline over the same hops: a
- * request and a reply through the broker, and between them one posting by a SQL function; without HTTP, validation,
- * or events. And that of one balance read, compared with the same without a posting.
+ * Measures the latency of one transfer, alone and at several rates, compared with the shortest pipeline over the same
+ * hops: a request and a reply through the broker, and between them one posting by a SQL function, without HTTP,
+ * validation, or events. Also measures the latency of one balance read, compared with the same pipeline without a
+ * posting.
  */
 export const latency: Group = {
   name: 'latency',

@@ -7,7 +7,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 
 const startMs = 60_000;
 
-/** The ledger's engine alone compared with pgbench, which shows the effect of batches. */
+/** Compares the ledger's engine alone with pgbench, which shows the effect of batches. */
 export const ledger: Group = {
   name: 'ledger',
   quick: false,

@@ -17,7 +17,7 @@ const result = (figures: Figure[], stalledAt?: number): Result => ({
 const sql = "pgledger's SQL functions, pgbench without HTTP";
 
 describe('goals against peers', () => {
-  it('compare with the fastest peer over HTTP, and separately with pgledger', () => {
+  it('compare the bank with the fastest peer over HTTP, and separately with pgledger', () => {
     const transfers = {
       bank: result([figure(800), figure(1000)]),
       Slow: result([figure(10), figure(10)]),
@@ -31,7 +31,7 @@ describe('goals against peers', () => {
     ]);
   });
 
-  it('compare latency with the peer that has the lowest', () => {
+  it('compare its latency with that of the peer with the lowest one', () => {
     const paced = { bank: result([figure(200, 3)]), Slow: result([figure(200, 6)]), Fast: result([figure(200, 2)]) };
     const { lines } = outcome(['peers-p50', 'peers-p99'], { paced }, {});
     expect(lines).toMatchObject([{ value: 1.5 }, { value: 1.5 }]);
@@ -60,7 +60,7 @@ describe('goals against peers', () => {
     ]);
   });
 
-  it('show a dash where a contender has no such figure', () => {
+  it('show a dash if a contender has no such figure', () => {
     const { latency: _none, ...bare } = figure(70);
     const { figures } = outcome([], { transfers: { [sql]: result([bare]) } }, {});
     expect(figures?.[0]?.rows).toEqual([[sql, '16', '70', '–', '–', '100', '0', '']]);

@@ -11,11 +11,11 @@ import { rates, tooLateMs } from './curves.ts';
 
 const pacedRate = 200;
 const pageSize = 50;
-/** At which peers still respond to the rates of the picture. */
+/** With this number of connections, peers still respond to the rates of the picture. */
 const curveConnections = 64;
 const bankName = 'bank';
 
-/** A contender, which is started again after it has stalled. */
+/** A contender. It is started again after it has stalled. */
 interface Entrant {
   name: string;
   start(): Promise<Contender>;
@@ -24,20 +24,20 @@ interface Entrant {
 
 interface Entrants {
   running: Entrant[];
-  /** Why peers are not measured, by name. */
+  /** The reasons why peers are not measured, by name. */
   missing: Record<string, string>;
 }
 
 /** The result of one contender in a row. */
 export interface Result {
   connections: number;
-  /** One per round. */
+  /** The figures, one per round. */
   figures: Figure[];
   /** The number of callers at which it stopped responding. */
   stalledAt?: number;
 }
 
-/** By row and contender. */
+/** The results by row and contender. */
 export type Results = Partial<Record<Row, Record<string, Result>>>;
 
 const entrants = new WeakMap<World, Promise<Entrants>>();
@@ -80,8 +80,9 @@ async function measured(entrant: Entrant, row: Row, connections: number, timing:
 type Timing = Pick<Effort, 'seconds' | 'warmUpSeconds'> & { rate?: number | undefined };
 
 /**
- * The number of callers at which a contender does most. The search ends when it stalls, or after two steps that give
- * less, except for deposits, which are to show who stalls with many callers on one account.
+ * Returns the number of callers at which a contender has the highest throughput. The search ends when the contender
+ * stalls, or after two steps with less throughput, except for deposits, which are meant to show which contender stalls
+ * with many callers on one account.
  */
 async function search(entrant: Entrant, row: Row, effort: Effort): Promise<Omit<Result, 'figures'>> {
   const tried = entrant.now.offers[row]?.connections ?? [];
@@ -100,7 +101,9 @@ async function search(entrant: Entrant, row: Row, effort: Effort): Promise<Omit<
   return found;
 }
 
-/** Measures all contenders in turn. A peer that fails is left out of the row, and the reason is put into `missing`. */
+/**
+ * Measures all contenders in turn. A peer that fails is omitted from the row, and the reason is stored in `missing`.
+ */
 async function measureRow(
   row: Row,
   { world, effort }: Bench,
@@ -164,7 +167,7 @@ function peerGroup(name: string, rows: Row[], goalsOfRow: GoalId[], prepare?: Pr
 
 type Prepare = (bench: Bench, entrants: Entrants) => Promise<void>;
 
-/** A million transactions and page 10,000 of them; a tenth of both with --quick. */
+/** A million transactions and page 10,000 of them, or a tenth of both with --quick. */
 async function fillAll({ quick, world }: Bench, { running }: Entrants): Promise<void> {
   const transactions = quick ? 100_000 : 1_000_000;
   for (const { name, now } of running) {
@@ -175,7 +178,7 @@ async function fillAll({ quick, world }: Bench, { running }: Entrants): Promise<
   }
 }
 
-/** Latency against load, for the picture; the bank's is in the group of curves. */
+/** Measures latency against load, for the picture. The bank's latency is in the group of curves. */
 const peerCurves: Group = {
   name: 'peers-curves',
   quick: false,
@@ -206,7 +209,7 @@ export const peers: Group[] = [
   peerCurves,
 ];
 
-/** The figure and row that a goal compares; `sql` is pgledger only, otherwise the peers with HTTP. */
+/** The figure and row that a goal compares. `sql` is pgledger only, otherwise the peers with HTTP are compared. */
 const compared: Partial<Record<GoalId, { row: Row; of(figure: Figure): number; sql?: true }>> = {
   'peers-transfers': { row: 'transfers', of: (figure) => figure.perSecond },
   'peers-sql-transfers': { row: 'transfers', of: (figure) => figure.perSecond, sql: true },

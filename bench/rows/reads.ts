@@ -4,7 +4,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 
 const readsPerSecond = 100;
 
-/** Balance reads by account number while there are writes. */
+/** Measures balance reads by account number while there are writes. */
 export const reads: Group = {
   name: 'reads',
   quick: false,

@@ -11,7 +11,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 const drainMs = 120_000;
 const startMs = 60_000;
 
-/** The cost of publishing, the delay of events, and the speed with which a backlog is published. */
+/** Measures the cost of publishing, the delay of events, and the speed with which a backlog is published. */
 export const relay: Group = {
   name: 'relay',
   quick: false,
@@ -103,19 +103,16 @@ async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promi
     const us = committed.get(id);
     if (us !== undefined) histogram.record(at - us);
   }
-  if (histogram.count === 0) throw new Error('no event was seen');
+  if (histogram.count === 0) throw new Error('no event was received');
   return histogram.summary();
 }
 
-/** Takes the lease away from the ledger's relay, which then stands by. */
+/** Takes the lease from the ledger's relay, which is then on standby. */
 async function hold(pool: Pool): Promise<void> {
   await pool.query("update outbox_lease set holder = 'bench', expires_at = clock_timestamp() + interval '1 hour'");
 }
 
-/**
- * Returns the lease and waits until everything is published. Resolves with the speed relative to
- * that of writing.
- */
+/** Returns the lease and waits until everything is published. Resolves with the speed relative to that of writing. */
 async function drain(
   pool: Pool,
   bank: Bank,
@@ -141,5 +138,5 @@ async function drain(
       return { drainRatio: writtenMs / drainedMs, backlog, drainedMs };
     }
   }
-  throw new Error(`${bank.name}: the outbox was not drained within ${drainMs / 1000} s`);
+  throw new Error(`${bank.name}: the outbox was not published within ${drainMs / 1000} s`);
 }

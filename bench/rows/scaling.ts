@@ -12,9 +12,9 @@ const pacedRate = 200;
 const sampleMs = 20;
 
 /**
- * 1, 2, 4, and 8 ledgers, then gateways, together on one core, and everything else on the other ones: contention for
- * locks of Postgres shows without contention for a core between ledgers and Postgres. And one ledger alone on its core at a
- * low rate.
+ * Runs 1, 2, 4, and 8 ledgers, then gateways, together on one core, and all other processes on the other cores. This
+ * shows contention for locks of Postgres without contention for a core between ledgers and Postgres. Also runs one
+ * ledger alone on its core at a low rate.
  */
 export const scaling: Group = {
   name: 'scaling',
@@ -79,7 +79,10 @@ function costOf({ cpuMicros }: Reading): string {
   return [...sums].map(([kind, micros]) => `${kind} ${micros.toFixed(0)}`).join(', ');
 }
 
-/** Restricts processes of this kind to the first core and everything else to the others; without a bank, lifts it. */
+/**
+ * Restricts processes of this kind to the first core and all others to the other cores. Without a bank, removes the
+ * restriction.
+ */
 function pin(world: World, bank: Bank | undefined, kind: 'ledger' | 'gateway'): void {
   const last = availableParallelism() - 1;
   const isAlone = (name: string) => name.replace(/-\d+$/, '') === kind;
@@ -93,7 +96,7 @@ function setCores(pid: number, cores: string): void {
   spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, String(pid)], { timeout: 5000 });
 }
 
-/** The share of each wait event in the samples of active connections of the ledgers. */
+/** Returns the share of each wait event in the samples of active connections of the ledgers. */
 async function sampleWaits(world: World, bank: Bank, run: () => Promise<void>): Promise<string> {
   const seen = new Map<string, number>();
   let running = true;

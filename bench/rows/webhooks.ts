@@ -9,7 +9,7 @@ import type { Bench, Group, Outcome } from '../rows.ts';
 
 const startMs = 60_000;
 const patienceMs = 120_000;
-/** Events of one account are sent one at a time, so this is far above the number of concurrent requests. */
+/** Events of one account are sent one at a time, so this is much more than the number of concurrent requests. */
 const accounts = 500;
 const fillSeconds = 4;
 
@@ -20,7 +20,7 @@ interface Measured {
 }
 
 /**
- * Deliveries of webhooks to a receiver on this machine, from a backlog: webhooks replay the events of a load
+ * Measures deliveries of webhooks to a receiver on this machine, from a backlog: webhooks replay the events of a load
  * that has ended, while the rest of the bank is idle.
  */
 export const webhooks: Group = {
@@ -48,7 +48,7 @@ export const webhooks: Group = {
   },
 };
 
-/** Resolves with the number of events once none has been stored for two seconds. */
+/** Resolves with the number of events when none has been stored for two seconds. */
 async function untilStored(pool: Pool): Promise<bigint> {
   const head = async () =>
     (await pool.query<{ position: bigint }>('select position from event_head')).rows[0]?.position ?? 0n;
@@ -60,7 +60,7 @@ async function untilStored(pool: Pool): Promise<bigint> {
   throw new Error('webhooks did not store the events');
 }
 
-/** Replays the events to this many webhooks and counts what arrives. */
+/** Replays the events to this many webhooks and counts the requests that arrive. */
 async function deliver(
   { world, effort }: Bench,
   bank: Bank,
