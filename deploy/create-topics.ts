@@ -32,15 +32,15 @@ export const topicsConfig = z.object({
 
 type Config = z.output<typeof topicsConfig>;
 
-/** The settings of an event topic that this bank's operator chooses; undefined for other topics. */
+/** Returns the settings of an event topic that this bank's operator chooses; undefined for other topics. */
 function eventsSettings(name: TopicName, config: Config): Record<string, string> | undefined {
   if (!isEventTopic(name)) return undefined;
-  // The services send events uncompressed, which 'producer' keeps.
+  // The services send events uncompressed, and 'producer' keeps them so.
   const compression = config.EVENTS_COMPRESSION === 'none' ? 'producer' : config.EVENTS_COMPRESSION;
   return { ...eventsRetention(name, config.EVENTS_RETENTION_DAYS), 'compression.type': compression };
 }
 
-/** A topic of the contract with this bank's settings. */
+/** Returns a topic of the contract with this bank's settings. */
 export function specOf(name: TopicName, config: Config): TopicSpec {
   const { partitions, config: settings }: TopicDefinition = topics[name];
   const replicated: Record<string, string> = config.REPLICATION_FACTOR > 1 ? { 'min.insync.replicas': '2' } : {};
@@ -77,6 +77,6 @@ if (import.meta.main) {
     await checkBrokers(kafka, brokers);
     const made = await createTopics(kafka, config);
     if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
-    logger.info(made, 'topics are there');
+    logger.info(made, 'the topics exist');
   });
 }

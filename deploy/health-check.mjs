@@ -1,4 +1,4 @@
-/** The image's HEALTHCHECK: whether the process in this container is ready, and if not, what it is waiting for. */
+/** The image's HEALTHCHECK: reports whether the process in this container is ready, and if not, why. */
 import { get } from 'node:http';
 
 const port = process.env.HEALTH_PORT || 9090;
@@ -7,7 +7,7 @@ get({ host: '127.0.0.1', port, path: '/readyz', timeout: 2500 }, (response) => {
   response.pipe(process.stdout);
 })
   .on('timeout', function () {
-    this.destroy(new Error('no answer'));
+    this.destroy(new Error('no response'));
   })
   .on('error', ({ message }) => {
     console.log(message);

@@ -77,7 +77,7 @@ export const troubles: Record<string, Record<string, string>> = {
   BankEventsUnreadable: { corebanking_webhooks_unreadable_events_total: counter(1) },
 };
 
-/** `for` of each alert in seconds. */
+/** The `for` of each alert in seconds. */
 export function waits(): Map<string, number> {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600 };
   const { groups } = parse(readFileSync(rulesFile, 'utf8')) as {
@@ -92,15 +92,12 @@ export function waits(): Map<string, number> {
 }
 
 /**
- * Alerts whose series would trigger others are tested separately; all others are tested at the same
- * time, because each has its own series.
+ * Alerts whose series would trigger others are tested separately. All others are tested at the same time, because each
+ * has its own series.
  */
 const apart = [['BankServiceDown', 'BankCommandsStuck'], ['BankKafkaAway']];
 
-/**
- * The document for `promtool test rules`; `early` shortens the expected times, so that the tests
- * must fail.
- */
+/** Returns the document for `promtool test rules`. `early` shortens the expected times, so that the tests must fail. */
 export function alertTests(early = 0): object {
   const together = [...waits().keys()].filter((alert) => !apart.flat().includes(alert));
   const tests = [together, ...apart].map((group) => ({

@@ -22,7 +22,7 @@ import { expect, run } from './check.ts';
 import type { Prometheus } from './prometheus.ts';
 import { noPrometheus, startPrometheus } from './prometheus.ts';
 
-/** A running bank that Prometheus scrapes, and the parts of it that faults act on. */
+/** A running bank that Prometheus scrapes, and the parts of it that the faults affect. */
 interface Scene {
   cluster: Cluster;
   pool: Pool;
@@ -35,7 +35,7 @@ interface Scene {
 
 interface Fault {
   name: string;
-  /** Alerts that it must trigger. */
+  /** The alerts that it must trigger. */
   fires: string[];
   /** Starts the fault; may continue until `over` is aborted. */
   inject(scene: Scene, over: AbortSignal): Promise<void>;
@@ -264,8 +264,8 @@ const faults: Fault[] = [
 ];
 
 /**
- * Downloads need a person who has signed in with a browser, and the cluster has no webhooks
- * process.
+ * Alerts that this check does not trigger: downloads need a person who has signed in with a browser, and the cluster
+ * has no webhooks process.
  */
 const byHand = new Set(['BankExports', 'BankWebhooksLate', 'BankWebhookDisabled', 'BankEventsUnreadable']);
 
@@ -323,8 +323,8 @@ export const alertRules: Part = {
 };
 
 /**
- * Resolves with their number. Everything that panels count must have happened: the faults did it,
- * and a repeated request.
+ * Resolves with the number of queries. Everything that panels count must have happened, by the faults and by a repeated
+ * request.
  */
 async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus): Promise<string> {
   const [key, deposit] = [newKey(), { account_id, transaction_type: 'Deposit', amount: 1 }];
@@ -350,11 +350,11 @@ async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus)
   return `${queries.length} queries`;
 }
 
-/** Resolves with their number. */
+/** Resolves with the number of alerts. */
 async function waitOutAlerts(dir: string): Promise<string> {
   const [right, early] = [join(dir, 'alerts.json'), join(dir, 'early.json')];
   writeFileSync(right, JSON.stringify(alertTests()));
-  // Otherwise it might compare nothing.
+  // The shortened times must fail. Otherwise the tests might compare nothing.
   writeFileSync(early, JSON.stringify(alertTests(1)));
   await run('promtool', ['test', 'rules', right]);
   const { stdout, stderr } = await run('promtool', ['test', 'rules', early], { codes: [1] });
@@ -380,9 +380,7 @@ async function openScene(check: Check): Promise<Scene> {
   return { cluster, pool, api, second, client_id, account_id };
 }
 
-/**
- * Twenty deposits and reads per second, whatever their outcome; returns a function that stops them.
- */
+/** Sends twenty deposits and reads per second, regardless of their outcome. Returns a function that stops them. */
 function load(scene: Scene): () => Promise<void> {
   const timer = setInterval(() => {
     void deposit(scene, scene.api);
@@ -400,7 +398,7 @@ async function firing(prometheus: Prometheus, names: string[]): Promise<string[]
   return found.flat();
 }
 
-/** Resolves when every expression of the fault has been true; returns the time that this took. */
+/** Resolves when every expression of the fault has been true, with the time that this took. */
 async function suffer(
   { fires, inject, undo }: Fault,
   scene: Scene,

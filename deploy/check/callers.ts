@@ -8,7 +8,7 @@ const accountsCount = 24;
 /** No response, outcome unknown, or temporarily unavailable. */
 const undecided = new Set([0, 202, 503, 504]);
 
-/** A final refusal: another attempt needs a new key. */
+/** A final refusal. Another attempt needs a new key. */
 const isTooLate = ({ status, body }: Answer): boolean => status === 409 && body['code'] === 'deadline_exceeded';
 
 /** One response of the API; the status is 0 if there was none. */
@@ -42,8 +42,8 @@ export async function call(
 }
 
 /**
- * Returns the data of what was created. Repeats the request with the same key until the outcome is
- * known, as callers should.
+ * Returns the data of the created resource. Repeats the request with the same key until the outcome is known, as
+ * callers should.
  */
 export async function make(
   baseUrl: string,
@@ -87,7 +87,7 @@ export class Callers {
     this.#apiKey = apiKey;
   }
 
-  /** Each with its own accounts, enough to reach every partition. */
+  /** Callers, each with its own accounts, which are enough to reach every partition. */
   static async create(baseUrl: string, apiKey: string): Promise<Callers> {
     const callers = new Callers(baseUrl, apiKey);
     const client = await make(baseUrl, apiKey, '/clients', {
@@ -112,12 +112,12 @@ export class Callers {
     this.#running = true;
     this.#refused = new Map();
     this.#loops = Array.from({ length: count }, () => this.#loop());
-    // Its rejection fails the step that waits for it; without a handler here it would be unhandled
-    // if that step had failed before.
+    // The step that waits for this promise fails if it rejects. Without a handler here, the rejection would be
+    // unhandled if that step had failed before.
     for (const loop of this.#loops) loop.catch(() => undefined);
   }
 
-  /** Lets each caller complete its operation; returns what was counted since start. */
+  /** Lets each caller complete its operation. Returns the counts since start. */
   async stop(): Promise<string> {
     this.#running = false;
     await Promise.all(this.#loops);
@@ -134,10 +134,7 @@ export class Callers {
     return this.#done.length;
   }
 
-  /**
-   * Waits until all responses have been successful for two seconds; resolves with the time until
-   * then in ms.
-   */
+  /** Waits until all responses have been successful for two seconds. Resolves with the time until then in ms. */
   async calm(timeoutMs = 90_000): Promise<number> {
     const began = performance.now();
     for (;;) {
@@ -162,7 +159,7 @@ export class Callers {
     }
   }
 
-  /** Repeats the request until it succeeds: giving up would leave its outcome unknown. */
+  /** Repeats the request until it succeeds, because its outcome would otherwise remain unknown. */
   async #deposit(account: string, minor: number): Promise<void> {
     let key = randomUUID();
     for (let attempt = 0; attempt < 600; attempt++) {
@@ -190,7 +187,7 @@ export class Callers {
     throw new Error(`the operation ${key} was not done after 600 attempts`);
   }
 
-  /** Each balance matches the responses, and repeating a key returns the same transaction. */
+  /** Checks that each balance matches the responses, and that repeating a key returns the same transaction. */
   async expectPosted(): Promise<string> {
     for (const [account, minor] of this.#balances) {
       const { status, body } = await call(this.#baseUrl, this.#apiKey, `/accounts/${account}`);

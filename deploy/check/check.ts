@@ -2,8 +2,8 @@ import { runToEnd } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 
 /**
- * A part of `npm run check:deploy`: steps that depend on each other. The first failing step ends
- * the part, not the run.
+ * A part of `npm run check:deploy`: steps that depend on each other. The first failing step ends the part, but not the
+ * run.
  */
 export interface Part {
   name: string;
@@ -53,8 +53,8 @@ export interface Output {
 }
 
 /**
- * Exit code of this folder's scripts that means: not possible on this machine; the last line gives
- * the reason.
+ * The exit code with which this folder's scripts report that a check is not possible here. The last line gives the
+ * reason.
  */
 export const notHere = 3;
 

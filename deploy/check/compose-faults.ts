@@ -4,12 +4,12 @@ import { type Check, expect } from './check.ts';
 import type { Composed } from './compose.ts';
 import { tag } from './image.ts';
 
-/** How long a server is stopped: longer than sessions, replies, and checks wait. */
+/** The time for which a server is stopped. It is longer than the limits of sessions, replies, and checks. */
 const awayMs = 8_000;
 
 /**
- * Faults that only containers can have, under load. After each, callers must be successful again,
- * and the books are verified.
+ * Faults that are only possible with containers, under load. After each, callers must be successful again, and the
+ * books are verified.
  */
 export async function faults(check: Check, composed: Composed, callers: Callers): Promise<void> {
   const { docker, containers, verifyBooks } = composed;

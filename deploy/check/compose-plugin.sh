@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints the DOCKER_CONFIG with which `docker compose` works. If the client lacks compose v2, it is built from its Go modules
-# into the given folder (about two minutes, once). Exit code 3: not possible here; the last line gives the reason.
+# Prints the DOCKER_CONFIG with which `docker compose` works. If the client lacks compose v2, compose is built from its
+# Go modules into the given folder (about two minutes, once). Exit code 3: not possible here; the last line gives the
+# reason.
 set -euo pipefail
 version=v2.40.3
 config="$1/docker-config"

@@ -8,7 +8,9 @@ import { signIn } from './sign-in.ts';
 
 const upMs = 60 * 60_000;
 
-/** How long `up` may fail because a container counts as unhealthy before a busy machine has started it. */
+/**
+ * The time for which `up` may fail, because a container may count as unhealthy before a busy machine has started it.
+ */
 const healthyMs = 20 * 60_000;
 
 /** A running copy of docker-compose.yml, separate from any other on this engine. */
@@ -25,7 +27,7 @@ export interface Composed {
   verifyBooks(): Promise<void>;
 }
 
-/** docker-compose.yml: started, used, scaled, exposed to faults, stopped, and started again. */
+/** Tests docker-compose.yml: it is started, used, scaled, exposed to faults, stopped, and started again. */
 export const compose: Part = {
   name: 'compose',
   needsEngine: true,

@@ -15,7 +15,7 @@ start() {
     install() { DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends docker.io containerd runc iptables; }
     { install || { apt-get update && install; }; } > "$dir/install.log" 2>&1 || { echo "docker.io could not be installed, see $dir/install.log"; exit 3; }
   fi
-  # Started directly, because there may be no systemd, and with limits no larger than this machine allows.
+  # dockerd is started directly, because there may be no systemd, and with limits no larger than this machine allows.
   local limit
   limit=$(ulimit -Hn)
   [ "$limit" = unlimited ] && limit=1048576

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { type Check, notHere, run } from './check.ts';
 
 /**
- * Minutes if nothing else runs. Go caches what was compiled, so an attempt that was cut off is not
+ * This takes minutes if nothing else runs. Go caches compiled code, so the work of an attempt that was stopped is not
  * lost.
  */
 const scriptMs = 60 * 60_000;
 const scripts = import.meta.dirname;
 
 /**
- * Provides a running container engine, docker compose, and the base images, from the machine if it
- * has them, otherwise installed or built. Stores their environment in the check, or returns the
- * reason why they are not available.
+ * Provides a running container engine, docker compose, and the base images: those of the machine if it has them,
+ * otherwise installed or built ones. Stores their environment in the check, or returns the reason why they are not
+ * available.
  */
 export async function prepareEngine(
   check: Check,
@@ -46,7 +46,7 @@ export async function prepareEngine(
   if (reason === undefined) check.env['DOCKER_CONFIG'] = config;
   const built = await script('stand-ins.sh', check.dir);
   if (reason === undefined) check.standIns = built;
-  // The stand-ins must not be used by anyone who pulls or runs the official name later.
+  // A later pull or run of the official name must not use the stand-ins.
   if (!keep && built.length > 0)
     check.onEnd(async () => void (await run('docker', ['image', 'rm', '--force', ...built], { env: check.env })));
   if (reason === undefined) {

@@ -21,7 +21,7 @@ type Inspected = {
 };
 
 /**
- * The image: built with both builders, inspected, and each of its programs started under the
+ * Tests the image: it is built with both builders and inspected, and each of its programs is started under the
  * strictest platform rules.
  */
 export const image: Part = {

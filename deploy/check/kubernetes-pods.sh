@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# kubernetes-pods.sh DIR [self-test]: tests the chart on real pods: a control plane and two nodes (kubelet, containerd, runc,
-# CNI, kube-proxy, metrics-server), all in their own namespaces on this machine, so that nothing is left behind. Postgres and Kafka are pods
-# too, with TLS; the bank runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in
-# DIR; DOCKER_HOST may name the engine that builds the image. The last line is "N passed, N failed". Exit code 3: not
-# possible here; the last line gives the reason.
+# kubernetes-pods.sh DIR [self-test]: tests the chart on real pods: a control plane and two nodes (kubelet, containerd,
+# runc, CNI, kube-proxy, metrics-server), all in their own namespaces on this machine, so that nothing remains
+# afterwards. Postgres and Kafka are pods, too, with TLS; the bank runs in production mode. Under load: a rollout,
+# scaling, a drain, killed pods. Tools are kept in DIR; DOCKER_HOST may name the engine that builds the image. The last
+# line is "N passed, N failed". Exit code 3: not possible here; the last line gives the reason.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -48,7 +48,7 @@ await 'both nodes' 400 eval 'kubectl wait --for=condition=Ready node/node-1 node
 kubectl label node node-1 servers=true > /dev/null
 start_metrics
 
-# Certificates, and every secret that the values refer to.
+# Creates certificates, and every secret to which the values refer.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/server.key" -out "$run/server.csr" -subj /CN=servers 2> /dev/null
 openssl x509 -req -in "$run/server.csr" -CA "$run/ca.crt" -CAkey "$run/ca.key" -CAcreateserial -days 2 -out "$run/server.crt" -extfile <(echo 'subjectAltName=DNS:*.servers.svc.cluster.local') 2> /dev/null

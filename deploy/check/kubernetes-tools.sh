@@ -8,8 +8,8 @@
 set -euo pipefail
 kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 metrics_server=v0.9.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
 cloudnative_pg=v1.28.0 barman=v0.15.0 external_secrets=v1.3.2
-# The last published generator, and the classes of a version that serves kafka.strimzi.io/v1, with the models that it was
-# built on.
+# The last published generator, and the classes of a version that supports kafka.strimzi.io/v1, with the models with
+# which it was built.
 strimzi_generator=0.45.0 strimzi=0.51.0 fabric8=7.5.2
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
@@ -28,7 +28,7 @@ of_module() {
   (cd "$(mktemp -d)" && go mod download -json "$2" | sed -n "s/.*\"$1\": \"\(.*\)\".*/\1/p")
 }
 
-# One module for all of them, because `go install` rejects Kubernetes (its go.mod has replace directives), and shared
+# All of them are in one module, because `go install` rejects Kubernetes (its go.mod has replace directives), and shared
 # dependencies are then compiled once.
 module() {
   cd "$dir/module"
@@ -76,7 +76,7 @@ build() {
 
 provide() {
   case "$1" in
-    # Not Debian's etcd: with version 3.4, watches of this API server are late.
+    # Debian's etcd is not used: with version 3.4, watches of this API server are late.
     etcd) build go.etcd.io/etcd/server/v3 ;;
     cni) [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || install containernetworking-plugins ;;
     dnsmasq) command -v dnsmasq || install dnsmasq-base ;;
@@ -109,7 +109,7 @@ provide() {
 for name in "$@"; do
   [ -f "$dir/log/$name.done" ] && continue
   echo "$(date -u +%T) $name" >&2
-  # In a subshell and not as a condition, where `set -e` would have no effect.
+  # This runs in a subshell and not as a condition, where `set -e` would have no effect.
   status=0
   (provide "$name") > "$dir/log/$name.log" 2>&1 & wait $! || status=$?
   [ "$status" = 0 ] || { tail -n 5 "$dir/log/$name.log"; echo "$name could not be had, see $dir/log/$name.log"; exit 3; }

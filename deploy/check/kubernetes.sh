@@ -15,7 +15,7 @@ export PATH="$tools/bin:$PATH"
 run=$(mktemp -d)
 trap 'stop_cluster; rm -rf "$run"' EXIT
 if [ -n "$self_test" ]; then
-  # Its files are symbolic links out of its folder.
+  # The chart's files are symbolic links to files outside its folder.
   cp -rL "$chart" "$run/chart" && chart="$run/chart"
   sed -i 's/readinessProbe:/readinesProbe:/' "$chart/templates/deployments.yaml"
 fi
@@ -46,7 +46,7 @@ for values in "$chart"/ci/*-values.yaml "$here/../kubernetes/values.yaml"; do
   dry_run() { helm template bank "$chart" --namespace dry -f "$values" > "$run/$name.yaml" && kubectl apply --dry-run=server --namespace dry -f "$run/$name.yaml" > "$run/dry.log" 2>&1 || { cat "$run/dry.log"; return 1; }; ! grep -i warning "$run/dry.log"; }
   check "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p') takes it, and finds its pods restricted, $name" dry_run
 done
-# The planted defect must have been found by now.
+# By now, the planted defect must have been found.
 if [ -n "$self_test" ]; then echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; exit; fi
 
 echo 'Brokers, database and secrets'

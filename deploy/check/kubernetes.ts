@@ -5,7 +5,7 @@ const partMs = 2 * 60 * 60_000;
 
 /**
  * Runs a script whose last line is "N passed, N failed", as one step. It passes only if the script
- * reports that something passed and nothing failed: a script that was killed, or ended before its
+ * reports at least one passed check and no failed one. A script that was killed, or ended before its
  * checks, prints no such line.
  */
 export async function runScript(check: Check, title: string, file: string, timeoutMs = partMs): Promise<void> {
@@ -31,7 +31,7 @@ export async function runScript(check: Check, title: string, file: string, timeo
 const ofApiServer = 'the chart against an API server';
 const ofPods = 'the chart on pods';
 
-/** The chart with a Kubernetes API server and simulated nodes. */
+/** Tests the chart with a Kubernetes API server and simulated nodes. */
 export const kubernetes: Part = {
   name: 'kubernetes',
   needsEngine: false,
@@ -39,7 +39,7 @@ export const kubernetes: Part = {
   run: (check) => runScript(check, ofApiServer, join(import.meta.dirname, 'kubernetes.sh')),
 };
 
-/** The chart on real nodes and pods, with callers during rollout, scaling, drain, and kills. */
+/** Tests the chart on real nodes and pods, with callers during rollout, scaling, drain, and kills. */
 export const pods: Part = {
   name: 'pods',
   needsEngine: true,

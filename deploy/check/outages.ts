@@ -13,11 +13,11 @@ const hourMs = 60 * 60_000;
 /** The chart's liveness probe restarts a container after this many consecutive failures. */
 const restartedAfter = 6;
 const names = ['gateway', 'ledger', 'accounts', 'webhooks'];
-/** Only limits hanging; the measured time is reported. */
+/** This limit only detects hanging. The measured time is reported. */
 const recoveryMs = 120_000;
 /**
- * How much faster the clocks of the processes run during an outage, which for them lasts an hour. While Postgres is
- * away, Kafka is there and must answer within their faster time limits.
+ * The factor by which the clocks of the processes run faster during an outage, which for them lasts an hour. While
+ * Postgres is unreachable, Kafka runs and must respond within their shortened time limits.
  */
 const servers = [
   ['Kafka', 30],
@@ -26,7 +26,8 @@ const servers = [
 
 /**
  * Kafka and Postgres are unreachable for an hour each, from before the start of the processes, and again later. No
- * process exits or becomes not alive, which would make an orchestrator restart it, and all are ready again afterwards.
+ * process may exit or become not alive, which would make an orchestrator restart it. All must be ready again
+ * afterwards.
  */
 export const outages: Part = {
   name: 'outages',
@@ -63,7 +64,7 @@ interface Outage {
   when: 'from before the start' | 'later';
 }
 
-/** Resolves with the time that each process needed afterwards. */
+/** Resolves with the time that each process needed after the outage. */
 async function suffer(
   cluster: Cluster,
   { server, speed, when }: Outage,

@@ -9,8 +9,8 @@ import { awaitReady } from '../../tools/local/ready.ts';
 const has = (program: string): boolean => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
 
 /**
- * Returns why there is no Prometheus on this machine; undefined if there is one, or it could be
- * installed (from Debian's package, as root).
+ * Returns why there is no Prometheus on this machine, or undefined if there is one or it could be installed (from
+ * Debian's package, as root).
  */
 export function noPrometheus(): string | undefined {
   if (has('prometheus') && has('promtool')) return undefined;
@@ -30,14 +30,14 @@ export function noPrometheus(): string | undefined {
 }
 
 export interface Prometheus {
-  /** The current value of an expression. Throws if Prometheus rejects it. */
+  /** Returns the current value of an expression. Throws if Prometheus rejects it. */
   query(expression: string): Promise<{ metric: Record<string, string>; value: number }[]>;
   stop(): Promise<void>;
 }
 
 /**
- * Scrapes these host:port addresses every three seconds (a gauge that cannot be read takes two),
- * with our rules.
+ * Scrapes these host:port addresses every three seconds, with our rules. (A gauge that cannot be read takes two
+ * seconds.)
  */
 export async function startPrometheus(dir: string, targets: string[], rules: string): Promise<Prometheus> {
   mkdirSync(dir, { recursive: true });

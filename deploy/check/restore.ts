@@ -18,9 +18,7 @@ import { resendCommands } from '../recovery/resend-commands.ts';
 import type { Check, Part } from './check.ts';
 import { expect } from './check.ts';
 
-/**
- * The responses that callers received, by account; they must match the accounts after the restore.
- */
+/** The responses that callers received, by account. They must match the accounts after the restore. */
 type Told = Map<string, { account_number: string; balance: number; status: string; entries: string }>;
 
 /**
@@ -155,7 +153,7 @@ async function openBank(check: Check): Promise<Cluster> {
   return cluster;
 }
 
-/** Postgres refuses to run as root, so it runs as another user. */
+/** Postgres does not run as root, so it runs as another user. */
 function ownedAs(reference: string, path: string): void {
   spawnSync('chown', ['-R', `--reference=${reference}`, path], { stdio: 'ignore' });
 }
@@ -178,7 +176,7 @@ async function backUp(cluster: Cluster, data: string): Promise<void> {
     const client = await pool.connect();
     await client.query("select pg_backup_start('check', true)");
     const { status } = spawnSync('cp', ['-a', data, `${data}.backup`], { stdio: 'ignore' });
-    // Exit code 1: a file was removed meanwhile, which the WAL repairs.
+    // Exit code 1: a file was removed during the copy. The WAL repairs this.
     expect(status === 0 || status === 1, 'the files could not be copied');
     const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop()');
     client.release();
@@ -191,10 +189,7 @@ async function backUp(cluster: Cluster, data: string): Promise<void> {
 
 const accountsOf = new WeakMap<Api, string[]>();
 
-/**
- * Openings, deposits, withdrawals that fail, transfers, and freezes: `count` rounds, each with its
- * response.
- */
+/** Makes openings, deposits, withdrawals that fail, transfers, and freezes: `count` rounds, each with its response. */
 async function work(api: Api, count: number): Promise<void> {
   const ids = accountsOf.get(api) ?? [];
   accountsOf.set(api, ids);
@@ -214,7 +209,7 @@ async function work(api: Api, count: number): Promise<void> {
   }
 }
 
-/** Entries without their posting time, which is a new one after the restore. */
+/** Returns entries without their posting time, which is a new one after the restore. */
 async function readTold(api: Api): Promise<Told> {
   const told: Told = new Map();
   for (const account of await api.all<RestAccount>('/accounts?limit=100')) {

@@ -1,7 +1,7 @@
 /**
- * `npm run check:deploy`: what is delivered for operations, run for real on this machine, and cleared away after it. What the
- * machine lacks is installed or built where that can be (as root, from packages), else skipped with
- * its reason; with CI_STRICT=1 a skip is a failure. `--help` lists parts and options.
+ * `npm run check:deploy`: tests the delivered files for operations by using them on this machine, and cleans up
+ * afterwards. Missing tools are installed or built if possible (as root, from packages). Otherwise the check is skipped
+ * with the reason; with CI_STRICT=1 a skip is a failure. `--help` lists parts and options.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -56,6 +56,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   });
 await runner.runParts(parts.filter(({ name }) => wanted?.includes(name) ?? true));
 const code = await runner.end();
-// A part that exceeded its time limit may still keep the process alive. Exits only after the last
-// lines were written to a pipe.
+// A part that exceeded its time limit may still keep the process running. The process exits only after the last lines
+// were written to a pipe.
 process.stdout.write('', () => process.exit(code));

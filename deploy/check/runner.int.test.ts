@@ -10,8 +10,8 @@ import { runScript } from './kubernetes.ts';
 import { createRunner, type Run } from './runner.ts';
 
 /**
- * Everything that does not pass has failed: parts that hang, die, check nothing, or report success
- * wrongly.
+ * Tests that only a part that passes its checks has passed: parts that hang, end early, check nothing, or report
+ * success wrongly have failed.
  */
 const dir = mkdtempSync(join(tmpdir(), 'check-runner-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -59,7 +59,7 @@ test('a part whose steps pass has passed', async () => {
 
 test.each<[string, Part]>([
   ['fails in a step', part(async (check) => check.step('a step', () => Promise.reject(new Error('no'))))],
-  ['dies between its steps', part(() => Promise.reject(new Error('the API server is gone')))],
+  ['rejects between its steps', part(() => Promise.reject(new Error('the API server is gone')))],
   [
     'throws before it waits for anything',
     part(() => {
@@ -133,7 +133,7 @@ test('a failing clean-up is a failure', async () => {
   expect(await outcome([untidy])).toMatchObject({ code: 1, last: '1 passed, 1 failed' });
 });
 
-test('a part is cleared up before the next one begins, in reverse order', async () => {
+test('a part is cleaned up before the next one begins, in reverse order', async () => {
   const seen: string[] = [];
   const named = (name: string) =>
     part(async (check) => {
@@ -154,7 +154,7 @@ describe('--self-test', () => {
     ['finds nothing', good],
     ['fails elsewhere', finds('another step', 'the balance is 7 too much')],
     ['fails for another reason', finds('a step', 'the API server is gone')],
-    ['dies', part(() => Promise.reject(new Error('no')))],
+    ['rejects', part(() => Promise.reject(new Error('no')))],
     ['hangs', part(() => new Promise(() => undefined), { limitMs: 50 })],
   ])('a part fails that %s', async (_what, bad) => {
     expect(await outcome([bad], { selfTest: true })).toMatchObject(fails);
@@ -173,7 +173,7 @@ test('after its time limit a program is killed with its child processes, and may
 });
 
 test('a run that is ended by a signal has failed, and ends the scripts of its part', async () => {
-  // The part needs Go for its tools; this one hangs.
+  // The part needs Go for its tools. This fake `go` hangs.
   writeFileSync(join(dir, 'go'), `#!/bin/sh\ntouch ${join(dir, 'started')}\nexec sleep 62.5\n`, { mode: 0o755 });
   const env = { ...process.env, XDG_CACHE_HOME: dir, PATH: `${dir}:${process.env['PATH']}` };
   const child = spawn(process.execPath, [join(import.meta.dirname, 'run.ts'), '--only', 'kubernetes'], { env });

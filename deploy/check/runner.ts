@@ -28,8 +28,8 @@ export interface Runner {
 }
 
 /**
- * Counts the results of parts. Everything that does not pass has failed: a failing step, a part that
- * rejects between its steps, has no step, or exceeds its time limit, and a failing clean-up.
+ * Counts the results of parts. A part fails if a step fails, it rejects between its steps, has no step, or exceeds its
+ * time limit, or a clean-up fails.
  */
 export function createRunner(run: Run): Runner {
   const { say, strict, selfTest } = run;
@@ -96,7 +96,7 @@ export function createRunner(run: Run): Runner {
       counts.passed += 1;
       say('  ✓ the planted defect was found');
     } else if (planted !== undefined) {
-      // A skipped part is counted as skipped.
+      // A skipped part counts as skipped.
       if (counts.failed + counts.skipped === before)
         fail(`${name}: "${planted.foundBy}" did not find the planted defect`);
     } else if (error !== undefined && seen.failed === undefined) fail(`${name} ended between its steps`);
@@ -104,7 +104,7 @@ export function createRunner(run: Run): Runner {
     else if (seen.steps === 0) fail(`${name} checked nothing`);
   }
 
-  /** Runs the clean-ups that were registered after the first `count`, the latest first. */
+  /** Runs the clean-ups that were registered after the first `count`, in reverse order. */
   async function clearUp(count: number): Promise<void> {
     for (const undo of undos.splice(count).toReversed())
       await withLimit(undo, undoLimitMs).catch((error: unknown) =>
@@ -144,7 +144,7 @@ export function createRunner(run: Run): Runner {
           limitMs,
           planted: selfTest ? planted : undefined,
         });
-        // The next part gets the machine alone.
+        // The next part must not compete with this one for the machine.
         await clearUp(registered);
       }
       if (shared.standIns.length > 0)

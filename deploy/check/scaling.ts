@@ -12,27 +12,23 @@ import { Callers } from './callers.ts';
 import { expect, type Part } from './check.ts';
 
 const names = ['ledger', 'ledger-2', 'ledger-3'];
-/** Far below the chart's 500, a lag that two cores that also run everything else do not reach. */
+/** This lag is far below the chart's 500, which two cores that also run everything else do not reach. */
 const lagThreshold = 5;
 const pollMs = 1_000;
 const scaledWithinMs = 240_000;
-/**
- * How long the lowest wanted number must last before a process is stopped; the chart has ten
- * minutes.
- */
+/** The time for which the lowest wanted number must last before a process is stopped. The chart has ten minutes. */
 const stabilizationPolls = 10;
 
 /**
- * The number of processes that KEDA's trigger `kafka` requests through its HorizontalPodAutoscaler:
- * the lag divided among processes.
+ * Returns the number of processes that KEDA's trigger `kafka` requests through its HorizontalPodAutoscaler: the lag
+ * divided by the lag per process.
  */
 export function wanted(lag: number, threshold: number, most: number): number {
   return Math.min(most, Math.max(1, Math.ceil(lag / threshold)));
 }
 
 /**
- * Scales ledgers by their consumers' lag with KEDA's formula: 1, then 3 under load, then 1 again,
- * without losing anything.
+ * Scales ledgers by their consumers' lag with KEDA's formula: 1, then 3 under load, then 1 again. Nothing may be lost.
  */
 export const scaling: Part = {
   name: 'scaling',

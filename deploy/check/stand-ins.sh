@@ -15,8 +15,8 @@ log="$cache/stand-ins.log"
 is_there() { docker image inspect "$1" > /dev/null 2>&1 || docker pull -q "$1" >> "$log" 2>&1; }
 is_stand_in() { [ "$(docker image inspect -f '{{index .Config.Labels "core-banking.stand-in"}}' "$1")" = true ]; }
 give_up() { tail -n 5 "$log"; echo "the image $1 can neither be pulled nor be built"; exit 3; }
-# Plain builds, because buildx, which newer clients default to, is not always installed. The context comes from standard
-# input, so no copy is needed.
+# These are plain builds, because buildx, which newer clients use by default, is not always installed. The context comes
+# from standard input, so no copy is needed.
 build() { tar -C "$2" -ch . | DOCKER_BUILDKIT=0 docker build -q --label core-banking.stand-in=true -t "$1" - >> "$log" 2>&1 || give_up "$1"; }
 
 build_debian() {

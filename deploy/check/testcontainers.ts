@@ -1,6 +1,6 @@
 import { expect, type Part, run } from './check.ts';
 
-/** Some tests of each kind: direct use of a broker and a database, and complete banks. */
+/** Some tests of each kind: with a broker and a database directly, and with complete banks. */
 const files = [
   'libs/kafka/publish/publish.int.test.ts',
   'libs/kafka/consume/consume.int.test.ts',

@@ -21,7 +21,7 @@ const arrivesMs = 60_000;
 const found = 'Jaeger shows one trace from the HTTP request to the event';
 
 /**
- * A trace through the collector with the configuration that is delivered, to Jaeger: Jaeger 2 is an OpenTelemetry
+ * Sends a trace through the collector, with the delivered configuration, to Jaeger. Jaeger 2 is an OpenTelemetry
  * Collector, so one program runs as both.
  */
 export const traces: Part = {
@@ -126,7 +126,7 @@ async function startBoth(check: Check, program: string): Promise<{ otlpUrl: stri
   return { otlpUrl, apiUrl: `http://${at(api)}` };
 }
 
-/** "service: name" of each span of a trace in Jaeger. */
+/** Returns "service: name" of each span of a trace in Jaeger. */
 async function spansOf(apiUrl: string, trace: string): Promise<string[]> {
   const response = await fetch(`${apiUrl}/api/traces/${trace}`);
   const { data } = (await response.json()) as {

@@ -14,10 +14,10 @@ import { PROJECT, writeAtomically } from '../../tools/local/local-dir.ts';
 const file = '/run/secrets/api-key/api_key';
 
 const keyConfig = z.object({
-  PUBLIC_URL: url('http').describe('Where callers reach the gateways'),
-  JWT_ISSUER: url('http').describe('Where callers reach the identity provider'),
+  PUBLIC_URL: url('http').describe('The URL at which callers reach the gateways'),
+  JWT_ISSUER: url('http').describe('The URL at which callers reach the identity provider'),
   IDP_CLIENT_SECRET: z.string().describe('The secret of its clients'),
-  IDP_USER_PASSWORD: z.string().describe('The password of its people'),
+  IDP_USER_PASSWORD: z.string().describe('The password of its users'),
 });
 
 async function makeKey(): Promise<string> {

@@ -12,10 +12,7 @@ import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { initdbLocale } from '../../tools/local/postgres.ts';
 
-/**
- * Checks docker-compose.yml without an engine, for defects that `npm run check:deploy` would find
- * later.
- */
+/** Checks docker-compose.yml without an engine, for defects that `npm run check:deploy` would find later. */
 type Service = {
   image: string;
   command?: string[];
@@ -35,7 +32,7 @@ type Service = {
 type Compose = { services: Record<string, Service>; volumes: Record<string, null>; networks: Record<string, null> };
 
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
-/** As compose reads it if no variable is set. */
+/** The file as compose reads it if no variable is set. */
 const text = read('docker-compose.yml')
   .replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   .replaceAll('$$', '$');
@@ -47,7 +44,7 @@ const isJob = ({ restart }: Service) => restart !== 'unless-stopped';
 const folder = mkdtempSync(join(tmpdir(), 'compose-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The environment of the service's process, with valid values for secrets. */
+/** Returns the environment of the service's process, with valid values for secrets. */
 function environmentOf(name: string): Record<string, string> {
   const databaseUrl = join(folder, 'database_url');
   const other = join(folder, 'secret');
@@ -136,8 +133,8 @@ describe('docker-compose.yml', () => {
       // Kafka's image writes its settings when it starts.
       expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
       if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
-      // Our image has its own health check. The images for observing the bank have no shell for one,
-      // and nothing depends on them.
+      // Our image has its own health check. The images for observing the bank have no shell for one, and no other
+      // service depends on them.
       else if (!service.profiles?.includes('observability'))
         expect(
           service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0),

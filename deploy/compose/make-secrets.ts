@@ -13,8 +13,8 @@ import { postgresUrl } from '../../tools/local/postgres.ts';
 const folder = '/run/secrets';
 
 /**
- * Returns the content of the file, which is created if it is missing. The file is readable for
- * every user of its volume, because containers run as different users.
+ * Returns the content of the file, which is created if it is missing. Every user of its volume can read the file,
+ * because containers run as different users.
  */
 function kept(file: string, make: () => string): string {
   const path = join(folder, file);
@@ -54,5 +54,5 @@ kept('gateway/api_key_public_keys', () =>
 );
 const client = secret('identity-provider/client_secret');
 kept('gateway/dashboard_client_secret', () => client);
-// Short enough to type.
+// The password is short enough to type.
 secret('identity-provider/user_password', 8);

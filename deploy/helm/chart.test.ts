@@ -10,7 +10,7 @@ import { ledgerConfig } from '#services/ledger/config.ts';
 import { webhooksConfig } from '#services/webhooks/config.ts';
 import { describeConfig } from '../../tools/generate/describe-config.ts';
 
-/** Checks that need neither Helm nor a cluster; deploy/check/kubernetes.sh has those. */
+/** Checks that need neither Helm nor a cluster. deploy/check/kubernetes.sh has those that do. */
 const chart = new URL('core-banking/', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, chart), 'utf8');
 type Values = Record<string, unknown>;
@@ -82,7 +82,7 @@ test.each<[string, Values]>([
   expect(isValid(over(defaults, values))).toBe(false);
 });
 
-test('every network policy rule of the values names its peers, so none allows everybody', () => {
+test('every network policy rule of the values names its peers, so none allows every peer', () => {
   const { kafka, postgres, issuer, httpFrom, metricsFrom, dnsTo } = defaults['networkPolicy'] as Record<
     string,
     unknown[]

@@ -18,12 +18,11 @@ import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
 
 /**
- * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in
- * the order in which they were originally decided. A command that succeeded, according to its event
- * or audit record, gets a new deadline; any other keeps its own and is refused as late. Commands that
- * the database has are recognized by their ids, so an earlier RESEND_FROM does no harm. For
- * docs/operations.md, Restore, while gateways are stopped and one ledger and one accounts run. No
- * replies are sent.
+ * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in the order in which
+ * they were originally decided. A command that succeeded, according to its event or audit record, gets a new deadline;
+ * any other keeps its own and is refused as late. The services recognize commands that the database has by their ids,
+ * so an earlier RESEND_FROM does no harm. For docs/operations.md, Restore, while gateways are stopped and one ledger
+ * and one accounts run. No replies are sent.
  */
 export const resendConfig = z.object({
   ...kafkaConfig,
@@ -55,7 +54,7 @@ interface Sent {
   sequence: number;
 }
 
-/** Outcomes of commands, by the first 120 bits of their transaction or the id of their audit record. */
+/** The outcomes of commands, by the first 120 bits of their transaction or the id of their audit record. */
 type Evidence = Map<string, { at: string; sequence: number }>;
 
 const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;
@@ -104,7 +103,7 @@ async function readCommands(
       for (const message of messages) {
         const { headers, timestamp_ms } = message;
         const id = headers['ce_id'] ?? '';
-        // Steps of sagas and their replies are repeated by the services; queries need no answer.
+        // The services repeat steps of sagas and their replies; queries need no reply.
         const isCommand =
           headers['ce_type'] !== replyType &&
           headers['deadline'] !== undefined &&
@@ -126,14 +125,14 @@ async function readCommands(
   );
 }
 
-/** The outcome of the first successful item of a batch's message. */
+/** Returns the outcome of the first successful item of a batch's message. */
 function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; sequence: number } | undefined {
   if (messageOfType(message.headers['ce_type'] ?? '') !== 'create_batch') return undefined;
   const { batch_id, items } = json(message) as unknown as MessageData<'create_batch'>;
   return items.map((_, index) => evidence.get(idKey(itemBits(batch_id, index)))).find((found) => found !== undefined);
 }
 
-/** Everything to one partition, so that it is decided in this order. */
+/** Sends all commands to one partition, so that they are decided in this order. */
 function again({ message, succeeded }: Sent, keys: MacKeys): OutgoingMessage {
   const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...kept } = message.headers;
   const headers = succeeded ? keys.renewed(kept, new Date(Date.now() + renewedMs).toISOString()) : kept;
@@ -150,7 +149,7 @@ async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
   }
 }
 
-/** Returns how many were sent again, and how many of them had succeeded. */
+/** Returns the number of commands that were sent again, and of those among them that had succeeded. */
 export async function resendCommands(
   kafka: KafkaClient,
   { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger },

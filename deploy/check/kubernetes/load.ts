@@ -3,16 +3,15 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each with its own
- * Idempotency-Key, until /tmp/stop exists. Then every request whose response was not 201 is
- * repeated until it is, and the balance must equal the number of keys. The last line is the result
- * as JSON.
+ * Callers in a pod of the cluster. They make deposits of 1 through the gateway's Service, each with its own
+ * Idempotency-Key, until /tmp/stop exists. Then every request whose response was not 201 is repeated until it is, and
+ * the balance must equal the number of keys. The last line is the result as JSON.
  */
 const { BASE_URL = '', API_KEY = '', LANES = '4', PAUSE_MS = '200' } = process.env;
 const repeatMs = 60_000;
 
 interface Answer {
-  /** 0 if the connection broke, or no response arrived within 10 s. */
+  /** The status is 0 if the connection broke, or no response arrived within 10 s. */
   status: number;
   ms: number;
   why: string;
@@ -87,8 +86,7 @@ await Promise.all(
     while (!existsSync('/tmp/stop')) {
       const key = randomUUID();
       const answer = await deposit(key);
-      // Planted by the self-test: an additional deposit that the comparison with the balance must
-      // find.
+      // The self-test plants this additional deposit, which the comparison with the balance must detect.
       if (existsSync('/tmp/book-twice')) await deposit(randomUUID());
       answers.set(key, answer);
       if (answer.status === 201) {

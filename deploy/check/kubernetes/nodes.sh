@@ -41,7 +41,7 @@ END
   background "$node/containerd.log" containerd --config "$node/containerd.toml"
   await "containerd of node-$1" 60 ctr -a "$node/containerd.sock" version
   for image in "${@:2}"; do ctr -a "$node/containerd.sock" -n k8s.io images import "$run/${image//[\/:]/_}.tar" > /dev/null; done
-  # No cgroups for pods, only for containers: otherwise the two kubelets would remove each other's.
+  # There are cgroups only for containers, not for pods. Otherwise the two kubelets would remove each other's.
   cat > "$node/kubelet.yaml" <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

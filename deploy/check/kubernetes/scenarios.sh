@@ -5,7 +5,7 @@ cat > "$run/values.yaml" <<'END'
 image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
 config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
-# One broker holds only one replica, which production mode refuses.
+# One broker can only store one replica, which production mode refuses.
 extraEnv: [{ name: NODE_ENV, value: test }]
 topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
@@ -41,7 +41,7 @@ scale() {
   done
 }
 drain() { kubectl drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 900s && all_there && kubectl uncordon node-2; }
-# From outside the pod, as the kernel's OOM killer would: deleting a pod would stop it gracefully.
+# The process is killed from outside the pod, as by the kernel's OOM killer. Deleting a pod would stop it gracefully.
 kill_one() {
   local pod id node
   pod=$(bank get pods -l "app.kubernetes.io/component=$1" -o name | head -n 1)

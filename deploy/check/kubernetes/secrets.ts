@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml';
  * created by secrets.yaml, and secrets.yaml must create no unused key.
  */
 const folder = process.argv[2] ?? '';
-/** Created by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
+/** These Secrets are created by Strimzi, by CloudNativePG, and by the issuer of the Ingress's certificate. */
 const ofOthers = ['kafka-cluster-ca-cert', 'bank-postgres-ca', 'bank-tls'];
 
 interface ExternalSecret {
