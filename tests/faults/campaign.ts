@@ -37,7 +37,7 @@ export interface Result {
   skipped?: string;
   /** Figures that the row reports. */
   notes: string[];
-  /** Milliseconds until everything was normal; infinite if it never was. */
+  /** The time in milliseconds until everything was normal; infinite if it never was. */
   recoveredMs: number;
   /** The number of responses of each kind. */
   answers: Record<string, number>;
@@ -60,14 +60,14 @@ const warmUpMs = 1000;
 const patienceMs = 90_000;
 /** Load after recovery, during which no failure is allowed. */
 const calmMs = 3000;
-/** By then an operation has its outcome: the deadline of its command and a margin. */
+/** The time by which an operation has its outcome: the deadline of its command and a margin. */
 const outcomeMs = 30_000 + 10_000;
-/** The limit for all of them together; if many are lost, the rest is not queried. */
+/** The limit for all of them together. If many are lost, the remaining ones are not queried. */
 const drainMs = 3 * outcomeMs;
 const drainers = 16;
 const startMs = 180_000;
 
-/** The result of verify() in the form of a row. */
+/** Returns the result of verify() in the form of a row. */
 export const wholeRun: Row = {
   name: 'whole-run',
   title: 'everything again, at the end',
@@ -77,8 +77,7 @@ export const wholeRun: Row = {
 };
 
 /**
- * A cluster under load on which rows run one after the other; after each row the load stops and
- * everything is checked.
+ * A cluster under load on which rows run one after the other. After each row, the load stops and everything is checked.
  */
 export class Campaign {
   readonly #options: CampaignOptions;
@@ -155,7 +154,7 @@ export class Campaign {
     await this.#bench.cluster.stop();
   }
 
-  /** Load, fault, recovery, drain, checks. Never rejects: errors become findings. */
+  /** Runs a row: load, fault, recovery, drain, checks. Never rejects, because errors become findings. */
   async run(row: Row): Promise<Result> {
     const { load, journal, cluster } = this.#bench;
     const t0 = performance.now();
@@ -263,7 +262,7 @@ export class Campaign {
   async #comeToRest(): Promise<void> {
     const { journal, cluster } = this.#bench;
     const begun = performance.now();
-    // Including those whose response has not arrived yet.
+    // These include operations whose response has not arrived yet.
     const open = journal.operations.filter((one) => !this.#lost.has(one) && !isSettled(one, cluster.gateways));
     await Promise.all(
       Array.from({ length: drainers }, async () => {
@@ -278,8 +277,8 @@ export class Campaign {
   }
 
   /**
-   * Queries the outcome of a 202 at each gateway without sending it again; other operations are
-   * repeated with their key.
+   * Queries the outcome of a 202 at each gateway without sending the request again. Other operations are repeated with
+   * their key.
    */
   async #follow(operation: Operation, begun: number): Promise<void> {
     const {
@@ -335,7 +334,7 @@ export class Campaign {
   }
 }
 
-/** It has an outcome, and after a 202 both gateways show it. */
+/** Reports whether the operation has an outcome, and after a 202 both gateways show it. */
 function isSettled(operation: Operation, gateways: { name: string }[]): boolean {
   const { decided, outcomes } = operation;
   return (
@@ -344,8 +343,8 @@ function isSettled(operation: Operation, gateways: { name: string }[]): boolean 
 }
 
 /**
- * The time of the last request, from this moment on, without a definite response: 202, 5xx, or a
- * cut connection.
+ * Returns the time of the last request, from this moment on, without a definite response: 202, 5xx, or a closed
+ * connection.
  */
 function lastAbnormal({ operations, reads }: Journal, from: number): number {
   const attempts = [...operations.flatMap((operation) => operation.attempts), ...reads.map(({ attempt }) => attempt)];
@@ -378,7 +377,7 @@ async function openAccounts(entrance: Entrance): Promise<Accounts> {
   const post = (key: string, path: string, body: unknown) =>
     eventually(async () => {
       const { status, body: answer } = await entrance.call(entrance.pick(), 'POST', path, body, key);
-      if (status !== 201) throw new Error(`POST ${path} was answered ${status} ${JSON.stringify(answer)}`);
+      if (status !== 201) throw new Error(`POST ${path} returned ${status} ${JSON.stringify(answer)}`);
       return (answer as { data: Record<string, string> }).data;
     }, startMs);
   const corporate = {

@@ -22,7 +22,7 @@ it('finds a posting that the receiver accepted after a later one of the same acc
   ]);
 });
 
-it('finds what a poller missed, got twice, or got after a later posting of the same account', () => {
+it('finds a posting that a poller missed, received twice, or received after a later one of the same account', () => {
   expect(polledOnce(of('a', 2, 3), [...of('a', 1, 2), ...of('b', 7), ...of('a', 3)])).toEqual([]);
   expect(polledOnce(of('a', 1, 2, 3), of('a', 1, 3, 3))).toEqual([
     'I7: LOST on the way to the poller: entry 2 of a',
@@ -33,7 +33,7 @@ it('finds what a poller missed, got twice, or got after a later posting of the s
   ]);
 });
 
-it('finds a webhook that a 410 did not disable, or not completely', () => {
+it('finds a webhook that a 410 did not disable, or did not disable completely', () => {
   const gone = { status: 'Disabled', pending: 0, disablings: 1 };
   expect(disabledByGone(gone)).toEqual([]);
   expect(disabledByGone({ ...gone, status: 'Active' })).toEqual([

@@ -4,15 +4,15 @@ export interface Booking {
   sequence: number;
 }
 
-/** Postings that the receiver has not accepted. */
+/** The postings that the receiver has not accepted. */
 export function notDelivered(booked: readonly Booking[], taken: readonly Booking[]): Booking[] {
   const known = new Set(taken.map(nameOf));
   return booked.filter((one) => !known.has(nameOf(one)));
 }
 
 /**
- * I7: `who` got every posting at least once, and its first copies are in the order of each account. `taken`: what it
- * got, in order; of a receiver, the deliveries that it answered 2xx.
+ * I7: `who` received every posting at least once, and its first copies are in the order of each account. `taken`: the
+ * received postings, in order; for a receiver, the deliveries to which it responded with 2xx.
  */
 export function deliveredInOrder(
   booked: readonly Booking[],
@@ -30,7 +30,7 @@ export function deliveredInOrder(
   ];
 }
 
-/** I7: a poller that follows its cursor got every posting exactly once, in the order of each account. */
+/** I7: a poller that follows its cursor received every posting exactly once, in the order of each account. */
 export function polledOnce(booked: readonly Booking[], polled: readonly Booking[]): string[] {
   const repeated = [...Map.groupBy(polled, nameOf)].filter(([, copies]) => copies.length > 1);
   return [
@@ -39,7 +39,7 @@ export function polledOnce(booked: readonly Booking[], polled: readonly Booking[
   ];
 }
 
-/** I7: a webhook whose receiver answers 410 is disabled, once, and has nothing left to send. */
+/** I7: a webhook whose receiver responds with 410 is disabled, once, and has no pending deliveries. */
 export function disabledByGone({
   status,
   pending,

@@ -11,7 +11,7 @@ import { minorUnits } from './journal.ts';
 
 /** The invariants that are checked in the database, the topics, and the logs. */
 
-/** One line per row; the campaign prints each once. */
+/** The findings, one line each. The campaign prints each line once. */
 function shown(prefix: string, findings: Finding[]): string[] {
   return findings.flatMap(({ rule, rows }) => rows.map((row) => `${prefix}: ${rule}: ${inWords(row)}`));
 }
@@ -95,7 +95,7 @@ export async function sagasFinished({ pool }: Pick<Evidence, 'pool'>, timeoutMs 
   }
 }
 
-/** Text that no log may contain (I12); `from`: the offset in each log. */
+/** Text that no log may contain (I12). `from`: the offset in each log. */
 const disaster = /unhandled ?rejection|uncaught|"level":60|FATAL ERROR|\bTypeError\b|\bReferenceError\b/i;
 
 /** I12: no process ended by itself, and no log contains an unhandled error. */

@@ -1,22 +1,19 @@
 import type { Evidence } from './evidence.ts';
 import { accountOf, codeOf, effectsOf, minorUnits, type Operation } from './journal.ts';
 
-/** Balances in reads and refusals, compared with what the clients knew at that moment. */
+/** Checks balances in reads and refusals against the clients' knowledge at that moment. */
 
 interface Move {
   minor: number;
-  /** Earliest time of its effect: it was sent. */
+  /** The earliest time of its effect, when it was sent. */
   from: number;
-  /** Latest time of its effect: it was acknowledged. */
+  /** The latest time of its effect, when it was acknowledged. */
   by: number;
 }
 
 const never = Number.POSITIVE_INFINITY;
 
-/**
- * I9: a balance includes everything acknowledged before the request, and nothing that was sent
- * after the response.
- */
+/** I9: a balance includes all operations acknowledged before the request, and none that was sent after the response. */
 export function readsNeverGoBack(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
   return evidence.reads.flatMap(({ path, account, attempt }) => {
@@ -54,9 +51,8 @@ export function refusedForGoodReason(evidence: Evidence): string[] {
 }
 
 /**
- * I5, freeze: from the response to a freeze until somebody requests its end, nothing is posted on
- * the account. Only freezes of this row count: one of an earlier row may have been repeated, but
- * ended long ago.
+ * I5, freeze: from the response to a freeze until its end is requested, nothing is posted on the account. Only freezes
+ * of this row count: one of an earlier row may have been repeated, but ended long ago.
  */
 export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
   const statuses = journal.operations.filter(({ kind }) => kind === 'status');
@@ -92,7 +88,7 @@ export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
   });
 }
 
-/** The lowest and highest possible balance of an account between two moments. */
+/** Returns the lowest and highest possible balance of an account between two moments. */
 function createBounds({
   operations,
   before,
@@ -115,7 +111,9 @@ function createBounds({
   };
 }
 
-/** A refused operation has no effect; one completed before the row is in the initial balance. */
+/**
+ * A refused operation has no effect. An operation that was completed before the row is included in the initial balance.
+ */
 function moveOf(operation: Operation, minor: number, t0: number): Move | undefined {
   const { decided, attempts } = operation;
   if (decided && decided.status !== 200 && decided.status !== 201) return undefined;

@@ -16,10 +16,7 @@ import { evidenceRules } from './checks.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 import { type Attempt, Journal, type Kind, type Operation, type Read } from './journal.ts';
 
-/**
- * Tests the checker: each invariant is violated once in made-up evidence, and must be the one that
- * is reported.
- */
+/** Tests the checker: each invariant is violated once in invented evidence, and must be the reported one. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-checks-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -52,7 +49,7 @@ function booked(rest: Partial<LedgerTransaction> = {}): LedgerTransaction {
   };
 }
 
-/** One operation with this response, and the ledger's rows for it. */
+/** Returns one operation with this response, and the ledger's rows for it. */
 function evidence(
   attempts: Attempt[],
   transactions: LedgerTransaction[],
@@ -97,7 +94,7 @@ const all = (given: Evidence): string[] =>
   evidenceRules.flatMap((rule) => rule(given)).map((finding) => finding.slice(0, 40));
 
 const pending = attempt(202, { transaction_id: id, status: 'Pending' }, { location: `/transactions/${id}` });
-/** An operation whose response was 202, and the later results of GET by gateway. */
+/** Returns an operation whose response was 202, and the later results of GET by gateway. */
 function asked(
   outcomes: Record<string, object>,
   transactions: LedgerTransaction[],
@@ -130,7 +127,7 @@ it('finds nothing if nothing is wrong', () => {
   ).toEqual([]);
 });
 
-it('unknown outcomes are not failures once they are known', () => {
+it('outcomes that were unknown are not failures when they are known', () => {
   const unknown = attempt(504, error('outcome_unknown'));
   expect(all(evidence([unknown, { ...completed, sentAt: 200 }], [booked()]))).toEqual([]);
   expect(all(asked({ gateway: isCompleted, 'gateway-2': isCompleted }, [booked()]))).toEqual([]);
@@ -294,7 +291,7 @@ it.each<[string, string[], Evidence]>([
   expect(found.map((finding) => expected.find((start) => finding.startsWith(start)) ?? finding)).toEqual(expected);
 });
 
-it('a 503 is a failure if the fault must not be noticed', () => {
+it('a 503 is a failure if callers must not notice the fault', () => {
   const given = evidence([attempt(503, error('service_unavailable')), completed], [booked()]);
   expect(all(given)).toEqual([]);
   given.row.callers = 'nothing';
@@ -321,7 +318,7 @@ it('finds a posting on a frozen account', () => {
   });
   given.journal.answered(freeze, attempt(200, {}, { sentAt: 200 }));
   expect(freezeHolds(given)).toEqual([expect.stringMatching(/^I5: deposit k was booked/)]);
-  // Asked for again in this row, but begun before it.
+  // The freeze was requested again in this row, but it began before the row.
   given.journal.answered(freeze, attempt(200, {}, { sentAt: 400, replayed: true }));
   expect(freezeHolds({ ...given, t0: 250 })).toEqual([]);
   const thaw: Operation = given.journal.begin({
@@ -382,7 +379,7 @@ it('finds a process that ended by itself and an unhandled error, once', () => {
   expect(logsAreClean(cluster, from)).toEqual([expect.stringMatching(/^I12: ledger: .*TypeError/)]);
 });
 
-it('finds a saga that does not end, and an outbox that is never empty', async () => {
+it('finds a saga that does not end, and an outbox that never becomes empty', async () => {
   const counting = (count: bigint) =>
     ({
       query: async (text: string) => ({

@@ -89,9 +89,7 @@ function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {
   return text(effectsOf(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
 }
 
-/**
- * I3 and I5 by another method: the responses add up to the balances, and nothing else was posted.
- */
+/** I3 and I5, checked by another method: the responses add up to the balances, and nothing else was posted. */
 export function nothingElseBooked({ operations, transactions, journal, before, after, t0 }: Evidence): string[] {
   const strange = transactions.filter(
     ({ idempotency_key }) => idempotency_key === null || !journal.byKey.has(idempotency_key),
@@ -129,7 +127,7 @@ function noReadBelowZero({ reads }: Evidence): string[] {
   });
 }
 
-/** I8: the same key gets the same response; with another body it is refused. */
+/** I8: the same key gets the same response. With another body it is refused. */
 export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] {
   const findings = operations.flatMap((operation) => {
     const answers =
@@ -140,8 +138,8 @@ export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] 
       : [];
   });
   for (const { operation, attempt } of attempts) {
-    // While the outcome cannot be queried it cannot be compared either: first 202, later the
-    // refusal.
+    // While the outcome cannot be queried, it cannot be compared either: the first response is a 202, and a later one
+    // the refusal.
     if (attempt.otherBody && decides(attempt) && attempt.status !== 422)
       findings.push(`I8: ${operation.key} with another body was answered ${attempt.status}`);
   }
@@ -166,7 +164,7 @@ function repeatsSaySo({ attempts, fault }: Evidence): string[] {
   );
 }
 
-/** Without the fields that differ per response. */
+/** Returns a response without the fields that differ per response. */
 function stable({ status, body }: Attempt): string {
   const { request_id: _, ...rest } = body as Record<string, unknown>;
   return `${status} ${JSON.stringify(rest)}`;
@@ -221,13 +219,13 @@ function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Eviden
   });
 }
 
-/** There was no fault during this request. */
+/** Reports whether there was no fault during this request. */
 const isCalm = ({ sentAt, tookMs }: Attempt, fault: Evidence['fault']): boolean =>
   sentAt + tookMs < fault.from || sentAt > fault.until;
 
 /**
- * The refusals that this attempt may get: a repeat that of the first attempt, and deadline_exceeded
- * if a fault delayed it.
+ * Returns the refusals that this attempt may get. A repeat may get the refusal of the first attempt, and an operation
+ * that a fault delayed may get deadline_exceeded.
  */
 function deservedBy({ deserves, decided, attempts }: Operation, attempt: Attempt): string[] {
   if (attempt.otherBody) return ['idempotency_key_reused'];

@@ -42,11 +42,11 @@ export interface Cluster {
   settingsOf(node: string): BankSettings;
   /** Processes that ended by themselves. */
   unexpectedExits: string[];
-  /** Clean-ups that rows leave for after everything has stopped. */
+  /** Clean-ups of rows, which run after everything has stopped. */
   atEnd: (() => void)[];
   /**
-   * After a row that did not complete: starts and unfreezes all processes, heals all links, and
-   * stops spare processes.
+   * After a row that did not complete: starts and unfreezes all processes, restores all links, and stops spare
+   * processes.
    */
   restore(): Promise<void>;
   stop(): Promise<void>;
@@ -63,25 +63,25 @@ const names = [
   ['webhooks', 'webhooks'],
   ['webhooks', 'webhooks-2'],
 ] as const;
-/** Also sufficient on a busy machine. */
+/** This is also enough on a busy machine. */
 const startMs = 240_000;
 /** Processes that a row may start for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2', 'webhooks', 'webhooks-2'];
 const owner = 'core_banking';
 /**
- * How long a stopping gateway still accepts requests: the entrance polls every 50 ms, and may be
- * delayed on a busy machine. The chart has 3 s.
+ * The time for which a stopping gateway still accepts requests. The entrance polls every 50 ms, and may be delayed on a
+ * busy machine. The chart has 3 s.
  */
 const shutdownDelayMs = 1_500;
 
-/** Applies to people only: the load uses an API key. */
+/** This only applies to people, because the load uses an API key. */
 const fourEyes = { FOUR_EYES: 'post_above', FOUR_EYES_LIMITS: 'USD:1000' };
 
 /** The broker and the database of the services, consisting of any number of processes. */
 export interface Servers {
   broker: Server;
   postgres: Server;
-  /** Without proxies. */
+  /** The addresses without proxies. */
   brokers: string;
   databasePort: number;
   /** The addresses for this node. */
@@ -93,11 +93,11 @@ export interface Servers {
   project?: string;
   /** Additional environment of all processes. */
   env?: Record<string, string>;
-  /** Heals its own links and processes. */
+  /** Restores its own links and processes. */
   thaw?(): Promise<void>;
 }
 
-/** The processes that it consists of. */
+/** The processes of which it consists. */
 export interface ServersContext {
   dir: string;
   superuserPassword: string;
@@ -156,10 +156,7 @@ export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({
   ...(await oneDatabase(context)),
 });
 
-/**
- * Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the
- * logs.
- */
+/** Starts servers and services in `dir`. Resolves when all are ready. Throws an error with the ends of the logs. */
 export async function startCluster(
   dir: string,
   random: Random,
@@ -168,8 +165,7 @@ export async function startCluster(
   if (chooseKafkaWay() !== 'java')
     throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
   mkdirSync(join(dir, 'log'), { recursive: true });
-  // The broker is started often and runs for minutes, too short for the second-tier compiler to pay
-  // off.
+  // The broker is started often and runs for minutes, so the second-tier compiler would not pay off.
   process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1';
   const unexpectedExits: string[] = [];
   const atEnd: (() => void)[] = [];
@@ -241,7 +237,7 @@ export async function startCluster(
   };
   try {
     await Promise.all([broker.start(), postgres.start()]);
-    // On a busy machine a new broker may need longer than two calls wait.
+    // On a busy machine, a new broker may need more time than two calls wait.
     const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
     await Promise.all([
       migrateService('ledger', settings),

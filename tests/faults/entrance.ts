@@ -3,14 +3,14 @@ import type { Cluster, Node } from './cluster.ts';
 import type { Attempt } from './journal.ts';
 import type { Random } from './random.ts';
 
-/** Longer than any response may take, so that a hang is detected and not caused by this limit. */
+/** This is longer than any response may take, so a hang is detected and not caused by this limit. */
 const patienceMs = 15_000;
 const lookEveryMs = 50;
 
 /**
- * Routes clients to gateways as a load balancer with readiness probes would: not to a gateway that
- * is unavailable or about to stop. A gateway that is not ready because a server behind it is
- * unavailable still receives requests, because callers must get its errors.
+ * Routes clients to gateways as a load balancer with readiness probes would: not to a gateway that is unavailable or
+ * about to stop. A gateway that is not ready because a server that it needs is unavailable still receives requests,
+ * because callers must get its errors.
  */
 export class Entrance {
   readonly #cluster: Cluster;
@@ -30,7 +30,7 @@ export class Entrance {
     await Promise.all(this.#watches);
   }
 
-  /** One of the gateways that accept requests; any of them if none does. */
+  /** Returns one of the gateways that accept requests, or any of them if none does. */
   pick(): Node {
     const open = this.#cluster.gateways.filter(({ name }) => !this.#closed.has(name));
     return this.#random.pick(open.length > 0 ? open : this.#cluster.gateways);
@@ -83,7 +83,7 @@ export class Entrance {
   }
 }
 
-/** Whether it runs, accepts connections, and is not stopping. */
+/** Reports whether the gateway runs, accepts connections, and is not stopping. */
 export async function isThere(gateway: Node): Promise<boolean> {
   try {
     const response = await fetch(gateway.healthUrl, { signal: AbortSignal.timeout(1000) });

@@ -10,8 +10,8 @@ import type { Cluster } from './cluster.ts';
 const topics = ['transactions', 'transfers', 'accounts', 'balances'] as const satisfies TopicName[];
 
 /**
- * Records which events a downstream system receives, from the beginning and without proxies;
- * verify-events checks their content.
+ * Records which events a downstream system receives, from the beginning and without proxies. verify-events checks their
+ * content.
  */
 export class EventLog {
   /** Their ids. */
@@ -43,12 +43,12 @@ export class EventLog {
     return this.#consumer.stop();
   }
 
-  /** Whether the event with this ce_id has been published. */
+  /** Reports whether the event with this ce_id has been published. */
   has(id: string): boolean {
     return this.#ids.has(id);
   }
 
-  /** Resolves when everything that was published before the call has been read. */
+  /** Resolves when all events that were published before the call have been read. */
   async caughtUp(timeoutMs = 30_000): Promise<void> {
     const ranges = await eventually(
       async () =>
@@ -58,7 +58,7 @@ export class EventLog {
     const wanted = ranges.flatMap(({ topic, ranges: of }) =>
       of.filter(({ low, high }) => high > low).map(({ partition, high }) => [`${topic}/${partition}`, high] as const),
     );
-    // Compaction may have removed the last messages of a partition, which are then not waited for.
+    // Compaction may have removed the last messages of a partition, so it does not wait for them.
     const behind = () =>
       wanted.filter(([place, high]) => (this.#reached.get(place) ?? 0n) < high && !place.includes('balances/'));
     await eventually(async () => behind().length === 0, timeoutMs).catch(() => {

@@ -5,11 +5,11 @@ import type { EventLog } from './event-log.ts';
 import { type Attempt, accountOf, type Journal, type Operation, type Read } from './journal.ts';
 import type { Row } from './row.ts';
 
-/** The evidence for the checks of one row. `t0`: when the row began (performance.now). */
+/** The evidence for the checks of one row. `t0`: the time at which the row began (performance.now). */
 export interface Evidence {
   row: Row;
   t0: number;
-  /** When the fault began, and by when everything must be normal again (performance.now). */
+  /** The time at which the fault began, and the time by which everything must be normal again (performance.now). */
   fault: { from: number; until: number };
   /** The factor for time limits. */
   slowness: number;
@@ -24,9 +24,9 @@ export interface Evidence {
   reads: Read[];
   /** Customers' balances at the end of the previous row, in minor units. */
   before: Map<string, number>;
-  /** The same now, after all activity has ended. */
+  /** The customers' balances after all activity of this row has ended. */
   after: Map<string, number>;
-  /** The ledger's rows for these operations, and everything posted since t0. */
+  /** The ledger's rows for these operations, and all rows posted since t0. */
   transactions: LedgerTransaction[];
 }
 
@@ -45,9 +45,8 @@ const columns =
   't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
 
 /**
- * Everything posted since a moment of database time, and every transaction with one of these
- * operations' keys. The first deposit of an opening has no key; its id is known, and it is assigned
- * the key of the opening.
+ * Returns all rows posted since a moment of database time, and every transaction with one of these operations' keys.
+ * The first deposit of an opening has no key; its id is known, and it is assigned the key of the opening.
  */
 export async function readTransactions(
   pool: Pool,
@@ -72,7 +71,7 @@ export async function readTransactions(
   }));
 }
 
-/** Every customer's balance in minor units, which fit into numbers here. */
+/** Returns every customer's balance in minor units, which fit into numbers here. */
 export async function readBalances(pool: Pool): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ account_id: string; balance_minor: bigint }>(
     'select account_id, balance_minor from v_accounts where client_id is not null',

@@ -2,8 +2,8 @@ import { appendFileSync } from 'node:fs';
 import { toMinor } from '#libs/contracts/money.ts';
 
 /**
- * What the clients know: each operation is recorded before it is sent, and each response when it
- * arrives. The checker uses only this and outside observations.
+ * The clients' knowledge: each operation is recorded before it is sent, and each response when it arrives. The checker
+ * uses only this and observations from outside.
  */
 export type Kind =
   | 'open_account'
@@ -19,9 +19,9 @@ export type Kind =
   | 'batch'
   | 'approved';
 
-/** One sending of an operation, and its response. */
+/** One attempt of an operation, and its response. */
 export interface Attempt {
-  /** Milliseconds of performance.now. */
+  /** In milliseconds of performance.now. */
   sentAt: number;
   tookMs: number;
   gateway: string;
@@ -30,7 +30,7 @@ export interface Attempt {
   body: unknown;
   replayed: boolean;
   location?: string;
-  /** Sent with another body under the same key, which must be refused. */
+  /** True if it was sent with another body under the same key, which must be refused. */
   otherBody?: boolean;
 }
 
@@ -45,23 +45,18 @@ export interface Operation {
   kind: Kind;
   path: string;
   body: Record<string, unknown>;
-  /**
-   * Its effect when it is completed; for an opening without the account id, which is not known yet.
-   */
+  /** Its effect when it is completed. The effect of an opening has no account id, which is not known yet. */
   effects: Effect[];
-  /** Of a batch: the effects of each item. */
+  /** The effects of each item of a batch. */
   items?: Effect[][];
-  /** Refusals that it may get. */
+  /** The refusals that it may get. */
   deserves: string[];
   /** Whether it must be refused. */
   mustFail?: boolean;
   attempts: Attempt[];
   /** After a 202: the result of GET at each gateway, once it is Completed or Failed. */
   outcomes: Map<string, Attempt>;
-  /**
-   * The response with the outcome: 2xx except 202, a final refusal, or the outcome that GET
-   * returned.
-   */
+  /** The response with the outcome: 2xx except 202, a final refusal, or the outcome that GET returned. */
   decided?: Attempt;
 }
 
@@ -91,7 +86,7 @@ export class Journal {
     return begun;
   }
 
-  /** Refused operations that are no longer followed; a posting of one of them is a finding. */
+  /** Refused operations that are no longer followed. A posting of one of them is a finding. */
   forget(keys: ReadonlySet<string>): void {
     for (const key of keys) this.byKey.delete(key);
     this.operations.splice(0, this.operations.length, ...this.operations.filter(({ key }) => !keys.has(key)));
@@ -127,7 +122,7 @@ export class Journal {
   }
 }
 
-/** The URL for the outcome of an operation whose response was 202; undefined if there was none. */
+/** Returns the URL for the outcome of an operation whose response was 202, or undefined if there was none. */
 export function pendingAt({ attempts }: Operation): string | undefined {
   return attempts.find(({ status }) => status === 202)?.location;
 }
@@ -145,7 +140,7 @@ function asAnswered(attempt: Attempt): Attempt | undefined {
   };
 }
 
-/** The response to a batch with undecided items is 200 too; the checker treats it like a 202. */
+/** The response to a batch with undecided items is also 200. The checker treats it like a 202. */
 export function pendingAs202(attempt: Attempt): Attempt {
   const { batch_id, status } = (attempt.body as { data?: { batch_id?: string; status?: string } } | null)?.data ?? {};
   return attempt.status === 200 && batch_id !== undefined && status === 'Pending'
@@ -160,8 +155,8 @@ function batchAsAnswered(attempt: Attempt): Attempt | undefined {
 }
 
 /**
- * 2xx except 202, and refusals: 400, 404, 409, 422. After any other response the outcome is
- * unknown.
+ * Reports whether the response is an outcome: 2xx except 202, or a refusal (400, 404, 409, 422). After any other
+ * response, the outcome is unknown.
  */
 export function decides({ status }: Attempt): boolean {
   return (
@@ -177,7 +172,7 @@ export function done({ decided }: Operation): boolean {
   return decided !== undefined && isDone(decided.status);
 }
 
-/** The effects of an operation; for an opening on the balance of the new account. */
+/** Returns the effects of an operation. That of an opening is on the balance of the new account. */
 export function effectsOf(operation: Operation): Effect[] {
   if (operation.kind === 'batch') return effectsOfItems(operation);
   if (operation.kind !== 'open_account') return operation.effects;
@@ -186,19 +181,19 @@ export function effectsOf(operation: Operation): Effect[] {
   return account === undefined || minor === 0 ? [] : [{ account, minor }];
 }
 
-/** Of the posted items; of all items while their outcomes are unknown. */
+/** Returns the effects of the posted items, or of all items while their outcomes are unknown. */
 function effectsOfItems({ items = [], effects, decided }: Operation): Effect[] {
   if (decided === undefined || !isDone(decided.status)) return effects;
   const { results } = (decided.body as { data: { results: { index: number; status: string }[] } }).data;
   return results.flatMap(({ index, status }) => (status === 'Completed' ? (items[index] ?? []) : []));
 }
 
-/** Minor units of an amount in a request or response. */
+/** Returns the minor units of an amount in a request or response. */
 export function minorUnits(amount: unknown, currency: string): number {
   return Number(toMinor(String(amount), currency));
 }
 
-/** The account that an opening created. */
+/** Returns the account that an opening created. */
 export function accountOf({ kind, decided }: Operation): string | undefined {
   if (kind !== 'open_account') return undefined;
   return decided && isDone(decided.status)
@@ -206,12 +201,12 @@ export function accountOf({ kind, decided }: Operation): string | undefined {
     : undefined;
 }
 
-/** The code of an error body. */
+/** Returns the code of an error body. */
 export function codeOf({ body }: Attempt): string {
   return String((body as { code?: unknown } | null)?.code ?? '');
 }
 
-/** The id in a response: of the created resource, or of the Failed transaction. */
+/** Returns the id in a response: of the created resource, or of the Failed transaction. */
 export function idIn({ body }: Attempt): string | undefined {
   const whole = body as Record<string, unknown> | null;
   const data = (whole?.['data'] ?? whole?.['details'] ?? whole) as Record<string, unknown> | null;

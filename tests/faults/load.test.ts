@@ -11,7 +11,7 @@ import { createRandom } from './random.ts';
 const dir = mkdtempSync(join(tmpdir(), 'load-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));
 
-it('is stopped only when the response to every probe is recorded, because a later 202 would not be followed', async () => {
+it('the load is stopped only when the response to every probe is recorded, because a later 202 would not be followed', async () => {
   const response = Promise.withResolvers<Attempt>();
   const gateway = { name: 'gateway' } as Node;
   const entrance: Pick<Entrance, 'pick' | 'call'> = { pick: () => gateway, call: () => response.promise };

@@ -27,21 +27,21 @@ const keptAccounts = 40;
 export interface Accounts {
   client: string;
   /**
-   * One per client of the load, used only by it, so its balance is known exactly. In USD, JPY, and
+   * One account per client of the load, which no other client uses, so its balance is known exactly. In USD, JPY, and
    * KWD.
    */
   own: string[];
-  /** Repaid by transfers. */
+  /** Loans, which are repaid by transfers. */
   loans: string[];
-  /** For those that are not in USD. */
+  /** The currencies of accounts that are not in USD. */
   currencies: Map<string, string>;
-  /** Transfers among them form a circle. */
+  /** Accounts with transfers among them that form a circle. */
   crossed: string[];
-  /** Used by all clients. */
+  /** The account that all clients use. */
   hot: string;
-  /** Frozen and unfrozen while it is used. */
+  /** The account that is frozen and unfrozen while it is used. */
   frozen: string;
-  /** Used by the recovery probe. */
+  /** Accounts of the recovery probe. */
   probes: string[];
 }
 
@@ -51,10 +51,10 @@ interface Ids {
 }
 
 /**
- * Draws operations from the seed and sends them through both gateways: openings (also of Loans),
- * deposits, withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals,
- * freezes, changes of the client, reads, and repeats of earlier keys with the same and with another
- * body, in currencies with 2, 0, and 3 digits.
+ * Chooses operations from the seed and sends them through both gateways: openings (also of Loans), deposits,
+ * withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals, freezes, changes of the
+ * client, reads, and repeats of earlier keys with the same and with another body, in currencies with 2, 0, and 3
+ * decimal places.
  */
 export class Load {
   readonly #entrance: Entrance;
@@ -128,8 +128,8 @@ export class Load {
   }
 
   /**
-   * Queries the outcome of an operation whose response was 202. It is never sent again, so that a
-   * loss is noticed.
+   * Queries the outcome of an operation whose response was 202. The operation is never sent again, so a loss is
+   * detected.
    */
   async ask(operation: Operation, gateway = this.#entrance.pick()): Promise<void> {
     this.#journal.asked(operation, await this.read(pendingAt(operation) ?? '', { pending: true }, gateway));
@@ -159,7 +159,7 @@ export class Load {
     return this.make('withdrawal', '/transactions', body, [{ account, minor: -minor }], { deserves, mustFail });
   }
 
-  /** To a Loan it is a Loan Payment, which lowers the outstanding amount. */
+  /** A transfer to a Loan is a Loan Payment, which lowers the outstanding amount. */
   transfer(from: string, to: string, minor: number): Operation {
     const isPayment = this.#accounts.loans.includes(to);
     const effects = [
@@ -175,7 +175,7 @@ export class Load {
     return this.make('transfer', '/transfers', body, effects, { deserves });
   }
 
-  /** Deposits and transfers in one request, between accounts that all clients use. */
+  /** Returns a batch: deposits and transfers in one request, between accounts that all clients use. */
   batch(size: number, random: Random): Operation {
     const { crossed, hot } = this.#accounts;
     const mode = random.pick(['independent', 'atomic']);
@@ -288,8 +288,8 @@ export class Load {
     if (type === 'Loan') return void this.#accounts.loans.push(account);
     this.#opened.push(account);
     if (this.#opened.length > keptAccounts) this.#opened.shift();
-    // Immediately, perhaps through another gateway: after the response the account accepts
-    // postings.
+    // The next request is sent immediately, perhaps through another gateway, because after the response the account
+    // accepts postings.
     await this.#finish(this.deposit(account, random.int(1, 999)), random);
   }
 
@@ -341,15 +341,15 @@ export class Load {
     ) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
       const currency = String(operation.body['currency'] ?? this.#currencyOf(operation.effects[0]?.account ?? ''));
-      // In minor units, because 15.74 + 1 is not exact.
+      // The sum is computed in minor units, because 15.74 + 1 is not exact.
       const other = Number(fromMinor(BigInt(minorUnits(operation.body[field], currency) + 1), currency));
       await this.send(operation, undefined, { ...operation.body, [field]: other });
     } else await this.send(operation);
   }
 
   /**
-   * Sends it. If the outcome is unknown, half of the clients query or repeat immediately; the
-   * others leave it open.
+   * Sends the operation. If the outcome is unknown, half of the clients query or repeat immediately; the others do so
+   * later.
    */
   async #finish(operation: Operation, random: Random): Promise<void> {
     await this.send(operation);

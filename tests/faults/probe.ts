@@ -8,13 +8,13 @@ import type { Bench } from './row.ts';
 /** A response within this time is normal. */
 const normalMs = 1000;
 const everyMs = 150;
-/** Concurrent attempts of one kind, limited so that a slow bank is not overloaded. */
+/** The number of concurrent attempts of one kind, limited so that a slow bank is not overloaded. */
 const atOnce = 6;
 
 /**
- * Tests from `goneAt` on until everything works normally: a deposit through each gateway, a
- * transfer, and an opening must each get 201 within a second, and the event of such a deposit must
- * be published. Resolves to the milliseconds that each took; at most `patienceMs`.
+ * Tests from `goneAt` on until everything works normally: a deposit through each gateway, a transfer, and an opening
+ * must each get 201 within a second, and the event of such a deposit must be published. Resolves with the milliseconds
+ * that each took; at most `patienceMs`.
  */
 export async function recovery(bench: Bench, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
   const { cluster, load, accounts, events } = bench;
@@ -54,8 +54,8 @@ export async function recovery(bench: Bench, goneAt: number, patienceMs: number)
 }
 
 /**
- * When the first of the attempts succeeded. They start one after the other without waiting for the
- * previous ones.
+ * Resolves with the time at which the first of the attempts succeeded. They start one after the other without waiting
+ * for the previous ones.
  */
 export async function firstSuccess(attempt: () => Promise<boolean>, until: number): Promise<number> {
   let at = Number.POSITIVE_INFINITY;
@@ -68,8 +68,7 @@ export async function firstSuccess(attempt: () => Promise<boolean>, until: numbe
       });
       running.add(one);
     }
-    // Ends the wait when an attempt succeeds; one that fails immediately must not cause a busy
-    // loop.
+    // The wait ends when an attempt succeeds. An attempt that fails immediately must not cause a busy loop.
     await sleep(everyMs);
   }
   await Promise.race([Promise.all(running), sleep(normalMs)]);

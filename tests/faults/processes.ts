@@ -29,10 +29,7 @@ export interface Node extends Process {
   kind: ServiceKind;
   baseUrl: string;
   healthUrl: string;
-  /**
-   * Starts it, optionally with additional environment or another version; does not wait until it is
-   * ready.
-   */
+  /** Starts it, optionally with additional environment or another version. Does not wait until it is ready. */
   start(env?: Record<string, string>, project?: string): void;
   ready(timeoutMs?: number): Promise<void>;
 }

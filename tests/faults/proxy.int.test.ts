@@ -10,7 +10,7 @@ let proxy: Proxy;
 let received: Buffer;
 const clients: Socket[] = [];
 
-/** Records what it receives and echoes it. */
+/** A server that records the received bytes and echoes them. */
 beforeEach(async () => {
   received = Buffer.alloc(0);
   server = createServer((socket) => {
@@ -37,7 +37,7 @@ afterEach(async () => {
 
 interface Client {
   socket: Socket;
-  /** The bytes received so far. */
+  /** Returns the bytes received so far. */
   got(): string;
   closed(): boolean;
 }
@@ -72,7 +72,7 @@ it('passes bytes unchanged', async () => {
   await until(() => got() === 'ab');
 });
 
-it('refuse: cuts connections and refuses new ones until it is healed', async () => {
+it('refuse closes connections and refuses new ones until heal()', async () => {
   const { closed } = await client();
   await proxy.set({ kind: 'refuse' });
   await until(closed);
@@ -83,7 +83,7 @@ it('refuse: cuts connections and refuses new ones until it is healed', async () 
   await until(() => got() === 'x');
 });
 
-it('black hole: passes nothing and closes nothing, for old and new connections, until it is healed', async () => {
+it('black hole passes no bytes and closes no connections, old or new, until heal()', async () => {
   const old = await client();
   await proxy.set({ kind: 'black_hole' });
   const young = await client();
@@ -95,7 +95,7 @@ it('black hole: passes nothing and closes nothing, for old and new connections, 
   await until(() => old.got() === '1' && young.got() === '2');
 });
 
-it('cuts the given number of responses', async () => {
+it('closes the connection instead of the given number of responses', async () => {
   const [first, second] = [await client(), await client()];
   await proxy.set({ kind: 'cut_answers', which: 'any', times: 1 });
   first.socket.write('request');
@@ -105,7 +105,7 @@ it('cuts the given number of responses', async () => {
   await until(() => second.got() === 'next');
 });
 
-/** A Kafka request: its size, its API key, and a body. */
+/** Returns a Kafka request: its size, its API key, and a body. */
 function kafkaRequest(apiKey: number): Buffer {
   const request = Buffer.alloc(20);
   request.writeInt32BE(16, 0);

@@ -10,8 +10,8 @@ export type Fault =
   /** Closes connections and does not listen. */
   | { kind: 'refuse' }
   /**
-   * A black hole: nothing is reset, and nothing passes in either direction. After healing, the
-   * bytes arrive, as if TCP had retransmitted them.
+   * A black hole: no connection is reset, and no bytes pass in either direction. After heal() the bytes arrive, as if
+   * TCP had retransmitted them.
    */
   | { kind: 'black_hole' }
   /**
@@ -19,9 +19,9 @@ export type Fault =
    * `times` times.
    */
   | { kind: 'cut_answers'; which: Answers; times: number }
-  /** Each chunk is delayed by a time between both, in order. */
+  /** Delays each chunk by a time between both limits, in order. */
   | { kind: 'latency'; minMs: number; maxMs: number }
-  /** Chunks of this many bytes, one per `everyMs`. */
+  /** Passes chunks of this many bytes, one per `everyMs`. */
   | { kind: 'sliced'; bytes: number; everyMs: number };
 
 /**
@@ -43,7 +43,7 @@ const commitDone = Buffer.from('COMMIT\0');
 export class Proxy {
   readonly name: string;
   readonly port: number;
-  /** Number of responses cut since the start. */
+  /** The number of responses that were not returned since the start. */
   cuts = 0;
   readonly #targetPort: number;
   readonly #host: string;
@@ -52,7 +52,7 @@ export class Proxy {
   #server: Server | undefined;
   #fault: Fault | undefined;
   #cutsLeft = 0;
-  /** Resolves when no bytes are being held back. */
+  /** Resolves when no bytes are being delayed. */
   #open = Promise.withResolvers<void>();
 
   /** Listens on `host` and connects to 127.0.0.1. */
@@ -134,14 +134,13 @@ export class Proxy {
       socket.on('error', () => undefined);
       socket.on('close', () => {
         this.#pairs.delete(pair);
-        // Bytes sent before the end of the connection still arrive; in a black hole the end does
-        // not.
+        // Bytes sent before the end of the connection still arrive. In a black hole, the end does not arrive.
         void this.#open.promise.then(() => (other.destroyed ? undefined : other.destroySoon()));
       });
     }
   }
 
-  /** Whether this response is the one to be cut. */
+  /** Reports whether the connection is closed instead of returning this response. */
   #cuts(pair: Pair, data: Buffer): boolean {
     if (this.#fault?.kind !== 'cut_answers' || this.#cutsLeft === 0) return false;
     const { which } = this.#fault;
@@ -150,7 +149,7 @@ export class Proxy {
     return meant;
   }
 
-  /** Bytes of one direction, in order. */
+  /** Passes the bytes of one direction, in order. */
   #flow(from: Socket, to: Socket): (data: Buffer) => void {
     let tail: Promise<void> | undefined;
     return (data) => {

@@ -2,11 +2,11 @@
 export interface Random {
   /** 0 ≤ x < 1 */
   next(): number;
-  /** A whole number, both ends included. */
+  /** Returns a whole number, both limits included. */
   int(low: number, high: number): number;
   pick<T>(items: readonly T[]): T;
   chance(probability: number): boolean;
-  /** A separate generator, so that draws of one part do not affect another's. */
+  /** Returns a separate generator, so that the numbers of one part do not affect another's. */
   fork(name: string): Random;
   shuffle<T>(items: readonly T[]): T[];
 }
@@ -34,7 +34,7 @@ export function createRandom(seed: string): Random {
     int,
     pick: <T>(items: readonly T[]): T => {
       const item = items[int(0, items.length - 1)];
-      if (item === undefined) throw new Error('nothing to pick from');
+      if (item === undefined) throw new Error('there is no item to choose');
       return item;
     },
     chance: (probability) => next() < probability,

@@ -26,9 +26,7 @@ function answersText(answers: Record<string, number>): string {
     .join(', ');
 }
 
-/**
- * The number of operations whose outcome was checked, and of those that were lost or applied twice.
- */
+/** Returns the number of operations whose outcome was checked, and of those that were lost or applied twice. */
 export function totals(results: Result[]): string {
   const all = results.flatMap(({ findings }) => findings);
   const count = (word: string) => all.filter((finding) => finding.includes(word)).length;
@@ -39,7 +37,7 @@ export function totals(results: Result[]): string {
 
 const shownFindings = 20;
 
-/** The result of a row as one line, with its first findings. */
+/** Prints the result of a row as one line, with its first findings. */
 export function print(result: Result | undefined, say: (line: string) => void): void {
   if (!result) return;
   const { row, findings, skipped, notes, recoveredMs, operations, tookMs } = result;

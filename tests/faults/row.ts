@@ -8,13 +8,12 @@ import type { Accounts, Load } from './load.ts';
 import type { Random } from './random.ts';
 
 /**
- * How to add a row: define one with the fields below in a file of rows/, and add it to rows/all.ts.
- * The load of load.ts runs during `inject`, which resolves when the cause is gone; campaign.ts does
- * everything else (load, recovery probe, drain, I1-I12). `npm run test:faults -- --quick --only
- * <name>` runs only this row.
+ * To add a row, define one with the fields below in a file of rows/, and add it to rows/all.ts. The load of load.ts
+ * runs during `inject`, which resolves when the fault has ended; campaign.ts does everything else (load, recovery
+ * probe, drain, I1-I12). `npm run test:faults -- --quick --only <name>` runs only this row.
  */
 export interface Row {
-  /** kebab-case, for --only. */
+  /** The name in kebab-case, for --only. */
   name: string;
   /** The fault, as described in the table of docs/; `lasts` formats a duration of this run. */
   title: string | ((lasts: (ms: number) => string) => string);
@@ -23,24 +22,20 @@ export interface Row {
    * common. `all` excludes every other row.
    */
   touches: readonly (string | 'all')[];
-  /** The time within which everything must be normal again after the cause is gone. */
+  /** The time within which everything must be normal again after the fault has ended. */
   recoveryMs: number;
   /**
-   * The failures that callers may see besides 2xx and justified 4xx, by default 202, 503, and 504.
-   * `cut`: connections of a killed gateway may be cut. `nothing`: no failed request, except a 202
-   * that becomes Completed.
+   * The failures that callers may get besides 2xx and justified 4xx: 202, 503, and 504 by default. `cut`: connections
+   * of a killed gateway may also be closed. `nothing`: no failed request, except a 202 that becomes Completed.
    */
   callers?: 'cut' | 'nothing';
-  /** A gateway that is frozen for a while and does not respond meanwhile. */
+  /** A gateway that is frozen for a while and does not respond during that time. */
   frozen?: string;
-  /** How long the load runs before it; default 1 s. */
+  /** The time for which the load runs before the fault; default 1 s. */
   warmUpMs?: number;
-  /** For rows that the load would disturb. */
+  /** Runs the row without load, for rows that the load would disturb. */
   withoutLoad?: boolean;
-  /**
-   * Injects the fault and removes it. May return the time (performance.now) at which the cause was
-   * gone.
-   */
+  /** Injects the fault and removes it. May return the time (performance.now) at which the fault ended. */
   inject(bench: Bench): Promise<number | void>;
   /**
    * The number of responses by status that are not in the journal: refusals that were counted but
@@ -54,12 +49,12 @@ export interface Row {
 /** Thrown by `inject` with the reason if the fault is not possible on this machine. */
 export class Skipped extends Error {}
 
-/** The duration of a fault: as given, in the quick form at most 5 s. */
+/** Returns the duration of a fault: the given one, or at most 5 s in the quick form. */
 export function durationIn(quick: boolean): (ms: number) => number {
   return (ms) => (quick ? Math.min(ms, 5000) : ms);
 }
 
-/** The title of a row with the durations of this run. */
+/** Returns the title of a row with the durations of this run. */
 export function titleOf({ title }: Row, quick: boolean): string {
   return typeof title === 'string' ? title : title((ms) => `${durationIn(quick)(ms) / 1000} s`);
 }
@@ -78,8 +73,8 @@ export interface Bench {
   quick: boolean;
   /** The factor for time limits (FAULTS_SLOWNESS). */
   slowness: number;
-  /** As durationIn. */
+  /** The same as durationIn. */
   duration(ms: number): number;
-  /** Printed below the row. */
+  /** Prints a line below the row. */
   say(line: string): void;
 }

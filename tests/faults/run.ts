@@ -10,9 +10,9 @@ import { rows } from './rows/all.ts';
 import { selfTest } from './self-test.ts';
 
 /**
- * `npm run test:faults`: injects every fault of the table once under load, and checks I1-I12 from
- * outside after each. row.ts explains how to add one. The exit code is 0 only if everything held.
- * With --self-test it tests banks with planted bugs (self-test.ts), and succeeds if it finds each.
+ * `npm run test:faults`: injects every fault of the table once under load, and checks I1-I12 from outside after each.
+ * row.ts explains how to add a fault. The exit code is 0 only if every check passed. With --self-test it tests banks
+ * with planted bugs (self-test.ts), and succeeds if it finds each.
  */
 const { values: options } = parseArgs({
   options: {
@@ -30,7 +30,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 async function main(): Promise<Verdict> {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
-  if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list names them`);
+  if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list shows all rows`);
   if (options['write-docs'] && (options.quick || wanted))
     throw new Error('docs/faults.md is written from a run of every row at full length: without --quick and --only');
   const chosen = wanted ? rows.filter(({ name }) => wanted.includes(name)) : rows;

@@ -122,8 +122,7 @@ async function campaignOn({
     for (const bug of planted) plant(copy, bug);
     const errors = await typeErrors(copy);
     if (errors.length > 0) throw new Error(`the planted bugs do not type-check: ${errors.join('; ')}`);
-    // The logs of a failed campaign are kept, but here they are in the copy and are deleted with
-    // it.
+    // The logs of a failed campaign are kept, but here they are in the copy and are deleted with it.
     mkdirSync(join(copy, 'tmp'));
     const report = join(copy, 'report.json');
     const args = [join(copy, 'tests', 'faults', 'run.ts'), '--quick', '--only', rows, '--json', report];

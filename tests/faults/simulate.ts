@@ -24,7 +24,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const mostAtOnce = 3;
 const spreadMs = 15_000;
-/** The most findings of a seed that the document lists. */
+/** The maximum number of findings of a seed in the document. */
 const shownFindings = 3;
 
 /** Combines one to three rows that affect different parts into one. */
@@ -55,7 +55,7 @@ interface Simulation {
   minutes: number;
 }
 
-/** Runs rounds until the time is over or something is found, and finally repeats all checks. */
+/** Runs rounds until the time is over or there is a finding, and finally repeats all checks. */
 async function simulate(seed: string, durationMs: number, dir: string): Promise<Simulation> {
   const begun = performance.now();
   const campaign = await Campaign.start({

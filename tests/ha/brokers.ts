@@ -8,9 +8,9 @@ import { makeServer, type Server } from '../faults/processes.ts';
 import type { Proxy } from '../faults/proxy.ts';
 
 /**
- * Three brokers that are also controllers. Each uses the others' names and its own hosts file, in
- * which every name resolves to a link between the two, so that one broker can be cut off from the
- * others. Services connect to each broker directly over TLS, checks in plain text.
+ * Three brokers that are also controllers. Each uses the others' names and its own hosts file, in which every name
+ * resolves to a link between the two, so that one broker can be disconnected from the others. Services connect to each
+ * broker directly over TLS, checks in plain text.
  */
 export interface Brokers {
   all: Server[];
@@ -19,7 +19,7 @@ export interface Brokers {
   /** Host and port of each, separated by commas: for checks, and for services. */
   bootstrap: string;
   secured: string;
-  /** Between a broker and the others, in both directions. */
+  /** The links between a broker and the others, in both directions. */
   linksOf(broker: Server): Proxy[];
 }
 
@@ -36,14 +36,14 @@ const replicatedSettings: Record<string, string> = {
   'transaction.state.log.min.isr': '2',
   'share.coordinator.state.topic.replication.factor': '3',
   'share.coordinator.state.topic.min.isr': '2',
-  // A broker that is silent for three seconds leads no partitions; clients then look for the new
-  // leader (libs/kafka/patched/lost-brokers.ts).
+  // A broker that is silent for three seconds loses its leaderships. Clients then find the new leader
+  // (libs/kafka/patched/lost-brokers.ts).
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
-  // By default, a request to a controller that is frozen or cut off times out after 30 s, which
-  // delays changes of the in-sync replicas.
+  // By default, a request to a controller that is frozen or disconnected times out after 30 s, which delays changes of
+  // the in-sync replicas.
   'controller.socket.timeout.ms': '2000',
-  // A follower that asks its new leader too early retries after this time, and writes wait for it.
+  // A follower that asks its new leader too early retries after this time, and writes wait for that.
   'replica.fetch.backoff.ms': '100',
 };
 
@@ -99,8 +99,8 @@ export async function makeBrokers(
           ...replicatedSettings,
           'node.id': String(id),
           'controller.quorum.voters': voters,
-          // Also the controller's port: followers use the address that their leader advertises, and
-          // bypass the links if that is another one.
+          // This is also the controller's port: followers use the address that their leader advertises, and bypass the
+          // links if that is another one.
           'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},CONTROLLER://${nameOf(id)}:${own.controller},SERVICES://127.0.0.1:${services}`,
           'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
           'ssl.keystore.type': 'PEM',
@@ -121,7 +121,7 @@ export async function makeBrokers(
 }
 
 const nameOf = (id: number) => `broker-${id}`;
-/** A separate loopback address for each pair: Linux has the whole of 127.0.0.0/8. */
+/** Returns a separate loopback address for each pair. Linux has the whole of 127.0.0.0/8. */
 const address = (from: number, to: number) => `127.7.${from}.${to}`;
 
 function writeHosts(dir: string, id: number, ids: number[]): string {

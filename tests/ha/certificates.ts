@@ -5,11 +5,11 @@ import { type Authority, createAuthority } from '../support/certificates.ts';
 const names = ['IP:127.0.0.1'];
 
 /**
- * The files that servers present and services trust. Each change replaces them immediately; a
- * process sees it when it reads the files again.
+ * The files that servers present and services trust. Each change replaces them immediately; a process uses the new ones
+ * when it reads the files again.
  */
 export class Certificates {
-  /** Trusted by services: one or several CAs. */
+  /** The certificates that services trust: one or several CAs. */
   readonly trusted: string;
   /** Certificate and key of Postgres. */
   readonly cert: string;

@@ -11,7 +11,7 @@ export interface HaCluster extends Cluster {
   certificates: Certificates;
 }
 
-/** Protections that self-tests remove: a row must then find a loss. */
+/** Protections that self-tests remove. A row must then find a loss. */
 export interface HaOptions {
   brokers?: Record<string, string>;
   env?: Record<string, string>;

@@ -12,9 +12,8 @@ import { patroniSettings } from './patroni/settings.ts';
 import { programPath } from './preflight.ts';
 
 /**
- * A primary and a synchronous standby under Patroni, which stores in etcd which one is the primary;
- * HAProxy routes connections to it. The servers come from the npm package; Patroni, etcd, and
- * HAProxy are Debian's.
+ * A primary and a synchronous standby under Patroni, which stores in etcd which one is the primary. HAProxy routes
+ * connections to it. The servers come from the npm package; Patroni, etcd, and HAProxy are Debian's.
  */
 export interface Database {
   members: Member[];
@@ -22,14 +21,14 @@ export interface Database {
   port: number;
   /** Both members, etcd, and HAProxy as one server, to start and stop them together. */
   together: Server;
-  /** The member that is the primary; undefined if none is. */
+  /** Returns the member that is the primary, or undefined if none is. */
   primary(): Promise<Member | undefined>;
   standby(): Promise<Member | undefined>;
-  /** Resolves when there is a primary and the other one is its synchronous standby. */
+  /** Resolves when there is a primary and the other member is its synchronous standby. */
   paired(timeoutMs?: number): Promise<void>;
   /** Makes both reload their settings and certificates. */
   reload(): Promise<void>;
-  /** Asks Patroni for a controlled switchover to the standby. */
+  /** Requests a controlled switchover to the standby from Patroni. */
   switchover(): Promise<void>;
 }
 
@@ -131,7 +130,7 @@ export async function makeDatabase(
   };
   const stop = async (how: 'stop' | 'kill'): Promise<void> => {
     await haproxy[how]();
-    // The standby first, so that the primary does not promote it when it stops.
+    // The standby is stopped first, so that the primary does not promote it when it stops.
     for (const member of [await standby(), ...members]) await member?.[how]();
     await etcd[how]();
   };
@@ -150,7 +149,7 @@ export async function makeDatabase(
       kill: () => stop('kill'),
     },
     async reload() {
-      // Of the server itself; Patroni does not notice.
+      // The servers themselves reload their settings; Patroni is not involved.
       for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
     },
     async switchover() {
@@ -164,7 +163,7 @@ export async function makeDatabase(
         body,
         signal: AbortSignal.timeout(60_000),
       });
-      if (!response.ok) throw new Error(`Patroni refuses the switchover: ${response.status} ${await response.text()}`);
+      if (!response.ok) throw new Error(`Patroni rejects the switchover: ${response.status} ${await response.text()}`);
     },
   };
 }
@@ -180,8 +179,8 @@ function makeBin(bin: string, programs: { initdb: string; postgres: string }): s
     writeFileSync(join(bin, name), `#!/bin/sh\nexec ${text} "$@"\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  // Not symbolic links, because a server looks for its libraries relative to the path that it was
-  // started with.
+  // They are copies and not symbolic links, because a server looks for its libraries relative to the path with which it
+  // was started.
   for (const name of ['initdb', 'postgres', 'pg_ctl']) script(name, join(native, name));
   if (!existsSync(join(bin, 'pg_isready'))) symlinkSync(programPath('pg_isready'), join(bin, 'pg_isready'));
   script('pg_controldata', `${process.execPath} ${join(import.meta.dirname, 'patroni', 'control-data.ts')}`);
@@ -276,7 +275,7 @@ async function awaitServing(child: Child, serves: () => Promise<boolean>): Promi
   }, startMs);
 }
 
-/** Patroni and every process of its server, like the loss of their machine. */
+/** Returns Patroni and every process of its server, to simulate the loss of their machine. */
 async function killMachine(patroni: Server, folder: string): Promise<void> {
   const pids = postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid }));
   const killed = patroni.kill();
@@ -290,7 +289,7 @@ function sendersOf(folder: string): number[] {
     .filter((pid) => commandLine(pid).includes('walsender'));
 }
 
-/** The server's process for this data folder, if there is one. */
+/** Returns the server's process for this data folder, if there is one. */
 function postmasterOf(folder: string): number[] {
   const file = join(folder, 'postmaster.pid');
   return existsSync(file) ? [Number(readFileSync(file, 'utf8').split('\n')[0])] : [];

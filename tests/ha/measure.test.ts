@@ -9,7 +9,7 @@ const attempt = (sentAt: number, tookMs: number, status: Attempt['status']) => (
   attempt: { sentAt, tookMs, status, gateway: 'gateway', body: {}, replayed: false } as unknown as Attempt,
 });
 
-/** The findings of a row with two faults, `apartMs` apart. */
+/** Returns the findings of a row with two faults, `apartMs` apart. */
 async function findingsOf(
   apartMs: number,
   attempts: (start: number) => ReturnType<typeof attempt>[],
@@ -40,7 +40,7 @@ async function findingsOf(
   return { findings, outageMs: row.figures?.outageMs ?? Number.NaN };
 }
 
-test('a write that is on its way at the next fault is judged with it', async () => {
+test('a write that is in flight at the next fault is attributed to that fault', async () => {
   const { findings, outageMs } = await findingsOf(20_000, (start) => [
     attempt(start + 19_900, 5000, 504),
     attempt(start + 23_000, 5000, 202),

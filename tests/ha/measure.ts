@@ -12,14 +12,14 @@ interface Figures {
   /** The longest time from a failure until the last write that did not get a normal response. */
   outageMs: number;
   writes: number;
-  /** 503, 504, 202, and closed connections. */
+  /** Such responses are 503, 504, 202, and closed connections. */
   troubled: number;
 }
 
 export interface HaRow extends Row {
-  /** How long writes may fail after each failure; after that, 99 % must succeed. */
+  /** The time for which writes may fail after each failure. After that, 99 % must succeed. */
   outageMs: number;
-  /** Of the last run. */
+  /** The results of the last run. */
   figures?: Figures;
 }
 
@@ -27,10 +27,7 @@ export type Mark = (what: string) => void;
 
 const wantedShare = 0.99;
 
-/**
- * A row that marks failures while it injects them, and is judged by the writers' results after
- * each.
- */
+/** A row that marks failures while it injects them. Its result depends on the writers' responses after each failure. */
 export function haRow(
   row: Omit<HaRow, 'inject' | 'recoveryMs'> & {
     recoveryMs?: number;
@@ -88,7 +85,7 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
 
 const endOf = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
 
-/** Neither executed nor refused: the caller has to query or repeat it. */
+/** Reports whether the write was neither executed nor refused, so that the caller has to query or repeat it. */
 function isTrouble(attempt: Attempt): boolean {
   return !isDone(attempt.status) && !decides(attempt);
 }

@@ -12,11 +12,11 @@ const packages: Record<string, string> = {
   git: 'git',
   tar: 'tar',
 };
-/** Where packages put programs that only administrators have in PATH. */
+/** The folders of programs that only administrators have in PATH. */
 const more = ['/usr/local/sbin', '/usr/sbin', '/usr/bin', '/bin'];
 const minJava = 17;
 
-/** The path of a program of the list above; undefined if it is not installed. */
+/** Returns the path of a program of the list above, or undefined if it is not installed. */
 function find(program: string): string | undefined {
   for (const folder of [...(process.env['PATH'] ?? '').split(':'), ...more]) {
     const path = join(folder, program);
@@ -24,7 +24,7 @@ function find(program: string): string | undefined {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // not here
+      // The program is not in this folder.
     }
   }
   return undefined;
@@ -36,7 +36,7 @@ export function programPath(program: string): string {
   return path;
 }
 
-/** Throws with everything that this machine lacks and how to install it; nothing is skipped. */
+/** Throws an error with everything that this machine lacks and how to install it. Nothing is skipped. */
 export function requirePrograms(): void {
   if (process.platform !== 'linux')
     throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');

@@ -29,7 +29,7 @@ export function table(results: Result[]): string {
 
 const seconds = (ms: number): string => (Number.isFinite(ms) ? `${(ms / 1000).toFixed(1)} s` : 'never');
 
-/** Of the run that the document describes. */
+/** The values of the run that the document describes. */
 export interface Run {
   options: string;
   quick: boolean;

@@ -13,9 +13,7 @@ const outageMs = 5000;
 const expiredMs = 10_000;
 const ha = ({ cluster }: Bench) => cluster as HaCluster;
 
-/**
- * Restarts every service, one after the other; each reads its trusted certificates when it starts.
- */
+/** Restarts every service, one after the other. Each reads its trusted certificates when it starts. */
 async function restartServices({ cluster }: Bench): Promise<void> {
   for (const name of ['ledger', 'ledger-2', 'gateway', 'gateway-2']) {
     const node = cluster.node(name);

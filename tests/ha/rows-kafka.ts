@@ -13,14 +13,14 @@ const quickAwayMs = 8000;
 const frozenMs = 40_000;
 const cutMs = 25_000;
 /**
- * After a cut, leaders move back, and consumer groups with them; the next broker is cut off after
- * that.
+ * After a broker was disconnected, leaders move back, and consumer groups with them. The next broker is disconnected
+ * after that.
  */
 const settleMs = 15_000;
 const catchUpMs = 120_000;
 
 const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
-/** Long enough to show the time after the limit; shorter in the quick form. */
+/** The outage is long enough to show the time after the limit. It is shorter in the quick form. */
 const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
 
 /**
@@ -37,8 +37,8 @@ export async function caughtUp({ cluster }: Bench): Promise<void> {
 }
 
 /**
- * Stops and starts these brokers in turn, each when all replicas are in sync again. Resolves to the
- * time at which the last one served again.
+ * Stops and starts these brokers in turn, each when all replicas are in sync again. Resolves with the time at which the
+ * last one was available again.
  */
 async function inTurn(
   bench: Bench,
@@ -63,7 +63,7 @@ export function restartBrokers(bench: Bench, mark: Mark): Promise<number> {
   return inTurn(bench, mark, brokersOf(bench).all, 'restart of', (broker) => broker.stop());
 }
 
-/** Each broker is stopped for a while; in the quick form only one of them. */
+/** Each broker is stopped for a while, or only one of them in the quick form. */
 function eachAway(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
   const { all } = brokersOf(bench);
   return inTurn(bench, mark, bench.quick ? [bench.random.pick(all)] : all, what, async (broker) => {
@@ -139,10 +139,7 @@ const cutOne = haRow({
   },
 });
 
-/**
- * While two brokers are stopped, nothing can be written: the measurement begins when both serve
- * again.
- */
+/** While two brokers are stopped, nothing can be written. The measurement begins when both are available again. */
 const twoOfThree = haRow({
   name: 'broker-two-of-three',
   title: 'two of three brokers killed and started again',

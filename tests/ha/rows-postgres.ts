@@ -9,8 +9,8 @@ const databaseOf = ({ cluster }: Bench) => (cluster as HaCluster).database;
 const promotionMs = 60_000;
 const recoveryMs = 10_000;
 /**
- * Patroni waits for a silent primary up to its ttl of 8 s, then promotes the standby; 10 s later
- * everything must be normal.
+ * Patroni waits up to its ttl of 8 s for a silent primary, and then promotes the standby. Ten seconds later, everything
+ * must be normal.
  */
 const failoverMs = 18_000;
 const pausedMs = 10_000;
@@ -68,8 +68,8 @@ const switchover = haRow({
 });
 
 /**
- * Writes stop until Patroni removes the standby from synchronous_standby_names; from then on there
- * is one copy, and no failover.
+ * Writes stop until Patroni removes the standby from synchronous_standby_names. From then on there is one copy, and no
+ * failover.
  */
 const standbyLost = haRow({
   name: 'postgres-standby-lost',

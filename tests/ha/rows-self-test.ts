@@ -3,16 +3,22 @@ import type { HaCluster, HaOptions } from './cluster.ts';
 import { type HaRow, haRow } from './measure.ts';
 import { promoted } from './rows-postgres.ts';
 
-/** What must lose: each takes away one thing that the others rest on, and has passed when the checks find the loss. */
+/**
+ * A row that must find a loss. It removes one protection on which the other rows depend, and passes when the checks
+ * find the loss.
+ */
 export interface SelfTestRow extends HaRow {
   without: HaOptions;
 }
 
-/** Writes may fail for as long as the row takes; the ledger stops when it finds the older history, so the bank does not recover. */
+/**
+ * Writes may fail for as long as the row takes. The ledger stops when it detects the older history, so the bank does
+ * not recover.
+ */
 const outageMs = 600_000;
 const recoveryMs = 30_000;
 
-/** The standby does not get the last second; then the primary dies. */
+/** The standby does not receive the last second. Then the primary is killed. */
 const asynchronousStandby: SelfTestRow = {
   ...haRow({
     name: 'self-test-asynchronous',

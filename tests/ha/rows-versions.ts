@@ -10,9 +10,9 @@ import type { Bench } from '../faults/row.ts';
 import { type HaRow, haRow } from './measure.ts';
 
 /**
- * Two versions of the bank at the same time, across a migration. The older version is OLD_COMMIT,
- * or the last commit before the newest migration was added, or, if there are only the first
- * migrations, the parent of this commit. It is taken from the clone's history.
+ * Two versions of the bank at the same time, across a migration. The older version is OLD_COMMIT, or the last commit
+ * before the newest migration was added, or, if there are only the first migrations, the parent of this commit. It is
+ * taken from the clone's history.
  */
 const migrationFolders = ['services/ledger/migrations', 'services/accounts/migrations'];
 
@@ -26,7 +26,7 @@ function laterMigrations(): string[] {
 }
 const besideMs = 15_000;
 
-/** The commit of the older version. Throws in a clone without its history. */
+/** Returns the commit of the older version. Throws in a clone without its history. */
 function oldCommit(): string {
   const git = (...args: string[]) =>
     execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
@@ -45,7 +45,7 @@ function oldCommit(): string {
   }
 }
 
-/** The files of that commit in a folder of `dir`, with this version's node_modules. */
+/** Writes the files of that commit to a folder of `dir`, with this version's node_modules. */
 function checkOut(commit: string, dir: string): string {
   const project = join(dir, 'older');
   mkdirSync(project, { recursive: true });

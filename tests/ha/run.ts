@@ -20,9 +20,9 @@ import { selfTestRows } from './rows-self-test.ts';
 import { startOldCluster, versionRows } from './rows-versions.ts';
 
 /**
- * `npm run test:ha`: permanent failures and replacements under load, on three brokers and a
- * database with a standby, with the checks of the fault campaign after each row. `--short` is the
- * part for continuous integration. The exit code is 0 only if everything held.
+ * `npm run test:ha`: permanent failures and replacements under load, on three brokers and a database with a standby,
+ * with the checks of the fault campaign after each row. `--short` is the part for continuous integration. The exit code
+ * is 0 only if every check passed.
  */
 const { values: options } = parseArgs({
   options: {
@@ -42,7 +42,7 @@ interface Suite {
   name: string;
   rows: HaRow[];
   start(dir: string, random: Random): Promise<Cluster>;
-  /** The rows must find a loss. */
+  /** The rows of self-tests, which must find a loss. */
   mustFail?: true;
 }
 
@@ -121,7 +121,7 @@ async function main(): Promise<Verdict> {
   requirePrograms();
   const wanted = options.only?.split(',') ?? (options.short ? shortRows : undefined);
   const unknown = wanted?.filter((name) => !suites.some(({ rows }) => rows.some((row) => row.name === name))) ?? [];
-  if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list names them`);
+  if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list shows all rows`);
   const seed = options.seed ?? String(Date.now() % 1_000_000_007);
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-ha-'));
   say(`seed ${seed}; logs and journal in ${dir}`);

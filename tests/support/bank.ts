@@ -29,32 +29,32 @@ const READY_MS = 45_000;
 const STOP_MS = 12_000;
 
 export type BankOptions = {
-  /** Numbers of processes; the default is 1 each. */
+  /** The numbers of processes. The default is 1 each. */
   gateways?: number;
   ledgers?: number;
   accounts?: number;
-  /** None by default, because most banks do not need it. */
+  /** No process by default, because most banks do not need one. */
   webhooks?: number;
-  /** With the administration dashboard; people sign in at the test issuer. */
+  /** Starts the dashboard, to which people sign in at the test issuer. */
   dashboard?: boolean;
   /** Additional environment of every service. */
   env?: Record<string, string>;
 };
 
 export type BankProcess = {
-  /** gateway, gateway-2, ledger, … */
+  /** The name of the process: gateway, gateway-2, ledger, … */
   name: string;
-  /** Changes with restart(). */
+  /** The pid, which restart() changes. */
   readonly pid: number;
   health_url: string;
   log: string;
   running: () => boolean;
   kill: (signal: NodeJS.Signals) => void;
-  /** Sends SIGTERM (with a time limit) and waits until it has ended. */
+  /** Sends SIGTERM (with a time limit) and waits until the process has ended. */
   stop: () => Promise<void>;
-  /** Kills it if it is running, starts it again, and waits until it is ready. */
+  /** Kills the process if it is running, starts it again, and waits until it is ready. */
   restart: () => Promise<void>;
-  /** Kills it and starts it again with additional environment; it need not become ready. */
+  /** Kills the process and starts it again with additional environment. It need not become ready. */
   startWith: (env: Record<string, string>) => Promise<void>;
 };
 
@@ -69,7 +69,7 @@ type Addresses = {
   database_url: string;
 };
 
-/** What a test can do with a bank whose processes belong to others too. */
+/** The functions of a bank whose processes other tests also use. */
 export type SharedBank = Addresses & {
   /**
    * An access token with these scopes (default: all); `client`: core-banking-local, reader, or
@@ -80,15 +80,15 @@ export type SharedBank = Addresses & {
 
 export type Bank = SharedBank & {
   processes: BankProcess[];
-  /** The process with that name. */
+  /** Returns the process with that name. */
   process: (name: string) => BankProcess;
   stop: () => Promise<void>;
 };
 
 /**
- * Starts a complete bank as separate processes on the shared test servers, with its own database
- * and topic prefix; resolves when every process is ready and the API key works. Throws with the
- * ends of the logs. Processes are not restarted automatically; tests kill and restart them.
+ * Starts a complete bank as separate processes on the shared test servers, with its own database and topic prefix.
+ * Resolves when every process is ready and the API key works. Throws an error with the ends of the logs. Processes are
+ * not restarted automatically; tests kill and restart them.
  */
 export async function startBank(options: BankOptions = {}): Promise<Bank> {
   const database = await createTestDatabase();
@@ -119,7 +119,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
   };
   try {
     const target = (kind: ServiceWithSchema) => migrationTarget(kind, settings);
-    // In this process, because starting one for each took longer than their work.
+    // These run in this process, because starting a process for each took longer than their work.
     await Promise.all([
       migrateLedger(target('ledger'), silent),
       migrateAccounts(target('accounts'), silent),
@@ -153,7 +153,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
   }
 }
 
-/** Serves the addresses of one bank, which the first request starts; returns the URL. */
+/** Serves the addresses of one bank, which the first request starts. Returns the URL. */
 export async function serveSharedBank(stops: (() => Promise<void>)[]): Promise<string> {
   let bank: Promise<Bank> | undefined;
   const server = createServer((_, response) => {
@@ -182,7 +182,7 @@ export async function sharedBank(): Promise<SharedBank> {
   const text = await response.text();
   if (!response.ok) throw new Error(text);
   const { base_urls, ...addresses } = JSON.parse(text) as Addresses;
-  // The first gateway is a different one in each worker, so that they share the requests.
+  // The first gateway is a different one in each worker, so that the gateways share the requests.
   const first = Number(process.env['VITEST_POOL_ID'] ?? 0) % base_urls.length;
   return withTokens({ ...addresses, base_urls: [...base_urls.slice(first), ...base_urls.slice(0, first)] });
 }
@@ -284,8 +284,8 @@ async function makeKey(settings: BankSettings): Promise<string> {
 }
 
 /**
- * Topics of events have few partitions, because each costs the broker 15 ms of CPU and nothing addresses them
- * by number.
+ * Topics of events have few partitions, because each costs the broker 15 ms of CPU and no test addresses them by
+ * number.
  */
 async function createTopics(settings: BankSettings): Promise<void> {
   const config = topicsConfig.parse({
@@ -305,7 +305,7 @@ function kafkaOf({ brokers }: BankSettings): KafkaClient {
   return createKafka({ brokers: brokers.split(','), client_id: 'test' }, silent);
 }
 
-/** A broker that many banks have used would run out of file descriptors. */
+/** A broker that many banks have used would have no file descriptors left. */
 async function removeTopics(settings: BankSettings): Promise<void> {
   const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(settings.topicPrefix, name));
   await kafkaOf(settings).withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));

@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { World } from './world.ts';
 
 /**
- * Chromium for the dashboard: the path in CHROMIUM, or a usual location. Without the window of a browser it needs
- * about half of the CPU time.
+ * Chromium for the dashboard: the path in CHROMIUM, or a usual location. In headless mode it needs about half of the
+ * CPU time.
  */
 const places = [
   '/usr/bin/chromium-headless-shell',
@@ -22,10 +22,7 @@ const missing =
 if (executablePath === undefined && process.env['CI_STRICT'] === '1') throw new Error(missing);
 if (executablePath === undefined) console.warn(`The dashboard's tests in a browser are skipped: ${missing}.`);
 
-/**
- * `describe` for tests that need a browser: skipped with a message if there is none; a failure with
- * CI_STRICT=1.
- */
+/** `describe` for tests that need a browser. Without one, they are skipped with a message, or fail with CI_STRICT=1. */
 export const describeInBrowser = describe.skipIf(executablePath === undefined);
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -47,16 +44,13 @@ interface Window {
 
 export interface Dashboard {
   world: World;
-  /** The address of a page below /admin/ui. */
+  /** Returns the address of a page below /admin/ui. */
   ui(path: string, gateway?: number): string;
   /**
-   * A window without a session. `origins`: servers that its requests may go to, besides the bank
-   * and its issuer.
+   * Opens a window without a session. `origins`: servers to which its requests may go, besides the bank and its issuer.
    */
   open(origins?: readonly string[]): Promise<Window>;
-  /**
-   * A window of a signed-in person. Each person signs in once and has one session in all windows.
-   */
+  /** Opens a window of a signed-in person. Each person signs in once and has one session in all windows. */
   as(user: 'admin' | 'officer' | 'auditor' | 'manager', size?: Size): Promise<Window>;
 }
 
@@ -88,8 +82,7 @@ export function useDashboard(world: World): Dashboard {
     context.setDefaultTimeout(15_000);
     const page = await context.newPage();
     const complaints: string[] = [];
-    // Chromium repeats requests when a network interface appears or disappears, as those of
-    // containers do.
+    // Chromium repeats requests when a network interface, such as a container's, appears or disappears.
     const isOurs = (text: string) => !text.includes('ERR_NETWORK_CHANGED');
     page.on(
       'console',
@@ -131,10 +124,7 @@ export async function enterPassword(page: Page, user: string): Promise<void> {
   await page.keyboard.press('Enter');
 }
 
-/**
- * Signs in through the issuer's own form, from the page that redirects to it to the first page of
- * the dashboard.
- */
+/** Signs in through the issuer's own form, from the page that redirects to it to the first page of the dashboard. */
 export async function signIn(page: Page, baseUrl: string, user: string): Promise<void> {
   await page.goto(`${baseUrl}/admin`);
   await page.getByRole('button', { name: 'Sign in' }).click();
@@ -144,7 +134,7 @@ export async function signIn(page: Page, baseUrl: string, user: string): Promise
 
 export const heading = (page: Page): Promise<string> => page.getByRole('heading', { level: 1 }).innerText();
 
-/** Amounts without the blanks that group their digits. */
+/** Returns text with amounts without the spaces that group their digits. */
 export const plain = (text: string): string => text.replaceAll('\u00a0', '');
 
 const shots = process.env['SCREENSHOTS'];
@@ -187,10 +177,10 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
 /** The rules whose result depends on the size and the theme. */
 const looks = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
-/** Names of the pages that were looked at. A test that runs in several ways looks at its pages once. */
+/** The names of checked pages. A test that runs in several ways checks its pages once. */
 const seen = new Set<string>();
 
-/** Tasks are done, and pages are looked at, in every combination of hand, size, and theme. */
+/** If true, tasks are done, and pages are checked, in every combination of hand, size, and theme. */
 export const isEveryWay = process.env['EVERY_WAY'] === '1';
 
 const appearances = [
@@ -201,8 +191,8 @@ const appearances = [
 ] as const;
 
 /**
- * The page is accessible and no wider than the window: in both sizes and both themes, each once, or in all four
- * combinations.
+ * Expects that the page is accessible and no wider than the window: in both sizes and both themes, each once, or in all
+ * four combinations.
  */
 export async function expectFine(page: Page, name: string): Promise<void> {
   if (seen.has(name)) return;

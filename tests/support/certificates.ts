@@ -2,13 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A test's own CA, made with openssl, and its certificates. Paths of PEM files. */
+/** A test's own CA, made with openssl, and its certificates, as paths of PEM files. */
 export interface Authority {
   ca: string;
   /**
-   * A certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and both in one file.
-   * It is valid from now on for this many days (default 2); a negative number creates an expired
-   * one.
+   * Creates a certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and a file with both. It is valid
+   * from now on for this many days (default 2). A negative number creates an expired one.
    */
   sign(name: string, altNames: string[], days?: number): { cert: string; key: string; both: string };
 }

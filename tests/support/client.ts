@@ -13,9 +13,9 @@ import type {
 import { checkDocumented } from './documented.ts';
 
 /**
- * A small REST client on fetch for end-to-end tests. It adds only the credentials and, if there is
- * a body, Content-Type; a body can be raw text, so that a test controls every character. It checks
- * that OpenAPI documents the status and code of every response.
+ * A small REST client on fetch for end-to-end tests. It adds only the credentials and, if there is a body,
+ * Content-Type. A body can be raw text, so that a test controls every character. It checks that OpenAPI documents the
+ * status and code of every response.
  */
 
 /** A resource as in REST: money as JSON numbers. */
@@ -55,7 +55,7 @@ export class Answer {
     return JSON.parse(this.text);
   }
 
-  /** `data` of a success envelope. */
+  /** Returns `data` of a success envelope. */
   data<T = Record<string, unknown>>(): T {
     return (this.body as { data: T }).data;
   }
@@ -72,7 +72,7 @@ export class Answer {
     return this.headers.get(name);
   }
 
-  /** The path and query of Link rel="next", or undefined on the last page. */
+  /** Returns the path and query of Link rel="next", or undefined on the last page. */
   get next(): string | undefined {
     const link = /<([^>]+)>;\s*rel="next"/.exec(this.header('link') ?? '')?.[1];
     if (link === undefined) return undefined;
@@ -97,7 +97,7 @@ export class Api {
     return this.#baseUrl();
   }
 
-  /** The same gateway with other credentials. */
+  /** Returns a client of the same gateway with other credentials. */
   with(credentials: HeaderFields): Api {
     return new Api(this.#baseUrl, () => credentials);
   }
@@ -146,12 +146,12 @@ export class Api {
     return this.send('PATCH', path, { body });
   }
 
-  /** POST with an Idempotency-Key. */
+  /** Sends a POST with an Idempotency-Key. */
   once(key: string, path: string, body: unknown = {}): Promise<Answer> {
     return this.post(path, body, { 'idempotency-key': key });
   }
 
-  /** All items of a list, page by page. */
+  /** Returns all items of a list, page by page. */
   async all<T>(path: string): Promise<T[]> {
     const items: T[] = [];
     for (let next: string | undefined = path; next !== undefined; ) {
@@ -163,7 +163,7 @@ export class Api {
     return items;
   }
 
-  // Common requests; each asserts its success.
+  // These are common requests. Each asserts its success.
 
   async client(fields: Record<string, unknown> = {}): Promise<RestClient> {
     return done<RestClient>(await this.post('/clients', { ...retail(), ...fields }));
@@ -175,7 +175,7 @@ export class Api {
     );
   }
 
-  /** An account of a new client. */
+  /** Opens an account of a new client. */
   async newAccount(fields: Record<string, unknown> = {}): Promise<RestAccount> {
     return this.account((await this.client()).client_id, fields);
   }
@@ -252,7 +252,7 @@ export function corporate(): Record<string, unknown> {
 
 let phones = Math.floor(Math.random() * 1e8);
 
-/** A phone number that no other client has. */
+/** Returns a phone number that no other client has. */
 export function newPhone(): string {
   phones += 1;
   return `+2547${String(phones).padStart(9, '0')}`;
@@ -265,11 +265,11 @@ export function newKey(): string {
 export const unknownId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
 
 /**
- * Throws if the response has another status. Not an assertion, so that `eventually` retries while a
- * service is unavailable.
+ * Throws if the response has another status. This is not an assertion, so that `eventually` retries while a service is
+ * unavailable.
  */
 function mustBe({ status, text }: Answer, expected: number): void {
-  if (status !== expected) throw new Error(`the answer is ${status} instead of ${expected}: ${text}`);
+  if (status !== expected) throw new Error(`the response is ${status} instead of ${expected}: ${text}`);
 }
 
 /** Asserts an error of the contract: its status, its code, and the form of the body. */
@@ -293,8 +293,8 @@ export function expectError(answer: Answer, status: number, code: string, messag
 }
 
 /**
- * Sends this text over a socket; returns what was received until the server closed the connection
- * or was silent for two seconds.
+ * Sends this text over a socket. Returns the bytes received until the server closed the connection or was silent for
+ * two seconds.
  */
 export function rawHttp(baseUrl: string, text: string): Promise<string> {
   const { hostname, port } = new URL(baseUrl);

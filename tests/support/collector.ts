@@ -11,7 +11,7 @@ export interface SentSpan {
   endTimeUnixNano: string;
   attributes: { key: string; value: Record<string, unknown> }[];
   links?: { traceId: string; spanId: string }[];
-  /** Of its resource. */
+  /** The attributes of its resource. */
   service: string;
 }
 

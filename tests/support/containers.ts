@@ -14,8 +14,8 @@ const PASSWORD = 'test';
 export type Containers = { brokers: string; databaseUrl: string; stop: () => Promise<void> };
 
 /**
- * Starts the given servers in containers, or returns a short reason why that is not possible;
- * returns quickly if there is no engine.
+ * Starts the given servers in containers, or returns a short reason why that is not possible. Returns quickly if there
+ * is no engine.
  */
 export async function startContainers(wanted: { kafka: boolean; postgres: boolean }): Promise<Containers | string> {
   const engine = await docker(['version', '--format', '{{.Server.Version}}'], ANSWER_MS);
@@ -74,7 +74,7 @@ async function startPostgresContainer(): Promise<StartedTestContainer> {
       .withEnvironment({ POSTGRES_PASSWORD: PASSWORD, POSTGRES_INITDB_ARGS: initdbLocale.join(' ') })
       .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
       .withExposedPorts(5432)
-      // The image starts it twice, first for its initialization.
+      // The image starts the server twice, first for its initialization.
       .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
       .withStartupTimeout(PULL_MS)
       .start()

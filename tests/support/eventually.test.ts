@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventually } from './eventually.ts';
 
-test('an assertion that fails is a failure at once, another error is looked at again', async () => {
+test('a failed assertion fails at once, and after another error the check is repeated', async () => {
   let looks = 0;
   const assertion = eventually(async () => {
     looks += 1;

@@ -1,7 +1,6 @@
 /**
- * Calls `check` every 50 ms until it returns a value, for at most `timeoutMs`. If it throws, it is
- * called again, but a failed assertion is rethrown immediately, because it states a condition that
- * must always hold.
+ * Calls `check` every 50 ms until it returns a value, for at most `timeoutMs`. If it throws, it is called again. A
+ * failed assertion is rethrown immediately, because it states a condition that must always hold.
  */
 export async function eventually<T>(check: () => Promise<T | undefined | false>, timeoutMs = 15_000): Promise<T> {
   const deadline = Date.now() + timeoutMs;
@@ -15,7 +14,7 @@ export async function eventually<T>(check: () => Promise<T | undefined | false>,
       last = error;
     }
     if (Date.now() > deadline)
-      throw new Error(`not so within ${timeoutMs} ms; the last look gave ${String(last)}`, { cause: last });
+      throw new Error(`not true within ${timeoutMs} ms; the last result was ${String(last)}`, { cause: last });
     await new Promise((resolve) => {
       setTimeout(resolve, 50);
     });

@@ -1,7 +1,7 @@
 /**
- * Environment with which SIGWINCH makes the timers and the monotonic clock of a process run this
- * many times faster, and the next SIGWINCH normal again. Dates are those of the host, and Node's
- * internals below timers are not faster.
+ * Returns an environment in which SIGWINCH makes the timers and the monotonic clock of a process run this many times
+ * faster, and the next SIGWINCH makes them normal again. Dates are those of the host, and Node's internals below timers
+ * are not faster.
  */
 export function fastTime(speed: number): Record<string, string> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hurry(speed))}` };

@@ -10,9 +10,7 @@ import { awaitReady } from '../../tools/local/ready.ts';
 import { serveSharedBank } from './bank.ts';
 import { startContainers } from './containers.ts';
 
-/**
- * Two projects of one run share the servers: the first starts them, and the last one stops them.
- */
+/** Two projects of one run share the servers. The first starts them, and the last one stops them. */
 type Shared = { users: number; started: Promise<() => Promise<void>> };
 const key = Symbol.for('core-banking.test-servers');
 const registry = globalThis as { [key]?: Shared };
@@ -79,7 +77,7 @@ async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise
   const port = await freePort();
   const [clientSecret, userPassword] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   const log = join(dir, 'identity-provider.log');
-  // The address of a gateway behind TLS. Not a loopback address, because those are for plain http.
+  // This is the address of a gateway behind TLS. It is not a loopback address, because those are for plain http.
   const publicUrl = `https://bank.localhost:${await freePort()}`;
   const provider = startIdentityProvider({
     port,

@@ -7,8 +7,8 @@ import { type Answer, type Api, unknownId } from './client.ts';
 import type { World } from './world.ts';
 
 /**
- * Shared by tests of hostile input: what an error body must never contain, what must not change,
- * and raw connections.
+ * Shared by tests of hostile input: text that an error body must never contain, data that must not change, and raw
+ * connections.
  */
 
 /** Text of drivers, libraries, stack traces, files, and SQL. */
@@ -68,13 +68,13 @@ const counted = [
   'accounts.commands',
 ];
 
-/** Everything that a request can leave behind, as numbers. */
+/** Returns the numbers of all rows and messages that a request can add. */
 export async function footprint(world: World): Promise<Record<string, unknown>> {
   const columns = counted.map((name) => `(select count(*)::int from ${name}) as "${name}"`);
   const [row] = await world.sql(
     `select ${columns.join(', ')}, (select coalesce(sum(balance_minor), 0)::text from v_accounts) as balances`,
   );
-  // A refused request leaves an audit record and its event, and nothing else.
+  // A refused request adds an audit record and its event, and nothing else.
   const told = await Promise.all(
     ['ledger.outbox', 'accounts.outbox'].map(async (name) => [
       name,
@@ -103,9 +103,9 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a new connection and returns the final responses (without 1xx) in order, and
- * whether the server closed it. Ends when it is closed, after `quietMs` of silence after a
- * response, or after three seconds. `halfClose`: the caller ends its side.
+ * Writes bytes to a new connection. Returns the final responses (without 1xx) in order, and whether the server closed
+ * the connection. Ends when it is closed, after `quietMs` of silence after a response, or after three seconds.
+ * `halfClose`: the caller ends its side.
  */
 export function exchange(
   baseUrl: string,
@@ -161,7 +161,7 @@ const ids: Record<string, string> = {
   accountNumber: 'SAV-0000000000',
 };
 
-/** Every row of the endpoints table, its path filled with unknown ids. */
+/** Returns every row of the endpoints table, with its path filled with unknown ids. */
 export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) => ({
   name,
   method: endpoint.method,
@@ -169,12 +169,12 @@ export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) =>
   path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
 }));
 
-/** Texts for `it.each`, each with a name that fits into a line. */
+/** Returns texts for `it.each`, each with a name that fits into a line. */
 export function named(texts: string[]): [name: string, text: string][] {
   return texts.map((text) => [text.length > 50 ? `${text.slice(0, 20)}… of ${text.length}` : text, text]);
 }
 
-/** POSTs this exact text. */
+/** Sends a POST with this exact text. */
 export function postRaw(
   api: Api,
   path: string,

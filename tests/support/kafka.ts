@@ -19,8 +19,7 @@ export function kafkaOf(bank: BankTopics): KafkaClient {
 }
 
 /**
- * All messages in a topic now, in order per partition. Offsets removed by compaction are not waited
- * for longer than needed.
+ * Returns all messages in a topic now, in order per partition. It does not wait for offsets that compaction removed.
  */
 export async function readTopics(
   bank: BankTopics,
@@ -60,13 +59,13 @@ export async function readTopic(bank: BankTopics, name: TopicName): Promise<Rece
   return (await readTopics(bank, [name])).get(name) ?? [];
 }
 
-/** The number of messages in a topic now. */
+/** Returns the number of messages in a topic now. */
 export async function countMessages(bank: BankTopics, name: TopicName): Promise<bigint> {
   const ranges = await topicRanges(kafkaOf(bank), topicName(bank.topic_prefix, name));
   return ranges.reduce((sum, { low, high }) => sum + high - low, 0n);
 }
 
-/** A publisher while `use` runs. */
+/** Provides a publisher while `use` runs. */
 async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
   const publisher = createPublisher(kafkaOf(bank), {
     logger: silent,
@@ -81,7 +80,7 @@ async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) =>
   }
 }
 
-/** The same message again: topic, partition, key, value, and headers. */
+/** Returns the same message again: topic, partition, key, value, and headers. */
 export function again({ topic, partition, key, value, headers }: ReceivedMessage): OutgoingMessage {
   return { topic, partition, key, value, headers };
 }

@@ -2,24 +2,23 @@ import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A load generator for tests: an open loop (a fixed rate of requests, whatever the responses) or a
- * closed one (a fixed number of callers who each wait for their response). It runs on the same
- * machine as the bank.
+ * A load generator for tests: an open loop (a fixed rate of requests, regardless of the responses) or a closed one (a
+ * fixed number of callers that each wait for their response). It runs on the same machine as the bank.
  */
 export interface Load {
   baseUrl: string;
   headers: Record<string, string>;
-  /** The n-th request, with its own Idempotency-Key, by which it can be found again. */
+  /** Returns the n-th request, with its own Idempotency-Key, by which it can be found again. */
   shot(n: number): { method: string; path: string; key: string; body: unknown };
   seconds: number;
-  /** The rate of an open loop; otherwise the number of callers of a closed one. */
+  /** The rate of an open loop, or the number of callers of a closed one. */
   perSecond?: number;
   callers?: number;
 }
 
 export interface Shot {
   key: string;
-  /** 0: no response, the connection failed. */
+  /** 0 means that there was no response because the connection failed. */
   status: number;
   retryAfter: string | undefined;
   body: string;
@@ -31,7 +30,7 @@ const tickMs = 5;
 const maxSockets = 4_000;
 const answerTimeoutMs = 15_000;
 
-/** Sends requests, waits for every response, and returns them all; never rejects. */
+/** Sends requests, waits for every response, and returns them all. Never rejects. */
 export async function load(options: Load): Promise<Shot[]> {
   const agent = new Agent({ keepAlive: true, maxSockets });
   const shots: Promise<Shot>[] = [];
@@ -49,8 +48,8 @@ export async function load(options: Load): Promise<Shot[]> {
     await Promise.all(Array.from({ length: options.callers ?? 1 }, caller));
   } else {
     while (elapsed() < options.seconds * 1000) {
-      // Requests missed during a pause of this process are skipped, because sending them all at
-      // once would be a different load.
+      // Requests that were due during a pause of this process are skipped, because sending them all at once would be a
+      // different load.
       let due = Math.min(options.perSecond * (elapsed() / 1000) - shots.length, options.perSecond / 10);
       for (; due >= 1; due--) void fire();
       await sleep(tickMs);
@@ -82,13 +81,13 @@ function send({ baseUrl, headers, shot }: Load, agent: Agent, n: number): Promis
         response.on('error', () => done(0));
       },
     );
-    call.on('timeout', () => call.destroy(new Error('no answer')));
+    call.on('timeout', () => call.destroy(new Error('no response')));
     call.on('error', () => done(0));
     call.end(JSON.stringify(body));
   });
 }
 
-/** The value below which this fraction (0 to 1) of the numbers lies; 0 for an empty list. */
+/** Returns the value below which this fraction (0 to 1) of the numbers is; 0 for an empty list. */
 export function quantile(values: number[], part: number): number {
   return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
 }

@@ -11,7 +11,7 @@ export interface Scrape {
   series: Series[];
   /** Names of metrics with their type and help. */
   families: Map<string, { type: string; help: string }>;
-  /** The sum of all series of that name with these labels; undefined if there is none. */
+  /** Returns the sum of all series of that name with these labels, or undefined if there is none. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 }
 

@@ -19,12 +19,11 @@ type Node = { [keyword: string]: unknown };
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * PURE: the incompatible changes from `released` to `today`, as paths with a description.
- * docs/events-evolution.md has the rules: within a version of an event type, a property may be
- * added, which is optional or which all events have from a release on, and a value may be added to
- * an open list. So consumers of the released schema understand today's events, and older events in
- * topics match today's schema. Every other difference is incompatible. `mayNarrow`, before 1.0: a
- * schema may also become stricter without changing what is sent.
+ * Returns the incompatible changes from `released` to `today`, as paths with a description. Pure.
+ * docs/events-evolution.md has the rules: within a version of an event type, a property may be added that is optional
+ * or that all events have from a release on, and a value may be added to an open list. Consumers of the released schema
+ * then understand today's events, and older events in topics match today's schema. Every other difference is
+ * incompatible. `mayNarrow`, before 1.0: a schema may also become stricter if the sent events do not change.
  */
 export function changes(released: unknown, today: unknown, { mayNarrow = false, path = '$' } = {}): string[] {
   if (!isNode(released) || !isNode(today)) return same(released, today) ? [] : [`${path} has changed`];
@@ -55,8 +54,7 @@ function propertyChanges(before: Node, now: Node, { mayNarrow, path }: { mayNarr
 }
 
 /**
- * New properties that every event has from now on; before 1.0 also existing ones that every event
- * had already.
+ * Returns new properties that every event has from now on; before 1.0 also existing ones that every event already had.
  */
 function hasOnlyGained(released: Node, before: unknown, now: unknown, mayNarrow: boolean): boolean {
   const known = Object.keys((released['properties'] ?? {}) as Node);

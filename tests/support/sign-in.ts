@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /**
- * Signs in at the identity provider like a browser, with fetch: cookies are stored by path, and
- * redirects are followed one by one.
+ * Signs in at the identity provider like a browser, with fetch: cookies are stored by path, and redirects are followed
+ * one by one.
  */
 
 export class Browser {
@@ -53,10 +53,7 @@ export type Parameters = Record<string, string | undefined>;
 
 export const redirectUri = 'http://127.0.0.1:43210/admin/callback';
 
-/**
- * A valid authorization request of the dashboard, modified by `changes`, and the values that belong
- * to it.
- */
+/** Returns a valid authorization request of the dashboard, modified by `changes`, and the values that belong to it. */
 export function authorization(issuer: string, changes: Parameters = {}) {
   const verifier = randomBytes(32).toString('base64url');
   const parameters: Parameters = {
@@ -95,7 +92,7 @@ export async function redeem(
   return await fetch(`${issuer}/token`, { method: 'POST', headers: { authorization }, body });
 }
 
-/** The claims of a JWT, not verified. */
+/** Returns the claims of a JWT without verifying it. */
 export function claimsOf(jwt: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) as Record<string, unknown>;
 }

@@ -7,8 +7,8 @@ const libraries = [
 ];
 
 /**
- * Environment with which a Node process sees a clock that is this many hours ahead (behind, if
- * negative): with libfaketime, which changes the process's system clock, or else by changing Date.
+ * Returns an environment in which a Node process has a clock that is this many hours ahead (behind, if negative): with
+ * libfaketime, which changes the process's system clock, or otherwise by changing Date.
  */
 export function skewedClock(hours: number): Record<string, string> {
   const library = libraries.flatMap((pattern) => globSync(pattern)).find((file) => existsSync(file));

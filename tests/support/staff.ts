@@ -3,10 +3,7 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import { AUDIENCE, MAIN_CLIENT } from '../../tools/local/bank.ts';
 import type { Bank } from './bank.ts';
 
-/**
- * A bank with this in its `env` accepts tokens of people whom the local identity provider does not
- * know.
- */
+/** With this in its `env`, a bank accepts tokens of people whom the local identity provider does not know. */
 export const staffEnv = {
   JWT_HS256_SECRET: 'signs tokens of people, in tests only',
   JWT_WHOLE_BANK_CLIENTS: `front-end,${MAIN_CLIENT}`,
@@ -14,7 +11,7 @@ export const staffEnv = {
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** The token of a person who signed in through a front end. */
+/** Returns the token of a person who signed in through a front end. */
 export function staffToken(bank: Pick<Bank, 'issuer'>, sub: string, claims: Record<string, unknown> = {}): string {
   const iat = Math.floor(Date.now() / 1000);
   const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: bank.issuer, aud: AUDIENCE, sub, iat, exp: iat + 3600, scope: scopes.join(' '), client_id: 'front-end', azp: 'front-end', ...claims })}`;

@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { createServer } from 'node:https';
 
 /**
- * Terminates TLS in front of a gateway and hides the original host name and scheme from it. Listens
- * on 127.0.0.1; resolves with the function that stops it.
+ * Terminates TLS in front of a gateway and hides the original host name and scheme from it. Listens on 127.0.0.1.
+ * Resolves with the function that stops it.
  */
 export async function startTlsFront({
   port,

@@ -1,7 +1,7 @@
 export interface Verdict {
   passed: number;
   failed: number;
-  /** Skipped; with CI_STRICT=1 that is a failure. */
+  /** The number of skipped tests. With CI_STRICT=1, a skipped test is a failure. */
   skipped?: number;
 }
 

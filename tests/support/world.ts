@@ -16,12 +16,12 @@ export interface World<B extends SharedBank = Bank> {
   api: Api;
   /** One REST client per gateway. */
   gateway(index: number): Api;
-  /** Rows of a read-only query. */
+  /** Returns the rows of a read-only query. */
   sql<T extends object = Record<string, unknown>>(text: string, values?: unknown[]): Promise<T[]>;
   expectBooksInOrder(): Promise<void>;
 }
 
-/** One bank for all tests of a file; at the end its books must balance. */
+/** Starts one bank for all tests of a file, whose books must balance at the end. */
 export function useBank(options: BankOptions = {}): World {
   return useWorld(
     () => startBank(options),
@@ -30,8 +30,8 @@ export function useBank(options: BankOptions = {}): World {
 }
 
 /**
- * A bank with two gateways and two ledgers that other files use at the same time, which is cheaper than a
- * bank per file: for tests that neither stop processes nor count what others can add. The books must balance
+ * Uses a bank with two gateways and two ledgers that other files use at the same time, which is cheaper than a bank per
+ * file. It is for tests that neither stop processes nor count data that other tests can add. The books must balance
  * after each file.
  */
 export function useSharedBank(): World<SharedBank> {
@@ -79,7 +79,7 @@ function useWorld<B extends SharedBank>(start: () => Promise<B>, stop: (bank: B)
 }
 
 function fail(): never {
-  throw new Error('the bank does not run yet: use it inside of tests and hooks');
+  throw new Error('the bank does not run yet: use it inside tests and hooks');
 }
 
 /**

@@ -11,13 +11,13 @@ import { killAndStart } from './kills.ts';
 const askers = 8;
 const killings = 4;
 const deciders = ['bob', 'carol', 'dan'];
-/** Above the limit in the cluster's FOUR_EYES_LIMITS. */
+/** Amounts above the limit in the cluster's FOUR_EYES_LIMITS. */
 const amount = 2_000;
 const boundMs = 60_000;
 const path = '/transactions';
 const bodyFor = (account_id: string) => ({ account_id, transaction_type: 'Deposit', amount });
 
-/** The status of the last request; 5xx and missing responses are retried. */
+/** The status of the last request. 5xx and missing responses are retried. */
 interface Answer {
   status: number;
   body: unknown;
@@ -31,8 +31,8 @@ let decided: { approval_id: string; approves: boolean }[] = [];
 let found: string[] = [];
 
 /**
- * Large deposits, each on an account that is used only for it. Approved ones are added to the
- * journal, whose rules check that each was executed once.
+ * Makes large deposits, each on an account that is used only for it. Approved ones are added to the journal, whose
+ * rules check that each was executed once.
  */
 const approvals: Row = {
   name: 'approvals',
@@ -48,14 +48,14 @@ const approvals: Row = {
       const own = random.fork(`asker ${i}`);
       while (!isOver) await askAndDecide(bench, account, own);
     });
-    // Awaited at the end; an earlier rejection must not end the process.
+    // This promise is awaited at the end. If it rejects before, the process must not end.
     const all = Promise.all(people);
     all.catch(() => undefined);
     let goneAt = performance.now();
     for (let kill = 0; kill < killings; kill++) {
       await sleep(random.int(300, 1500));
       goneAt = await killAndStart(cluster.node('accounts'), bench);
-      // Otherwise hardly any approval would be decided between two of them.
+      // Without this, hardly any approval would be decided between two of them.
       await cluster.node('accounts').ready();
     }
     await sleep(500);
@@ -155,7 +155,7 @@ async function follow(bench: Bench, account: string, key: string, approval_id: s
   });
 }
 
-/** Repeats it with its key while the response is 5xx or missing. */
+/** Repeats a request with its key while the response is 5xx or missing. */
 function settled(
   { cluster, entrance, slowness }: Bench,
   person: string,

@@ -7,7 +7,7 @@ import { rollouts } from './rollouts.ts';
 import { servers } from './servers.ts';
 import { together } from './together.ts';
 
-/** Faults at the same time, and faults that follow each other before the previous one has ended. */
+/** Concurrent faults, and faults that begin before the previous one has ended. */
 const parts = [...kills, ...freezes, ...links, ...rollouts, ...servers];
 const named = (...names: string[]): Row[] => names.map((name) => parts.find((row) => row.name === name) as Row);
 

@@ -8,10 +8,9 @@ import { recovery } from '../probe.ts';
 import { type Bench, type Row, Skipped } from '../row.ts';
 
 /**
- * A full disk: the server's data is moved to a separate file system (tmpfs, which only root can
- * mount), which is then shrunk to the size of its content, and enlarged again. A server that stops
- * meanwhile is restarted once there is room, as a supervisor would; everything else must recover by
- * itself.
+ * A full disk: the server's data is moved to a separate file system (tmpfs, which only root can mount), which is then
+ * shrunk to the size of its content, and enlarged again. A server that stops during this time is restarted when there
+ * is space again, as by a supervisor. Everything else must recover by itself.
  */
 const roomy = '4g';
 const sparePages = 4 * 4096;
@@ -76,7 +75,7 @@ function usedBytes(dir: string): number {
 
 interface Disk {
   server: Server;
-  /** Below the cluster's folder. */
+  /** The path below the cluster's folder. */
   folder: string;
   /** Called while the disk is full: makes sure that the server is affected. */
   press?: () => Promise<unknown>;
@@ -86,7 +85,7 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
   const { cluster, duration, say } = bench;
   const dir = join(cluster.dir, folder);
   await onOwnFileSystem(cluster, server, dir);
-  // Moving the data restarted the server; the row should show only the full disk.
+  // Moving the data restarted the server. The row should show only the effect of the full disk.
   await recovery(bench, performance.now(), fullMs);
   await shrink(dir);
   await sleep(duration(fullMs) / 2);
@@ -125,7 +124,7 @@ const postgresFull: Row = {
     diskFull(bench, {
       server: bench.cluster.postgres,
       folder: 'postgres',
-      // Tables grow immediately; the WAL has space left in its current segment.
+      // Tables grow immediately, whereas the WAL still has space in its current segment.
       press: () => bench.pool.query('select pg_switch_wal()').catch(() => undefined),
     }),
 };

@@ -11,14 +11,12 @@ import { inTransaction } from './kills.ts';
  */
 const shortestMs = 3_000;
 const longestMs = 45_000;
-/** How long a frozen process may keep its locks. */
+/** The time for which a frozen process may keep its locks. */
 const locksFreedMs = 10_000;
 
 const someTime = ({ random, duration }: Bench) => random.int(shortestMs, duration(longestMs));
 
-/**
- * When it continues, it has lost its partitions. It must not post, and others must not wait for it.
- */
+/** When the process continues, it has lost its partitions. It must not post, and others must not wait for it. */
 const freezeLedger: Row = {
   name: 'freeze-ledger',
   title: (lasts) => `SIGSTOP of a ledger for ${lasts(longestMs)} in the middle of a transaction, then SIGCONT`,
@@ -67,7 +65,7 @@ function freezeServer(name: string, what: string, touches: string[], of: (cluste
     recoveryMs: 10_000,
     async inject(bench) {
       const server = of(bench.cluster);
-      // The parent first, so that no new child is forked.
+      // The parent is frozen first, so that it does not fork new children.
       trySignal(server.pid(), 'SIGSTOP');
       const pids = server.pids();
       for (const pid of pids) trySignal(pid, 'SIGSTOP');

@@ -7,9 +7,9 @@ import { killAndStart } from './kills.ts';
 
 const holders = 8;
 const killings = 4;
-/** Sufficient for all concurrent holds. */
+/** The balance is enough for all concurrent holds. */
 const opened = 10_000_000;
-/** The lifetime of holds that are left to expire. */
+/** The lifetime of holds that are expected to expire. */
 const expiresInMs = 3000;
 const expectedWithinMs = 10_000;
 
@@ -18,13 +18,13 @@ interface Holder {
   account: string;
   /** In minor units. Only holds that expire remain Active. */
   balance: number;
-  /** By hold_id: the captured amount and the expected end. */
+  /** By hold_id: the captured amount and the expected final status. */
   holds: Map<string, { captured: number; status: 'Captured' | 'Released' | 'Expired' }>;
 }
 
 let holding: Holder[] = [];
 
-/** Each on a separate account, so that every amount is known exactly. */
+/** Holds, each on a separate account, so that every amount is known exactly. */
 const holds: Row = {
   name: 'holds',
   title: `holds placed, captured, released, and left to expire while ledgers are killed, ${killings} times, started again after 0-3 s`,
@@ -54,7 +54,7 @@ const holds: Row = {
   check: async (_, bench) => (await Promise.all(holding.map((holder) => checkHolder(bench, holder)))).flat(),
 };
 
-/** Repeats it with its key until it has an outcome. */
+/** Repeats a request with its key until it has an outcome. */
 async function finish({ load, random }: Bench, operation: Operation): Promise<Operation> {
   await load.send(operation);
   while (operation.decided === undefined) {
@@ -64,10 +64,7 @@ async function finish({ load, random }: Bench, operation: Operation): Promise<Op
   return operation;
 }
 
-/**
- * Places a hold, tries to withdraw the held money, captures part of it, and ends it in one of three
- * ways.
- */
+/** Places a hold, tries to withdraw the held money, captures part of it, and ends it in one of three ways. */
 async function useHold(bench: Bench, holder: Holder, random: Random): Promise<void> {
   const { load, accounts } = bench;
   const { account } = holder;
@@ -80,7 +77,7 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
       deserves: ['validation_failed'],
     }),
   );
-  if (!done(placed)) return; // it had expired when the ledger came back
+  if (!done(placed)) return; // It had expired when the ledger was available again.
   const { hold_id } = (placed.decided?.body as { data: { hold_id: string } }).data;
   holder.holds.set(hold_id, { captured: 0, status });
   const capture = async (amount: number, final: boolean): Promise<void> => {
@@ -109,10 +106,7 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
   else if (status === 'Released') await finish(bench, load.make('release', `/holds/${hold_id}/release`, {}, []));
 }
 
-/**
- * I3: every hold has the state that its client was told, there are no others, and the available
- * balance matches.
- */
+/** I3: every hold has the state that its client received, there are no others, and the available balance matches. */
 async function checkHolder(
   { cluster, slowness }: Bench,
   { account, balance, holds: known }: Holder,

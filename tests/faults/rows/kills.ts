@@ -32,12 +32,10 @@ const killGateway: Row = {
 };
 
 const killsInTransaction = 3;
-/** Longer than offsets wait to be committed. */
+/** This is longer than the interval in which offsets are committed. */
 const waitsMs = 1500;
 
-/**
- * Its messages are not committed: another process must process them, from the committed offsets.
- */
+/** The offsets of its messages are not committed, so another process must process them, from the committed offsets. */
 const killInTransaction: Row = {
   name: 'kill-in-transaction',
   title: `kill -9 of a ledger whose transaction has waited for ${waitsMs / 1000} s, ${killsInTransaction} times, started again after 0-3 s`,
@@ -126,8 +124,7 @@ const killInBatches: Row = {
 const tries = 20;
 
 /**
- * Blocks the relay's database connection, so that what it has published is not marked, and then
- * kills it.
+ * Blocks the relay's database connection, so that the events that it has published are not marked, and then kills it.
  */
 const killRelay: Row = {
   name: 'kill-relay',
@@ -157,12 +154,12 @@ const killRelay: Row = {
   },
 };
 
-/** Events that are in the topics although their batch is not marked as published. */
+/** Returns the events that are in the topics although their batch is not marked as published. */
 async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
   return (await readOutbox(pool)).filter(({ is_published, id }) => !is_published && events.has(uuidOf(id))).length;
 }
 
-/** The ledger that last reported to be the active relay. */
+/** Returns the ledger that last reported to be the active relay. */
 function relayHolder({ cluster }: Bench): Node {
   const said = ['ledger', 'ledger-2'].map((name) => {
     const node = cluster.node(name);

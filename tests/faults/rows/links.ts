@@ -15,10 +15,7 @@ function linkOf({ links }: Cluster, name: string): Proxy {
   return link;
 }
 
-/**
- * Nothing passes and nothing is reset; messages in flight arrive after healing, long after they
- * timed out.
- */
+/** No bytes pass and no connection is reset. Messages in flight arrive after heal(), long after they timed out. */
 function blackHole(node: string, server: 'kafka' | 'postgres', title: string): Row {
   const link = `${node}>${server}`;
   return {
@@ -37,7 +34,7 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
 
 const cutEveryMs = 250;
 
-/** The request is executed, but the sender cannot know. */
+/** The request is executed, but its sender cannot know that. */
 function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cut-answers-${server}`,
@@ -64,7 +61,7 @@ function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   };
 }
 
-/** The links of running processes. */
+/** Returns the links of running processes. */
 function linksTo({ cluster }: Bench, server: string): Proxy[] {
   return cluster.nodes
     .filter((node) => node.running())

@@ -32,7 +32,7 @@ function poisons(headers: Record<string, string>): Record<string, Content> {
   };
 }
 
-/** Marks the dead letters of this run of the row. */
+/** Identifies the dead letters of this run of the row. */
 let mark = '';
 
 const poison: Row = {
@@ -45,7 +45,7 @@ const poison: Row = {
     const good = (await readTopic(topics, 'ledger.commands')).findLast(
       ({ headers }) => headers['ce_type'] === messageType('create_transaction'),
     );
-    if (!good) throw new Error('there is no command to make poison of');
+    if (!good) throw new Error('there is no command from which to make poison');
     mark = randomBytes(8).toString('hex');
     const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
     // The sender of the valid command may still wait for its reply, which must not be one to the

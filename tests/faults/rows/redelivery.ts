@@ -10,8 +10,7 @@ import { again, type BankTopics, kafkaOf, publish, readTopics } from '../../supp
 import type { Bench, Row } from '../row.ts';
 
 /**
- * Commands that are delivered again, late, in another order, or all of them from the first on: no
- * new entries.
+ * Commands that are delivered again, late, in another order, or from the first one on. They must not post new entries.
  */
 const commandTopics = ['ledger.commands', 'accounts.commands'] as const satisfies TopicName[];
 
@@ -19,7 +18,7 @@ export function topicsOf({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
   return { kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix };
 }
 
-/** The newest commands of both topics, each once, limited per topic. */
+/** Returns the newest commands of both topics, each once, limited per topic. */
 async function newest(bench: Bench, count: number): Promise<ReceivedMessage[]> {
   const read = await readTopics(topicsOf(bench), [...commandTopics]);
   return commandTopics.flatMap((topic) => {
@@ -59,7 +58,7 @@ const delayed = 40;
 /** The ids of late commands, by run of the row. */
 let lateIds: string[] = [];
 
-/** Commands that arrive after their deadline: stored and never executed. */
+/** Commands that arrive after their deadline. They must be stored and never executed. */
 const commandsLate: Row = {
   name: 'commands-late',
   title: 'commands that arrive 60 s after they were sent, past their deadline of 30 s',
@@ -94,7 +93,7 @@ async function readLate({
 }
 
 /**
- * The same command as a separate one: a new id, no idempotency key, and the times that it would
+ * Returns the same command as a new one: with a new id, without an idempotency key, and with the times that it would
  * have had 60 s ago.
  */
 function made60SecondsAgo(message: ReceivedMessage): { id: string; message: OutgoingMessage } {

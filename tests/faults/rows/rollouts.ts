@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/** Regular operations under load, which callers must not notice. */
+/** Regular operations under load, of which callers must not notice anything. */
 
 async function restart({ cluster }: Bench, name: string): Promise<void> {
   const node = cluster.node(name);
@@ -19,8 +19,7 @@ const rollingRestart: Row = {
   async inject(bench) {
     const { cluster } = bench;
     for (const name of ['ledger', 'ledger-2', 'gateway', 'gateway-2']) await restart(bench, name);
-    // For a service with one process, the new one starts before the old one stops, as in a rolling
-    // update.
+    // If a service has one process, the new process starts before the old one stops, as in a rolling update.
     const spare = cluster.node('accounts-2');
     spare.start();
     await spare.ready();

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/**
- * The broker and the database: killed, unavailable, without connections, without responses, locked.
- */
+/** Faults of the broker and the database: killed, unavailable, without connections, without responses, locked. */
 
 const brokerKilled: Row = {
   name: 'kill-broker',

@@ -15,7 +15,7 @@ const recoveryMs = 15_000;
 const skewHours = 2;
 const skewedMs = 10_000;
 
-/** Is not ready because of its clock and does not post; everything else continues. */
+/** The process is not ready because of its clock and does not post. Everything else continues. */
 async function withWrongClock({ duration, slowness }: Bench, node: Node, hours: number): Promise<void> {
   await node.stop();
   node.start(skewedClock(hours));
@@ -55,7 +55,7 @@ const wrongClock: Row = {
 
 const lateMs = 60_000;
 
-/** All processes are stopped; then all but one server start, in any order, and that server last. */
+/** All processes are stopped. Then all servers except one start, in any order, and that server starts last. */
 function coldStart(late: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cold-start-late-${late}`,
@@ -72,7 +72,7 @@ function coldStart(late: 'kafka' | 'postgres', what: string): Row {
         starting.push(Promise.resolve(process.start()));
         await sleep(random.int(0, 300));
       }
-      // The other one has been running for long, even if 5 s are shorter than its start.
+      // The other server has been running for a long time, even if 5 s are shorter than its start.
       await Promise.all([sleep(duration(lateMs)), ...starting]);
       return last.start();
     },
@@ -81,7 +81,7 @@ function coldStart(late: 'kafka' | 'postgres', what: string): Row {
 
 const migrators = 3;
 
-/** On an empty database and, at the same time, on the one in use. */
+/** The migrations run on an empty database and, at the same time, on the one in use. */
 const migrations: Row = {
   name: 'migrate-at-once',
   title: 'three ledgers migrate concurrently, on an empty database and on the one in use',

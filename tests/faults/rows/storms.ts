@@ -10,7 +10,7 @@ const floodMs = 60_000;
 const calmSeconds = 3;
 const callers = 24;
 const times = 5;
-/** The fraction of the offered load by which the load generator may fall behind. */
+/** The fraction of the offered load by which the load generator may be too slow. */
 const leastTimes = 4.5;
 const refusedWithinMs = 1_000;
 const memoryBoundMiB = 512;
@@ -31,7 +31,7 @@ const overload: Row = {
   withoutLoad: true,
   async inject(bench) {
     await restartLedgers(bench, { BATCH_MAX: '1' });
-    // Processes are slow after their start, which would be measured as too low a capacity.
+    // Processes are slow after their start, so the measured capacity would be too low.
     const warm = await flood(bench, { seconds: calmSeconds, callers });
     const calm = await flood(bench, { seconds: calmSeconds, callers });
     const done = (shots: Shot[]) => shots.filter(({ status }) => status === 201).length;
@@ -93,8 +93,8 @@ async function restartLedgers({ cluster }: Bench, env: Record<string, string>): 
 }
 
 /**
- * Deposits through both gateways. Responses are added to the journal except refusals, which need no
- * repeat and are counted here.
+ * Makes deposits through both gateways. Responses are added to the journal except refusals, which need no repeat and
+ * are counted here.
  */
 async function flood(bench: Bench, how: { seconds: number; callers?: number; perSecond?: number }): Promise<Shot[]> {
   const { cluster, load, journal, accounts } = bench;
@@ -137,8 +137,8 @@ function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>)
     0.95,
   );
   const findings: string[] = [];
-  // Four is enough for a nominal five: if the machine was slow while the capacity was measured, the
-  // actual factor is lower.
+  // Four is enough for a nominal five: if the machine was slow while the capacity was measured, the actual factor is
+  // lower.
   if (refused.length < shots.length / 10)
     findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
   if (within > refusedWithinMs * slowness) findings.push(`overload: refused only after ${Math.round(within)} ms (p95)`);
@@ -149,7 +149,7 @@ function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>)
   return findings.slice(0, 10);
 }
 
-/** The maximum resident memory of each service in MiB. */
+/** Returns the maximum resident memory of each service in MiB. */
 async function watchMemory({ cluster }: Bench, until: Promise<unknown>): Promise<Record<string, number>> {
   const most: Record<string, number> = {};
   const over = until.then(() => true);
@@ -167,8 +167,8 @@ const stormMs = 30_000;
 const stormClients = 32;
 
 /**
- * When the freeze was acknowledged, and when its end was requested: wall clock, the same as the
- * database's here.
+ * The time at which the freeze was acknowledged, and the time at which its end was requested, by the wall clock, which
+ * is the same as the database's here.
  */
 let frozenSpan: { from: string; until: string } | undefined;
 
@@ -217,8 +217,8 @@ const storm: Row = {
 };
 
 /**
- * The requests of a client of the storm: mostly on the hot account, transfers in both directions
- * between two accounts, and on the account to be frozen.
+ * The requests of a client of the storm: mostly on the hot account, also transfers in both directions between two
+ * accounts, and requests on the account to be frozen.
  */
 function draw({ load, accounts }: Bench, kind: number, minor: number): Operation {
   const {
@@ -247,7 +247,7 @@ async function nothingBookedWhileFrozen({ pool }: Evidence, { accounts }: Bench)
   );
 }
 
-/** Whether the storm tried to post on the frozen account. */
+/** Reports whether the storm tried to post on the frozen account. */
 function refusedWhileFrozen({ operations }: Evidence, { accounts }: Bench): string[] {
   const refused = operations.filter(
     (operation) => !done(operation) && operation.effects.some(({ account }) => account === accounts.frozen),

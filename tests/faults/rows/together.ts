@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Row } from '../row.ts';
 
-/**
- * Several rows as one: each starts at its own time, and callers may see the failures of all of
- * them.
- */
+/** Combines several rows into one. Each starts at its own time, and callers may get the failures of all of them. */
 export function together(chosen: Row[], delaysMs: number[], name = chosen.map((row) => row.name).join('+')): Row {
   return {
     name,

@@ -9,7 +9,7 @@ import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
 
 const names = ['webhooks', 'webhooks-2'];
-/** More than the maximum difference between the clocks of the host and the database. */
+/** This is more than the maximum difference between the clocks of the host and the database. */
 const clockMs = 1000;
 /**
  * Deliveries of a killed process stay claimed for 30 s; an attempt takes 15 s, and the next one
@@ -20,11 +20,11 @@ const requestMs = 60_000;
 
 interface Delivering {
   webhook_id: string;
-  /** The webhook whose receiver answers 410. */
+  /** The webhook whose receiver responds with 410. */
   gone_id: string;
   /** Everything posted from this database time on must be delivered. */
   since: string;
-  /** The deliveries that the receiver answered 204, in order. */
+  /** The deliveries to which the receiver responded with 204, in order. */
   taken: Booking[];
   poller: Poller;
 }
@@ -32,8 +32,9 @@ interface Delivering {
 let delivering: Delivering | undefined;
 
 /**
- * Receives what the load posts as a webhook in this process, and polls GET /events for it. The receiver refuses or
- * hangs only for deliveries that it has not seen before, because the second retry would come after five minutes.
+ * Receives the events of the load with a webhook in this process, and polls GET /events for them. The receiver refuses
+ * or hangs only for deliveries that it receives for the first time, because the second retry would come after five
+ * minutes.
  */
 const webhooks: Row = {
   name: 'webhooks',
@@ -64,7 +65,7 @@ const webhooks: Row = {
       () => void gone.stop(),
     );
     const webhook_id = await createWebhook(bench, receiver.url);
-    // Before the other webhook is created, which may be disabled at once.
+    // This is created before the other webhook, which may be disabled at once.
     const poller = await startPoller(bench);
     cluster.atEnd.push(() => poller.stop());
     const gone_id = await createWebhook(bench, gone.url);
@@ -103,7 +104,7 @@ const webhooks: Row = {
         ...polledOnce(booked, poller.got),
         ...disabledByGone(await disabling(bench, gone_id, poller)),
       ];
-      // 404: it was deleted, but the response was lost.
+      // 404: the webhook was deleted, but the response was lost.
       for (const id of [webhook_id, gone_id])
         await eventually(
           async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${id}`)).status),
@@ -118,18 +119,18 @@ const webhooks: Row = {
 };
 
 interface Poller {
-  /** The postings that it got, in order. */
+  /** The received postings, in order. */
   got: Booking[];
-  /** The webhooks that events say were disabled. */
+  /** The webhooks that were disabled according to events. */
   disabled: string[];
   stop(): void;
 }
 
-/** Far fewer than there are events, so that most pages are full. */
+/** This is far below the number of events, so most pages are full. */
 const pageLimit = 20;
 const pollMs = 50;
 
-/** Follows the cursor of GET /events, from its current end on. A page that it did not get is requested again. */
+/** Follows the cursor of GET /events, from its current end on. A page that did not arrive is requested again. */
 async function startPoller(bench: Bench): Promise<Poller> {
   const poller = { got: [] as Booking[], disabled: [] as string[], stop: () => void (stopped = true) };
   let stopped = false;
@@ -158,7 +159,7 @@ async function startPoller(bench: Bench): Promise<Poller> {
   return poller;
 }
 
-/** What is known about a webhook that should have been disabled, once it is, or after a while. */
+/** Returns the state of a webhook that should have been disabled, when it is disabled or after a while. */
 async function disabling(bench: Bench, webhook_id: string, { disabled }: Poller) {
   const read = async <T>(path: string): Promise<T> => {
     const response = await call(bench, 'GET', path);
@@ -180,7 +181,7 @@ function bookingOf(data: unknown): Booking {
   return { account_id: transaction.account_id, sequence };
 }
 
-/** Resolves when everything has been received, or nothing new for a while. */
+/** Resolves when everything has been received, or nothing new has been received for a while. */
 async function untilQuiet(booked: readonly Booking[], taken: readonly Booking[], patienceMs: number): Promise<void> {
   for (
     let [count, since] = [taken.length, performance.now()];

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Replaces pg_controldata for Patroni by reading the control file of PostgreSQL 18: the npm package
- * lacks that program, and Debian's is of an older version. Called as `control-data.ts DATADIR`.
+ * Replaces pg_controldata for Patroni by reading the control file of PostgreSQL 18, because the npm package lacks that
+ * program, and Debian's is of an older version. Called as `control-data.ts DATADIR`.
  */
 const supportedVersion = 1800;
 const states = [

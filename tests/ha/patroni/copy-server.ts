@@ -6,13 +6,13 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { postgresUrl } from '../../../tools/local/postgres.ts';
 
 /**
- * Creates a standby's data folder by copying the primary's, as one of Patroni's
- * create_replica_methods: the npm package lacks pg_basebackup, and both folders are on this
- * machine. The copy is made between pg_backup_start and pg_backup_stop, so that the WAL repairs
- * changes made meanwhile. Called with Patroni's arguments --datadir and --connstring.
+ * Creates a standby's data folder by copying the primary's, as one of Patroni's create_replica_methods, because the npm
+ * package lacks pg_basebackup, and both folders are on this machine. The copy is made between pg_backup_start and
+ * pg_backup_stop, so that the WAL repairs changes that are made during the copy. Called with Patroni's arguments
+ * --datadir and --connstring.
  */
 const { values } = parseArgs({
-  // Patroni passes more arguments than are used here.
+  // Patroni passes further arguments, which are not used here.
   strict: false,
   options: {
     members: { type: 'string' },
@@ -67,7 +67,7 @@ copy(join(source, 'pg_wal'), join(target, 'pg_wal'), false);
 client.release();
 await pool.end();
 
-/** Files that disappear meanwhile belong to dropped tables. */
+/** Files that are deleted during the copy belong to dropped tables. */
 function copy(from: string, to: string, isEmptied: boolean): void {
   if (isEmptied) return void mkdirSync(to, { mode: 0o700 });
   try {
