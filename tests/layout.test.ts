@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Which folder may import which (docs/architecture.md). */
+/** Tests which folder may import which (docs/architecture.md). */
 const root = join(import.meta.dirname, '..');
 
 const isTest = (file: string) => /\.test\.ts$|\/test\//.test(file);
@@ -13,7 +13,7 @@ function sources(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** Imports of a file: packages by name, our files as paths from the root. */
+/** Returns the imports of a file: packages by name, our files as paths from the root. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8');
   const found = [
@@ -124,7 +124,7 @@ describe('layout', () => {
     expect(importsOf('services/accounts/sagas/account-number.ts').filter((name) => !isPure(name))).toEqual([]);
   });
 
-  /** Imports of a folder within its service are in the folder itself or in those after its name. */
+  /** Expects that imports of a folder within its service are in the folder itself or in those after its name. */
   function keepsTo(service: string, may: Record<string, string[]>): void {
     const found = Object.entries(may).flatMap(([folder, others]) => {
       const allowed = [`${folder}/`, ...others].map((name) => `services/${service}/${name}`);

@@ -11,8 +11,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Every write by a member of staff, and every refused call of an endpoint for staff, is in the
- * audit log.
+ * Tests that every write by a member of staff, and every refused request to an endpoint for staff, is in the audit log.
  */
 const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
 const { api } = world;
@@ -40,7 +39,7 @@ beforeAll(async () => {
 
 type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
-/** A request made by somebody else. */
+/** A request by another person. */
 async function waitingApproval(): Promise<string> {
   const asked = await api
     .withToken(staffToken(world.bank, 'bob'))
@@ -48,7 +47,7 @@ async function waitingApproval(): Promise<string> {
   return asked.data<{ approval_id: string }>().approval_id;
 }
 const placeHold = (): Promise<Answer> => staff.post(`/accounts/${account.account_id}/holds`, { amount: 1 });
-/** Nothing listens at this address. */
+/** No server listens at this address. */
 const receiver = 'http://127.0.0.1:9/';
 const newWebhookId = async () =>
   (await api.post('/webhooks', { url: receiver, event_types: ['approval.decided'] })).data<{ webhook_id: string }>()

@@ -10,22 +10,23 @@ import os
 
 import schemathesis
 
-# Said by HTTP itself or by every answer alike (contract: Envelope, ids, time), so not by each operation of the document.
+# Headers of HTTP itself or of every response (contract: Envelope, ids, time), which the document does not list per
+# operation.
 GENERAL = {
     "date", "connection", "keep-alive", "content-type", "content-length", "vary",
     "cache-control", "content-security-policy", "referrer-policy", "strict-transport-security", "x-content-type-options", "x-frame-options",
     "access-control-allow-origin", "access-control-expose-headers",
 }
-# A request that the document allows may be refused for what the bank knows, never for its form.
+# A request that the document allows may be refused because of the state of the bank, but never for its form.
 OF_FORM = {"validation_failed", "unknown_field", "unknown_parameter", "malformed_json"}
-# Rules of form that a schema cannot express: they depend on the stored client, the time, or another field.
+# Rules of form that a schema cannot express, because they depend on the stored client, the time, or another field.
 BEYOND_SCHEMA = {
     ("update_client", "ussd_phone_number"), ("update_client", "ussd_status"), ("update_client", "company_name"),
     ("update_client", "registration_number"), ("update_client", "first_name"), ("update_client", "last_name"),
     ("create_api_key", "expires_at"), ("create_api_key", "scopes"), ("open_account", "account_number"),
     ("get_posting_statistics", "from"),
 }
-# Depends on the version of Unicode.
+# This depends on the version of Unicode.
 UNASSIGNED = "code points that are no characters"
 INSIDE = ("node_modules", "node:internal", "    at ", "TypeError", "kafkajs", "lossless", "insert into", "violates", "[object Object]")
 

@@ -4,7 +4,7 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { startHarness } from '#services/accounts/test/harness.ts';
 import { type LedgerHarness, startLedger } from '#services/ledger/test/harness.ts';
 
-/** Rights that an attacker with a service's role, or with a connection, does not have. */
+/** Tests rights that an attacker with a service's role, or with a connection, must not have. */
 let ledger: LedgerHarness;
 let accounts: Awaited<ReturnType<typeof startHarness>>;
 let role: Pool;
@@ -40,7 +40,7 @@ it('a temporary table cannot replace a table that the check of entries reads', a
   }
 });
 
-it('every function resolves names in its own schema, whoever calls it', async () => {
+it('every function resolves names in its own schema, for every caller', async () => {
   for (const [owner, schema] of [
     [ledger.owner, 'ledger'],
     [accounts.owner, 'accounts'],

@@ -16,11 +16,8 @@ import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/**
- * An attacker who can write to the broker and has read every message: no message of the attacker
- * has an effect.
- */
-// Keys are being rotated: gateways sign with a new key, and the previous one is still accepted.
+/** The attacker can write to the broker and has read every message. No message of the attacker may have an effect. */
+// The keys are being rotated: gateways sign with a new key, and the previous one is still accepted.
 const world = useBank({
   env: { GATEWAY_MAC_KEYS: `a new MAC key of gateways for this test,${testMacSecrets.gateway}` },
 });
@@ -82,7 +79,7 @@ function deposit(headers: Record<string, string> = {}): OutgoingMessage {
   return forged('create_transaction', transaction_id, data, headers);
 }
 
-/** The newest authentic message of that type. */
+/** Returns the newest authentic message of that type. */
 async function authentic(topic: TopicName, type: string): Promise<ReceivedMessage> {
   const found = (await readTopic(world.bank, topic)).findLast(({ headers }) => headers['ce_type'] === type);
   if (!found) throw new Error(`there is no ${type} on ${topic}`);
@@ -91,7 +88,7 @@ async function authentic(topic: TopicName, type: string): Promise<ReceivedMessag
 
 const attack = (...messages: OutgoingMessage[]) => publish(world.bank, messages, { asTheyAre: true });
 
-/** Publishes it unchanged and returns the reason of its dead letter. */
+/** Publishes the message unchanged and returns the reason of its dead letter. */
 async function codeOf(topic: TopicName, message: OutgoingMessage): Promise<string | undefined> {
   const mark = randomBytes(8).toString('hex');
   await attack({ ...message, headers: { ...message.headers, 'dlq-test': mark } });
@@ -134,7 +131,7 @@ describe('Forged commands', () => {
 });
 
 describe('Forged states of API keys', () => {
-  it('add no scope to a key and do not reactivate a revoked one', async () => {
+  it('do not add a scope to a key, and do not reactivate a revoked one', async () => {
     const { api_key, key_id } = await api.key({ scopes: ['accounts:read'] });
     const low = new Api(
       () => world.bank.base_urls[0] as string,
@@ -153,7 +150,7 @@ describe('Forged states of API keys', () => {
         version,
       };
       await attack({ ...again(known), value: JSON.stringify(state) });
-      // The gateway has processed earlier messages when it knows this key.
+      // When the gateway knows this key, it has processed the earlier messages.
       await api.key({ scopes: ['accounts:read'] });
     };
     expect((await low.get('/admin/api-keys')).status).toBe(403);

@@ -58,11 +58,11 @@ async function runTables(dir: string): Promise<Verdict> {
     numPassedTests: number;
     numFailedTests: number;
   };
-  // A file that does not load fails without a failed test.
+  // A file that cannot be loaded fails without a failed test.
   return { passed: numPassedTests, failed: code === 0 ? numFailedTests : Math.max(1, numFailedTests) };
 }
 
-/** One row per operation of the document, and one for all responses: none is 5xx. */
+/** Returns one row per operation of the document, and one for all responses, none of which may be 5xx. */
 async function runSchemathesis(dir: string): Promise<Verdict> {
   let program: string;
   try {
@@ -81,7 +81,7 @@ async function runSchemathesis(dir: string): Promise<Verdict> {
     const faults = Object.entries(statuses).reduce((sum, [status, count]) => (status >= '500' ? sum + count : sum), 0);
     if (failed.length > 0) {
       writeFileSync(join(dir, 'schemathesis.log'), output);
-      say(`${output.slice(0, 20_000)}\nfindings: ${failed.join(', ')}; all of it is in ${dir}`);
+      say(`${output.slice(0, 20_000)}\nfindings: ${failed.join(', ')}; the whole output is in ${dir}`);
     }
     say(`schemathesis: ${cases} cases, ${faults} answered 5xx`);
     return {

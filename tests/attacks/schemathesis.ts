@@ -14,7 +14,7 @@ import type { Bank } from '../support/bank.ts';
 
 const requirements = join(import.meta.dirname, 'requirements.txt');
 const minute = 60_000;
-/** Maximum per round and operation; the findings of a round are known when it ends. */
+/** The maximum number of requests per round and operation. The findings of a round are known when it ends. */
 const maxPerOperation = 60;
 
 const reportSchema = z.object({
@@ -97,7 +97,7 @@ export async function fuzz(
   return total;
 }
 
-/** With a token, because one of the requests would revoke an API key. */
+/** The requests use a token, because one of them would revoke an API key. */
 async function fuzzOnce(program: string, bank: Bank, dir: string, seed: number, perOperation: number, phases: string) {
   const [report, statuses] = [join(dir, `report-${seed}.json`), join(dir, `statuses-${seed}.json`)];
   const { stdout, stderr } = await runToEnd(

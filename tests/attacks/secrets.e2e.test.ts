@@ -12,14 +12,14 @@ import { caughtUp, publish, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Sends marker secrets and personal data in valid and invalid requests to a bank with the most
- * verbose logs. None may appear in a log, a header, an event, the reason of a dead letter, a
- * metric, or an error body. Also tests texts that would forge a log line or a header.
+ * Sends marker secrets and personal data in valid and invalid requests to a bank with the most verbose logs. None may
+ * appear in a log, a header, an event, the reason of a dead letter, a metric, or an error body. Also tests texts that
+ * would forge a log line or a header.
  */
 const world = useBank({ env: { LOG_LEVEL: 'trace' } });
 const { api } = world;
 const run = randomBytes(4).toString('hex');
-/** Letters and digits, so that no encoding changes them. */
+/** A marker consists of letters and digits, so that no encoding changes it. */
 const mark = (kind: string) => `zq${run}${kind}`;
 const digits = () =>
   String(BigInt(`0x${randomBytes(6).toString('hex')}`))
@@ -159,9 +159,9 @@ async function goodRequests(): Promise<void> {
     expect((await caller.get(`/clients/${client.client_id}`)).status).toBe(200);
 }
 
-/** Input on which the services themselves fail: reasons and log lines must not contain it. */
+/** Input with which the services themselves fail. Reasons and log lines must not contain it. */
 async function poison(): Promise<void> {
-  // A database rule whose violation is reported with the whole row.
+  // Postgres reports a violation of this rule with the whole row.
   await world.sql(`alter table accounts.clients add constraint odd check (first_name <> '${personal('row')}')`);
   refusals.push(await api.post('/clients', { ...retail(), first_name: mark('row'), last_name: personal('rowlast') }));
   const data = {
@@ -245,7 +245,7 @@ beforeAll(async () => {
   logs = Object.fromEntries(world.bank.processes.map(({ name, log }) => [name, readFileSync(log, 'utf8')]));
 }, 180_000);
 
-/** A secret as plain text, in hex, and in base64 at every alignment. */
+/** Returns a secret as plain text, in hex, and in base64 at every alignment. */
 function forms(secret: string): string[] {
   const shifted = [0, 1, 2].map((shift) =>
     Buffer.from(' '.repeat(shift) + secret)

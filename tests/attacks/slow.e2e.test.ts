@@ -5,8 +5,8 @@ import { type Answer, type Api, type RestAccount, retail } from '../support/clie
 import { useBank } from '../support/world.ts';
 
 /**
- * Slow requests: connections that send headers or bodies a byte at a time are closed within 15 s,
- * and other callers are not affected.
+ * Tests slow requests: connections that send headers or bodies a byte at a time are closed within 15 s, and other
+ * callers are not affected.
  */
 const world = useBank();
 const { api } = world;
@@ -61,7 +61,7 @@ const kinds: Record<string, () => Drip> = {
   'a second request': () => drip(`GET / HTTP/1.1\r\nHost: x\r\nx-api-key: ${world.bank.api_key}\r\n\r\nGET /`, 'a'),
 };
 
-/** The 99th percentile of one caller's deposits, in ms. */
+/** Returns the 99th percentile of one caller's deposits, in ms. */
 async function p99(caller: Api, requests = 60): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < requests; i++) {
@@ -72,12 +72,12 @@ async function p99(caller: Api, requests = 60): Promise<number> {
   return times.sort((a, b) => a - b)[Math.floor(requests * 0.99)] ?? Number.NaN;
 }
 
-/** Below this, differences are noise: other processes use the same cores. */
+/** Differences below this are noise, because other processes use the same cores. */
 const floorMs = 250;
 
 const big = 64_000;
 const fill = (unit: string) => unit.repeat(Math.floor(big / unit.length));
-/** Bodies on which a careless parser or pattern would spend seconds. */
+/** Bodies on which a badly written parser or pattern would take seconds. */
 const dear: Record<string, () => string> = {
   'thousands of keys': () => `{${Array.from({ length: 6_000 }, (_, i) => `"k${i}":0`).join(',')}}`,
   'a key of 64 KB': () => `{"${fill('k')}":1}`,
@@ -153,7 +153,7 @@ describe('200 slow connections', () => {
     }
   });
 
-  it('leave nothing behind: the next requests succeed', async () => {
+  it('have no later effect: the next requests succeed', async () => {
     const deposits = await Promise.all(
       Array.from({ length: 50 }, () => api.transact(account.account_id, 'Deposit', 1)),
     );

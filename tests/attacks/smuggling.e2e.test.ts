@@ -22,16 +22,14 @@ const hidden = () => {
   return `POST /transactions HTTP/1.1\r\n${known}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 const send = (bytes: string, quietMs = 300) => exchange(world.api.baseUrl, bytes, { quietMs });
-/**
- * Ends the pipeline: the server closes the connection after it, so no further responses can follow.
- */
+/** Ends the pipeline: the server closes the connection after this request, so no further responses can follow. */
 const last = (target = '/alsonowhere') => `GET ${target} HTTP/1.1\r\nConnection: close\r\n${known}\r\n`;
 const statuses = (answers: RawAnswer[]) => answers.map(({ status }) => status);
 const post = (headers: string, rest: string, who = known, path = '/nowhere') =>
   `POST ${path} HTTP/1.1\r\n${who}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const nobody = 'Host: x\r\n';
 
-describe('an invalid body after a refused request gets no response of its own', () => {
+describe('an invalid body after a refused request gets no separate response', () => {
   expectNothingDone(world);
   const broken: [string, string, string][] = [
     ['an invalid chunk size', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'],
@@ -161,7 +159,7 @@ describe('target and Host', () => {
           `${known}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n`,
         ) + get('/nowhere'),
       );
-      // Node reads nothing after one of these; what it reads before is an ordinary request.
+      // Node reads nothing after one of these. The bytes that it reads before are an ordinary request.
       expect(['200', '200,404']).toContain(String(statuses(answers)));
     },
   );

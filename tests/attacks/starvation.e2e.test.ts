@@ -31,8 +31,8 @@ afterEach(async () => {
 });
 
 /**
- * Opens connections from the attacker's address, each of which sends only `text`; closed ones are
- * opened again. Returns the statuses of their responses.
+ * Opens connections from the attacker's address, each of which sends only `text`. Closed ones are opened again. Returns
+ * the statuses of their responses.
  */
 async function open(count: number, text: string): Promise<Set<string>> {
   const { hostname, port } = new URL(api.baseUrl);
@@ -58,7 +58,7 @@ async function open(count: number, text: string): Promise<Set<string>> {
 
 type Call = { method?: string; path: string; key?: string; body?: string; localAddress?: string };
 
-/** The status, on a separate connection; 0 if there is none. */
+/** Returns the status of a request on a separate connection; 0 if there is none. */
 function call({
   method = 'GET',
   path,
@@ -84,7 +84,7 @@ function call({
   });
 }
 
-/** Reads and writes of other callers, one after the other; returns those that did not succeed. */
+/** Makes reads and writes of other callers, one after the other. Returns those that did not succeed. */
 async function othersNotice(count: number): Promise<string[]> {
   const deposit = JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
   const refused: string[] = [];
@@ -125,7 +125,7 @@ it('more incomplete requests of one address than the gateway has connections do 
 }, async () => {
   await open(isFull ? 10_100 : 1_010, 'GET / HTTP/1.1\r\nHost: x\r\n');
   expect(await othersNotice(60)).toEqual([]);
-  // Its complete requests succeed too: incomplete ones are closed first.
+  // The complete requests of that address succeed, too, because incomplete ones are closed first.
   expect(await call({ path: '/', localAddress: attacker })).toBe(200);
 });
 
@@ -161,7 +161,7 @@ it('ten list queries without an index do not affect others, and a third concurre
   if (!isFull) expect(statuses.filter((status) => status === 200)).toHaveLength(2);
 });
 
-/** Enough transactions that unindexed lists take long. */
+/** Inserts so many transactions that lists without an index take long. */
 async function fill(client: PoolClient, count: number): Promise<void> {
   await client.query('set statement_timeout = 0');
   const text = `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, failure_code, actor, request_id, created_at)

@@ -21,9 +21,9 @@ import { exchange, expectNothingDone, expectRefused } from '../support/hostile.t
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Attacks on the tokens of the real identity provider: some are signed with its true key, as a
- * thief of that key could do, the others as anyone could. A wire tap counts requests for its keys;
- * a trap counts connections to URLs in tokens.
+ * Attacks on the tokens of the real identity provider. Some tokens are signed with its true key, as by a thief of that
+ * key, and the others as anyone could sign them. A proxy counts requests for its keys; a trap counts connections to
+ * URLs in tokens.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-attacks-'));
 const issuer = `http://127.0.0.1:${await freePort()}`;
@@ -112,7 +112,7 @@ const pem = publicKey.export({ type: 'spki', format: 'pem' });
 const jwk = { ...stranger.publicKey.export({ format: 'jwk' }), kid };
 const zeros = Buffer.alloc(64);
 
-/** Attacks by name; each must be 401 with the same body. */
+/** Attacks by name. Each must get 401 with the same body. */
 const attacks: Record<string, string> = {
   'alg none': by(bytes(Buffer.alloc(0)), { alg: 'none' }),
   'alg None, signed': token({}, { alg: 'None' }),
@@ -171,7 +171,7 @@ describe('forged tokens', () => {
   expectNothingDone(world);
   const answers = new Set<string>();
 
-  it('a token signed with the true key is accepted, so the others are refused for their own defects', async () => {
+  it('a token signed with the true key is accepted, so the others are refused because of their own defects', async () => {
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: MAIN_CLIENT,
@@ -189,7 +189,7 @@ describe('forged tokens', () => {
     answers.add(JSON.stringify([{ ...answer.error, request_id: '' }, answer.header('www-authenticate')]));
   });
 
-  it('all have the same body and challenge as a wrong API key; no URL was visited', async () => {
+  it('all have the same body and challenge as a wrong API key; no URL was requested', async () => {
     const wrongKey = await api.withKey('cbk_live_x').get('/clients');
     answers.add(JSON.stringify([{ ...wrongKey.error, request_id: '' }, wrongKey.header('www-authenticate')]));
     expect([...answers]).toHaveLength(1);
@@ -234,7 +234,7 @@ describe('requests to the issuer are limited', () => {
     expect(fetched.length - before).toBeLessThanOrEqual(1 + Math.floor((performance.now() - startedAt) / 5000));
   });
 
-  it('two fetches are never closer than the limit', () => {
+  it('the time between two fetches is never shorter than the limit', () => {
     const gaps = fetched.slice(1).map((at, i) => at - (fetched[i] ?? 0));
     expect(Math.min(...gaps, 5000)).toBeGreaterThan(4900);
   });

@@ -6,8 +6,8 @@ import { everyEndpoint, exchange, expectNothingDone, expectRefused } from '../su
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Hostile input: forged API keys, and requests that must get no information and have no effect
- * before authentication and authorization.
+ * Hostile input: forged API keys, and requests that must get no information and have no effect before authentication
+ * and authorization.
  */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await eventually(async () => (await api.withKey(expired.api_key).get('/')).status === 401);
 });
 
-/** `text` with a matching checksum. */
+/** Returns `text` with a matching checksum. */
 const summed = (text: string) => text.slice(0, -6) + apiKeyChecksum(text.slice(0, -6));
 const swapCase = (text: string) =>
   text.replace(/[a-z]/gi, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
@@ -135,7 +135,7 @@ describe.each(everyEndpoint.map(({ method, path, scope }) => [method, path, scop
     expectNothingDone(world);
     const bodies = method === 'GET' ? [] : malformed;
 
-    it('is 401 without credentials, whatever else is wrong', async () => {
+    it('is 401 without credentials, even if the request has other errors', async () => {
       const nobody = api.with({});
       for (const request of [`${path}?nonsense=1`, `${path}/%zz`, `${path}/nowhere`, `${path}#x`.replace('#', '%23')])
         expectRefused(await nobody.send(method, request), 401, 'missing_credentials');
@@ -146,7 +146,7 @@ describe.each(everyEndpoint.map(({ method, path, scope }) => [method, path, scop
       expectRefused(await api.withKey('x').send(method, `${path}?nonsense=1`), 401, 'invalid_credentials');
     });
 
-    it('is 403 without the scope, whatever else is wrong; with the scope it is another error', async () => {
+    it('is 403 without the scope, even if the request has other errors; with the scope it is another error', async () => {
       const caller = lacking.get(scope);
       if (!caller)
         return void expect([

@@ -36,9 +36,9 @@ beforeAll(async () => {
 });
 
 interface Kind {
-  /** The code for a value of another JSON type. */
+  /** The error code for a value of another JSON type. */
   mistyped: string;
-  /** Texts that `refused` is the code for. */
+  /** Texts that are refused with the error code `refused`. */
   texts: string[];
   refused: string;
   isOptional?: true;
@@ -280,7 +280,7 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
     }
   });
 
-  it('names every violation if every field is wrong', async () => {
+  it('reports every violation if every field is wrong', async () => {
     const wrong = Object.entries(fields).filter(([field]) => field !== 'client_type');
     const changes = Object.fromEntries(wrong.map(([field]) => [field, [field]]));
     expectViolations(await send({ ...changes, nonsense: 1 }), [
@@ -350,7 +350,7 @@ describe('violations of rules over several fields are reported with the others',
   });
 });
 
-describe('ids of another kind, in other letters, or almost right are unknown', () => {
+describe('ids of another kind, in upper case, or with a small error are unknown', () => {
   it('404 names the kind, and nothing changes', async () => {
     const good = account.account_id;
     const wrong = [

@@ -17,17 +17,14 @@ beforeAll(async () => {
   authority = `Host: ${new URL(base).host}\r\nx-api-key: ${world.bank.api_key}\r\n`;
 });
 const deposit = () => JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
-/** A request that would be noticed by a second response. */
+/** A request that a second response would reveal. */
 const hidden = () => `GET /accounts/${account.account_id} HTTP/1.1\r\n${authority}\r\n`;
 const post = (headers: string, rest: string, path = '/transactions') =>
   `POST ${path} HTTP/1.1\r\n${authority}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const chunked = (...parts: string[]) =>
   [...parts, ''].map((part) => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`).join('');
 
-/**
- * Expects one response, an error with the common body, and nothing more for `quietMs`. Returns its
- * status.
- */
+/** Expects one response, an error with the common body, and nothing more for `quietMs`. Returns its status. */
 async function refused(bytes: string, quietMs = 20): Promise<number> {
   const { answers, closed } = await exchange(base, bytes, { quietMs });
   expect(answers.map(({ status }) => status)).toHaveLength(1);
@@ -213,7 +210,7 @@ describe('request lines', () => {
     },
   );
 
-  it('CONNECT opens no tunnel', async () => {
+  it('CONNECT does not open a tunnel', async () => {
     const { answers, closed } = await exchange(base, line('CONNECT example.com:443 HTTP/1.1'), { quietMs: 20 });
     expect([answers.map(({ status }) => status), closed]).toEqual([[400], true]);
   });
@@ -324,8 +321,7 @@ describe('headers', () => {
         post(`Idempotency-Key: ${key}\r\nContent-Length: ${body.length}\r\n`, body, path),
         { quietMs: 20 },
       );
-      // The body is valid for only one of the paths; elsewhere its violations are named together
-      // with the key.
+      // The body is valid for only one of the paths. For the others, its violations are reported together with the key.
       const ofKey = checkErrorBody(400, answers[0]?.body ?? '').errors?.filter(
         ({ field }) => field === 'Idempotency-Key',
       );

@@ -8,7 +8,7 @@ const world = useBank();
 const { api } = world;
 const post = (raw: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}) =>
   postRaw(api, '/clients', raw, headers);
-/** A valid body with one more member. */
+/** Returns a valid body with one more member. */
 const with_ = (member: string) => `${JSON.stringify(retail()).slice(0, -1)},${member}}`;
 
 describe('bodies that are not JSON: 400 malformed_json', () => {
@@ -179,7 +179,7 @@ describe('JSON that is not an object: 400', () => {
     async (raw) => {
       for (const path of writes) {
         const { errors } = expectRefused(await postRaw(api, path, raw), 400, 'validation_failed');
-        // A body whose fields depend on client_type may be refused for the missing client_type.
+        // A body whose fields depend on client_type may be refused because of the missing client_type.
         expect(errors?.map(({ field }) => field)).toEqual([
           path === '/clients' && errors?.[0]?.field === 'client_type' ? 'client_type' : '',
         ]);

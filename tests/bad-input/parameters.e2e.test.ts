@@ -131,7 +131,7 @@ describe('query parameters', () => {
     },
   );
 
-  it('a cursor is bound to its list, filters, and order, and to each of its bits', async () => {
+  it('a cursor is valid only for its list, filters, and order, and only unchanged', async () => {
     const { next = '' } = await api.get('/transactions?limit=1');
     const cursor = new URL(next, 'http://x').searchParams.get('cursor') ?? '';
     expect((await api.get(`/transactions?limit=1&cursor=${cursor}`)).status).toBe(200);
@@ -325,7 +325,7 @@ describe('query parameters', () => {
   });
 });
 
-describe('ids in paths: everything that is not exactly an id is unknown', () => {
+describe('ids in paths: a text that is not exactly an id is unknown', () => {
   expectNothingDone(world);
   const odd = [
     '%00',

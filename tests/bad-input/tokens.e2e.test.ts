@@ -20,8 +20,7 @@ const visits: string[] = [];
 const server = createServer((request, response) => {
   const isIssuer = request.url === '/jwks';
   if (!isIssuer) visits.push(request.url ?? '');
-  // `rsa`, `ec`, and `ed` do not state their algorithm; `shared` is a symmetric key, which must
-  // never be accepted.
+  // `rsa`, `ec`, and `ed` do not state their algorithm. `shared` is a symmetric key, which must never be accepted.
   const keys = [
     { ...jwk(rsa.publicKey), kid: 'rsa' },
     { ...jwk(ec.publicKey), kid: 'ec' },
@@ -87,7 +86,7 @@ const without = (name: string) =>
     Object.fromEntries(Object.entries(good).filter(([key]) => key !== name)),
     by.RS256(),
   );
-/** Signed with another key, with a header that says where to find it. */
+/** Returns a token signed with another key, with a header that names the location of that key. */
 const strange = (header: object) =>
   token({ alg: 'RS256', kid: 'stranger', ...header }, good, by.RS256(stranger.privateKey));
 const [head = '', payload = '', signature = ''] = rs().split('.');
@@ -289,7 +288,7 @@ describe('forged tokens', () => {
     challenges.add(answer.header('www-authenticate') ?? '');
   });
 
-  it('all get the same challenge, and no URL of a token was visited', () => {
+  it('all get the same challenge, and no URL of a token was requested', () => {
     expect([...challenges]).toEqual([expect.stringMatching(/^Bearer /)]);
     expect(visits).toEqual([]);
   });
@@ -342,7 +341,7 @@ describe('forged tokens', () => {
   });
 });
 
-describe('valid tokens are accepted, so the forgeries are refused for their own defects', () => {
+describe('valid tokens are accepted, so the forgeries are refused because of their own defects', () => {
   let ok: (jwt: string, scheme?: string) => Promise<number>;
   beforeAll(() => {
     ok = async (jwt, scheme = 'Bearer ') => (await api.with({ authorization: scheme + jwt }).get('/clients')).status;
@@ -387,7 +386,7 @@ describe('valid tokens are accepted, so the forgeries are refused for their own 
     expectRefused(await api.withToken(rs({ scope })).get('/clients'), 403, 'insufficient_scope');
   });
 
-  it('scopes elsewhere in the token grant nothing', async () => {
+  it('scopes elsewhere in the token grant no permission', async () => {
     const elsewhere = {
       scope: undefined,
       scp: ['clients:read'],

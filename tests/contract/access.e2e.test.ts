@@ -16,7 +16,7 @@ import {
 } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: permissions. Scopes × routes, and callers that are bound to one client. */
+/** Tests the contract of permissions: scopes × routes, and callers that are bound to one client. */
 const world = useSharedBank();
 const { api } = world;
 

@@ -10,7 +10,7 @@ import {
 } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: accounts, opening, status transitions, entries. */
+/** Tests the contract of accounts, opening, status transitions, and entries. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -18,7 +18,7 @@ const open = (fields: object) => api.post('/accounts', fields);
 const transactionsOf = async (accountId: string) =>
   (await api.get(`/transactions?account_id=${accountId}`)).list<RestTransaction>();
 
-/** Luhn checksum: every second digit from the right is doubled. */
+/** Computes the Luhn checksum, in which every second digit from the right is doubled. */
 function luhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, i) => {
     const value = Number(digit) * (i % 2 === 1 ? 2 : 1);

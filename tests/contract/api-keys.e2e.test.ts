@@ -3,7 +3,7 @@ import { apiKeyChecksum } from '#libs/contracts/api-key.ts';
 import { expectError, newKey, type RestKey, unknownId } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: API keys. Changes on one gateway must apply on the other. */
+/** Tests the contract of API keys. Changes on one gateway must take effect on the other. */
 const world = useBank({ gateways: 2, accounts: 2 });
 const { api } = world;
 
@@ -20,7 +20,7 @@ const sleep = (ms: number) =>
 const year = 365 * 24 * 3600 * 1000;
 
 describe('API keys: creation', () => {
-  it('returns 201 with key_id and, only this once, api_key, which works on every gateway within 2 s', async () => {
+  it('returns 201 with key_id and, only in this response, api_key, which works on every gateway within 2 s', async () => {
     const answer = await api.post('/admin/api-keys', { name: 'partner', scopes: ['clients:read', 'accounts:read'] });
     expect(answer.status).toBe(201);
     const { api_key = '', ...key } = answer.data<RestKey>();
@@ -233,7 +233,7 @@ describe('API keys: rotation', () => {
     await eventually(async () => (await isDead(old.api_key)) && works(fresh.api_key), 2000);
   });
 
-  it('a replay returns the same body without api_key, and the key of the first response works', async () => {
+  it('a repeat returns the same body without api_key, and the key of the first response works', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
     const key = newKey();
     const path = `/admin/api-keys/${old.key_id}/rotation`;

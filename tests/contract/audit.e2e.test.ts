@@ -14,7 +14,7 @@ import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: audit records, from the transaction of the change to the list and the topic. */
+/** Tests the contract of audit records, from the transaction of the change to the list and the topic. */
 const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
 const { api } = world;
 
@@ -203,7 +203,7 @@ describe('Audit: postings', () => {
     expect(await records(`actor=${encodeURIComponent(actor)}`)).toHaveLength(3);
   });
 
-  it('of machines only reversals are recorded', async () => {
+  it('of the postings of machines, only reversals are recorded', async () => {
     const machine = api.withToken(await world.bank.token());
     const { account_id } = await api.newAccount();
     const posted = [api, machine].map((caller) =>
@@ -234,7 +234,7 @@ describe('Audit: refused calls', () => {
       () => ({}),
     );
 
-  it('under /admin, 401, 403, and 404 are recorded with the address but without what the caller entered', async () => {
+  it('under /admin, 401, 403, and 404 are recorded with the address but without the caller’s input', async () => {
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     const key_id = unknownId('key');
     const cases: [() => Promise<Answer>, Partial<AuditRecord>][] = [

@@ -13,7 +13,7 @@ import {
 import { caughtUp, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** The contract: batches. Repeats go to the other gateway. */
+/** Tests the contract of batches. Repeats go to the other gateway. */
 const world = useBank({ gateways: 2, ledgers: 2 });
 const { api } = world;
 
@@ -43,7 +43,7 @@ function done(answer: Answer): Batch {
   return answer.data<Batch>();
 }
 
-describe('independent: each item is decided as if it was sent alone', () => {
+describe('independent: each item is decided as if it had been sent alone', () => {
   it('results are in the order of the items, each with its transaction or transfer, or its error', async () => {
     const [a, b, frozen] = [
       await api.newAccount({ initial_deposit: 10 }),
@@ -174,7 +174,7 @@ describe('independent: each item is decided as if it was sent alone', () => {
 });
 
 describe('atomic: all or nothing, decided in the order of the items', () => {
-  it('each item sees the ones before it, with accounts in all partitions', async () => {
+  it('each item depends on the preceding ones, with accounts in all partitions', async () => {
     const chain = (await accounts(20, 0)) as RestAccount[];
     const [first, last] = [chain[0] as RestAccount, chain.at(-1) as RestAccount];
     const items = [
@@ -218,7 +218,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
     ]);
     expect([await balanceOf(a), await balanceOf(b)]).toEqual([10, 10]);
     expect(await api.all(`/transactions?idempotency_key=${key}`)).toEqual([]);
-    // It stays refused even though the reason is gone.
+    // The batch stays refused even though the reason no longer exists.
     await api.transact(a.account_id, 'Deposit', 100);
     const again = await world.gateway(1).once(key, '/batches', { mode: 'atomic', items });
     expect([again.status, again.text.replace(/"request_id":"[^"]*"/, ''), again.header('idempotent-replayed')]).toEqual(
@@ -239,7 +239,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
 });
 
 describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
-  it('a repeat gets the same body, posts nothing, and is marked as a replay', async () => {
+  it('a repeat gets the same body, posts nothing, and is marked as a repeat', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const [key, items] = [newKey(), [deposit(a, 5), transfer(a, b, 1), transfer(b, a, 1)]];
     const first = await post(mode, items, key);
@@ -272,7 +272,7 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
     expect(await Promise.all(some.map(balanceOf))).toEqual([15, 9, 9, 9, 9, 9]);
   });
 
-  it('a different body with the same key is refused, whatever its items, and posts nothing', async () => {
+  it('a different body with the same key is refused, even if its items are valid, and posts nothing', async () => {
     const some = (await accounts(6, 10)) as RestAccount[];
     const key = newKey();
     done(await post(mode, [deposit(some[0] as RestAccount, 1)], key));
@@ -361,7 +361,7 @@ describe('refused before anything is published', () => {
     expectError(await api.send('POST', '/transactions', { raw: body + ' '.repeat(65 * 1024) }), 413, 'body_too_large');
   });
 
-  it('but not 1,000 items with the longest texts, which fit into the topics', async () => {
+  it('but 1,000 items with the longest texts are accepted, because they fit into the topics', async () => {
     const a = await api.newAccount();
     const items = Array.from({ length: 1000 }, () =>
       deposit(a, 1, { description: 'ж'.repeat(255), reference: 'r'.repeat(100) }),
@@ -428,7 +428,7 @@ describe('a bound credential', () => {
   });
 });
 
-describe('a ledger that does not answer', () => {
+describe('a ledger that does not reply', () => {
   it('the batch is Pending after the reply timeout, and GET returns the outcome later', async () => {
     const some = (await accounts(8, 10)) as RestAccount[];
     const items = some.map((account, i) => transfer(account, some[(i + 1) % 8] as RestAccount, 1));

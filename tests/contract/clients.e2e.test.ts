@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newPhone, type RestClient, retail, unknownId } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: clients. */
+/** Tests the contract of clients. */
 const { api } = useSharedBank();
 
 const withUssd = (phone: string, ussd_status = 'active') => ({ ...retail(), ussd_phone_number: phone, ussd_status });
@@ -159,7 +159,7 @@ describe('Clients: USSD phone number', () => {
     expect(await api.client(withUssd(phone, 'inactive'))).toMatchObject({ ussd_phone_number: phone });
   });
 
-  it('of several concurrent requests for a number, one succeeds', async () => {
+  it('only one of several concurrent requests for a number succeeds', async () => {
     const phone = newPhone();
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/clients', withUssd(phone))));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(400)]);
@@ -175,7 +175,7 @@ describe('Clients: USSD phone number', () => {
     expect((await search(phone)).data()).toEqual(active);
   });
 
-  it('a leading blank in ?ussd_phone= (an unencoded +) is read as +', async () => {
+  it('a leading space in ?ussd_phone= (an unencoded +) is read as +', async () => {
     const phone = newPhone();
     const client = await api.client(withUssd(phone));
     for (const written of [phone, `%20${phone.slice(1)}`, phone.slice(1), `00${phone.slice(1)}`]) {

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { expectError } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: authentication, with tokens that no real issuer would sign, and rate limits. */
+/** Tests the contract of authentication, with tokens that no real issuer would sign, and of rate limits. */
 interface SigningKey {
   kid: string;
   alg: 'RS256' | 'PS256' | 'ES256' | 'EdDSA';
@@ -196,8 +196,7 @@ describe('Authorization: Bearer JWT', () => {
     const fresh = newKeyPair('ES256');
     published.push(fresh);
     const before = fetches;
-    // Tokens with an unknown kid, as in the tests above, make a gateway fetch the keys at most
-    // every few seconds.
+    // Tokens with an unknown kid, as in the tests above, make a gateway fetch the keys, but only every few seconds.
     await eventually(async () => (await withToken(signed(fresh, claims())).get('/clients')).status === 200);
     expect(fetches - before).toBe(1);
     await Promise.all(Array.from({ length: 20 }, () => withToken(signed(rsa, claims({ jti: randomUUID() }))).get('/')));
@@ -218,7 +217,7 @@ describe('Rate limits', () => {
     expect(first.header('ratelimit-limit')).toBe(String(limit));
     expect(Number(first.header('ratelimit-remaining'))).toBeLessThan(limit);
     expect(Number(first.header('ratelimit-reset'))).toBeLessThanOrEqual(60);
-    // A new minute may begin meanwhile, so twice the limit exceeds it in one of the two minutes.
+    // A new minute may begin during the requests, so twice the limit exceeds it in one of the two minutes.
     const answers = await Promise.all(Array.from({ length: 2 * limit + 1 }, () => caller.get('/')));
     const refused = answers.find(({ status }) => status === 429);
     expectError(refused as NonNullable<typeof refused>, 429, 'rate_limited');

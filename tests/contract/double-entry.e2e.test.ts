@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type RestAccount, type RestEntry, type RestTransaction, retail } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** The contract: double entry, and reading for staff and auditors. */
+/** Tests the contract of double entry, and of reading for staff and auditors. */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
 
@@ -14,7 +14,7 @@ interface Row {
   sequence: bigint;
 }
 
-/** The entries of the operation of a transaction, with account numbers cut to their prefix. */
+/** Returns the entries of the operation of a transaction, with only the prefix of account numbers. */
 function entriesOf(transactionId: string): Promise<Row[]> {
   return world.sql<Row>(
     `select substr(a.account_number, 1, 3) as account, e.direction, e.side, e.amount_minor, e.sequence from v_entries e join v_accounts a using (account_id)

@@ -3,7 +3,7 @@ import { type Answer, corporate, type ErrorBody, expectError, rawHttp, retail, u
 import { readTopic } from '../support/kafka.ts';
 import { eventually, useSharedBank } from '../support/world.ts';
 
-/** The contract: envelope, ids, time; the table of errors; requests without credentials. */
+/** Tests the contract of envelope, ids, and time; the table of errors; and requests without credentials. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -99,7 +99,7 @@ describe('Envelope, ids, time', () => {
     const transaction = await api.transact(account.account_id, 'Deposit', 1);
     const [entry] = await api.entries(account.account_id);
     const after = Date.now();
-    // A gateway knows the database's time to within half a round trip (libs/service/clock.ts).
+    // A gateway knows the database's time with an error of at most half a round trip (libs/service/clock.ts).
     const slackMs = 500;
     const moments = [
       before,
@@ -145,7 +145,7 @@ describe('Envelope, ids, time', () => {
 });
 
 describe('Errors', () => {
-  it('an error names every violation; if all violations have the same code, it is the code of the error', async () => {
+  it('an error reports every violation; if all violations have the same code, it is the code of the error', async () => {
     const two = expectError(
       await api.post('/clients', { ...retail(), first_name: '', email: 'nobody' }),
       400,
@@ -173,7 +173,7 @@ describe('Errors', () => {
     for (const { message } of mixed.errors ?? []) expect(message.length).toBeGreaterThan(0);
   });
 
-  it('a missing or null field is validation_failed, whatever the field', async () => {
+  it('every missing or null field is validation_failed', async () => {
     const everything = { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 1 };
     for (const field of Object.keys(everything)) {
       for (const value of [undefined, null]) {

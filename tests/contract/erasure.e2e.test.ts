@@ -9,7 +9,7 @@ import { readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
 
-/** The contract: erasure of a client by two people, in a complete bank. */
+/** Tests the contract of the erasure of a client by two people, in a complete bank. */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'erase', RETENTION_YEARS: '0' } });
 const { api } = world;
 let alice: Api;
@@ -21,7 +21,7 @@ beforeAll(() => {
 
 const secretWord = 'Zuleikha';
 
-/** A client with postings on an account that is now empty and Inactive. */
+/** Returns a client with postings on an account that is now empty and Inactive. */
 async function formerClient() {
   const client = await api.client({
     first_name: secretWord,
@@ -58,7 +58,7 @@ async function verifyBooks(): Promise<string> {
 }
 
 describe('POST /admin/clients/:client_id/erasure', () => {
-  it('waits for a second person, who erases the client permanently; books, events, and audit stay valid', async () => {
+  it('needs a second person, who erases the client permanently; books, events, and audit stay valid', async () => {
     const { client, own, other } = await formerClient();
     const path = `/admin/clients/${client.client_id}/erasure`;
     const key = newKey();

@@ -17,7 +17,7 @@ import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: approvals, over REST: each action with two people, and each error. */
+/** Tests the contract of approvals over REST: each action with two people, and each error. */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000 KES:50000' } });
 const { api } = world;
 let alice: Api;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 const actor = (name: string) => `jwt:${world.bank.issuer}|${name}`;
 type Shown = Approval & { api_key?: string };
 
-/** The Waiting approval of a 202. */
+/** Returns the Waiting approval of a 202. */
 function waiting(answer: Answer, action: string): Shown {
   expect([answer.status, answer.text]).toEqual([202, expect.stringContaining('"status":"Waiting"')]);
   const approval = answer.data<Shown>();
@@ -67,7 +67,7 @@ const askReversal = async (of = alice): Promise<Approval> => {
 };
 
 describe('reverse', () => {
-  it('waits and changes nothing; once approved, it is executed in the name of the requester', async () => {
+  it('is Waiting and changes nothing; when it is approved, it is executed in the name of the requester', async () => {
     const original = await api.transact(account.account_id, 'Deposit', 40);
     const before = await api.balance(account.account_id);
     const approval = waiting(
@@ -100,8 +100,7 @@ describe('reverse', () => {
     });
     expect(await api.balance(account.account_id)).toBe(before - 40);
     const reversal = done.outcome?.status === 'success' ? String(done.outcome.data['transaction_id']) : '';
-    // The executed operation has the id of the approval except for the last byte, which is a
-    // routing hint.
+    // The executed operation has the id of the approval except for the last byte, which is a routing hint.
     expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
     expect(await auditOf(reversal, 'reverse_transaction')).toMatchObject({
       actor: actor('alice'),
@@ -381,7 +380,7 @@ describe('redrive', () => {
   }
   const redrive = (id: string, body: object = {}) => alice.post(`/admin/dead-letters/${id}/redrive`, body);
 
-  it('waits with a renewed deadline, not without', async () => {
+  it('needs an approval with a renewed deadline, and none without', async () => {
     const small = JSON.stringify({ amount: '5', currency: 'USD' });
     const letter = await deadLetter(small, { deadline: '2026-01-02T03:04:05.678Z' });
     const approval = waiting(await redrive(letter.dead_letter_id, { renew_deadline: true }), 'redrive');

@@ -13,7 +13,7 @@ import { postRaw } from '../support/hostile.ts';
 import { publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Combinations of rules of the contract that the other files do not cover. */
+/** Tests combinations of rules of the contract that the other files do not cover. */
 const world = useBank({ gateways: 2 });
 const { api } = world;
 
@@ -62,7 +62,7 @@ describe('Idempotency: refusals of a reversal', () => {
   }
   const reversal = (id: string) => `/transactions/${id}/reversal`;
 
-  it('not_reversible and already_reversed are outcomes: they are replayed, and the key is used', async () => {
+  it('not_reversible and already_reversed are outcomes: a repeat returns them, and the key is used', async () => {
     const { account_id } = await api.newAccount();
     const [one, two] = [await api.transact(account_id, 'Deposit', 1), await api.transact(account_id, 'Deposit', 1)];
     const reversed = (await api.post(reversal(one.transaction_id), { reason: 'r' })).data<RestTransaction>();
@@ -182,7 +182,7 @@ describe('Poison', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('a query that the database refuses does not stop the commands before it', async () => {
+  it('a query that the database rejects does not stop the commands before it', async () => {
     const { account_id } = await api.newAccount();
     const headers = toHeaders({
       message_id: 'q',

@@ -17,7 +17,7 @@ import { readTopics } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** The contract: holds. Repeats go to the other gateway. */
+/** Tests the contract of holds. Repeats go to the other gateway. */
 const world = useBank({ gateways: 2, env: { ...staffEnv, FOUR_EYES: 'post_above', FOUR_EYES_LIMITS: 'USD:1000' } });
 const { api } = world;
 
@@ -218,7 +218,7 @@ describe('Holds: capture', () => {
     ]);
   });
 
-  it('final: false keeps the rest held, but a hold of which nothing is left is Captured; more than the rest is amount_exceeds_hold', async () => {
+  it('final: false keeps the rest held, but a hold without a remaining amount is Captured; more than the rest is amount_exceeds_hold', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60);
     expect((await capture(hold_id, { amount: 20, final: false })).data<Captured>().hold).toMatchObject({
@@ -385,7 +385,7 @@ describe('Holds: expiry', () => {
     expect(recorded.late_s).toBeLessThan(10);
   });
 
-  it('the database refuses a balance below the held amount', async () => {
+  it('the database rejects a balance below the held amount', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     await placed(account_id, 60);
     await expect(

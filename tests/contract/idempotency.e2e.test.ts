@@ -18,7 +18,7 @@ import {
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: idempotency. Repeats go to the other gateway. */
+/** Tests the contract of idempotency. Repeats go to the other gateway. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -114,7 +114,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     ).toBe(200);
   });
 
-  it('a Transaction is rebuilt from its immutable columns: one that was reversed since is replayed unchanged', async () => {
+  it('a Transaction is rebuilt from its immutable columns: one that was reversed since is returned unchanged', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const first = await api.once(key, '/transactions', deposit(account));
@@ -124,7 +124,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect(await api.balance(account.account_id)).toBe(0);
   });
 
-  it('refusals are replayed', async () => {
+  it('refusals are returned again', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const body = { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 5 };
@@ -140,7 +140,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect((await api.get(`/transactions?account_id=${account.account_id}&status=Failed`)).list()).toHaveLength(1);
   });
 
-  it('refused transfers and clients are replayed', async () => {
+  it('refusals of transfers and clients are returned again', async () => {
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const [, again] = await twice('/transfers', {
       from_account_id: from.account_id,
@@ -168,9 +168,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 });
 
-/**
- * Another gateway returns the same refusal again, and another body with the same key is refused.
- */
+/** Expects that another gateway returns the same refusal again, and that another body with the same key is refused. */
 async function expectKept(
   path: string,
   body: object,
@@ -311,7 +309,7 @@ describe('Idempotency: responses that are not stored', () => {
     expect(answer.header('idempotent-replayed')).toBeNull();
   });
 
-  it('after a validation error for an API key, likewise', async () => {
+  it('the same is possible after a validation error for an API key', async () => {
     const key = newKey();
     const body = { name: 'x', scopes: ['clients:read'] };
     expectError(
@@ -423,7 +421,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
     expect(await api.balance(account.account_id)).toBe(15);
   });
 
-  it('a JWT caller is iss + sub: a new token replays', async () => {
+  it('a JWT caller is iss + sub: a new token is the same caller', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const caller = async () => api.withToken(await world.bank.token());
@@ -433,7 +431,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
     );
   });
 
-  it('an API key’s caller is its family: the rotated key replays', async () => {
+  it('an API key’s caller is its family: the rotated key is the same caller', async () => {
     const account = await api.newAccount();
     const made = await api.key({ scopes: ['transactions:write'] });
     const key = newKey();

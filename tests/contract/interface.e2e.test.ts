@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newKey, type RestTransaction, unknownId } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The interface, section by section. Its resources are tested in separate files. */
+/** Tests the interface, section by section. Separate files test its resources. */
 const world = useSharedBank();
 const { api } = world;
 

@@ -2,15 +2,13 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, type RestAccount, type RestClient } from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
-/** The contract: lists; unknown parameters. */
+/** Tests the contract of lists and of unknown parameters. */
 const world = useBank({ gateways: 2 });
 const { api } = world;
 
 let owner: RestClient;
 let account: RestAccount;
-/**
- * Each list of the bank: its path, the query that filters it, and the resulting number of items.
- */
+/** Each list of the bank: its path, the query that filters it, and the resulting number of items. */
 const lists: Record<string, { path: string; filter?: string; id: string; count: number }> = {};
 
 beforeAll(async () => {
@@ -194,7 +192,7 @@ describe('An unknown query parameter is 400 on every route', () => {
 
   it('also on writes', async () => {
     for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) {
-      // Together with errors in the body: every violation is named.
+      // The parameter is reported together with the errors in the body.
       const { errors } = expectError(await api.post(`${path}?dry_run=true`, {}), 400, 'validation_failed');
       expect(errors).toContainEqual(expect.objectContaining({ field: 'dry_run', code: 'unknown_parameter' }));
     }

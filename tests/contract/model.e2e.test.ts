@@ -58,7 +58,7 @@ interface Operation {
   isReversed: boolean;
 }
 
-/** mulberry32: the same numbers for the same seed. */
+/** Returns random numbers that are the same for the same seed (mulberry32). */
 function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -72,8 +72,7 @@ function random(seed: number): (below: number) => number {
 const decimal = (minor: bigint) => Number(`${minor / 100n}.${String(minor % 100n).padStart(2, '0')}`);
 
 /**
- * The refusal of an operation with these moves: all rules for the paying account precede those for
- * the other.
+ * Returns the refusal of an operation with these moves. All rules for the paying account precede those for the other.
  */
 function refusalOf(moves: Move[], amount: bigint): string | undefined {
   for (const { account, direction } of moves) {
@@ -85,7 +84,7 @@ function refusalOf(moves: Move[], amount: bigint): string | undefined {
   return undefined;
 }
 
-/** The refusal of a deposit, a withdrawal, or a hold. */
+/** Returns the refusal of a deposit, a withdrawal, or a hold. */
 function refusalOn(move: Move, amount: bigint, currency: string | undefined): string | undefined {
   const { account } = move;
   if (account.isLoan) return 'invalid_account_type';
@@ -155,9 +154,7 @@ class Model {
     await this.remember(api, posting, { transaction_id, ...data });
   }
 
-  /**
-   * In independent mode all postings are of one account, because only then their order is defined.
-   */
+  /** In independent mode all postings are of one account, because only then their order is defined. */
   async batch(api: Api, mode: 'independent' | 'atomic', postings: Posting[]): Promise<void> {
     const balances = this.accounts.map(({ balance }) => balance);
     const expected = postings.map(({ moves, amount, refusal }) => {
@@ -304,7 +301,7 @@ async function openAccounts(): Promise<Account[]> {
 }
 
 describe('The bank and a model of it agree', () => {
-  it.each([1, 2, 3])('on the outcomes of random operations, seed %i', async (seed) => {
+  it.each([1, 2, 3])('on the outcomes of random operations with seed %i', async (seed) => {
     const below = random(seed);
     const model = new Model(await openAccounts());
     const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { together, useSharedBank } from '../support/world.ts';
 
-/** The contract: money. Amounts are sent as raw JSON text, because the rules apply to that text. */
+/** Tests the contract of money. Amounts are sent as raw JSON text, because the rules apply to that text. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
     accounts.set(currency, await api.account(client_id, { currency }));
 });
 
-/** A deposit with this text as its amount, with or without a currency. */
+/** Sends a deposit with this text as its amount, with or without a currency. */
 function deposit(amountText: string, currency = 'USD', named = true) {
   const named_ = named ? `,"currency":"${currency}"` : '';
   return api.send('POST', '/transactions', {
@@ -23,7 +23,7 @@ function deposit(amountText: string, currency = 'USD', named = true) {
   });
 }
 
-describe('Money: the decimal value counts, not how it is written', () => {
+describe('Money: only the decimal value matters, not its notation', () => {
   it.each([
     ['10', 'USD', 10],
     ['10.00', 'USD', 10],
@@ -131,7 +131,7 @@ describe('Money: largest amount and balance', () => {
     );
   });
 
-  it('Vault and Teller may exceed the maximum and show every digit', async () => {
+  it('Vault and Teller may exceed the maximum and are returned with every digit', async () => {
     await Promise.all([1, 2, 3].map(() => api.newAccount({ currency: 'GBP', initial_deposit: 9_999_999_999_999.99 })));
     const text = (await api.get('/admin/system-accounts')).text;
     expect(text).toContain('29999999999999.97');

@@ -11,7 +11,7 @@ import {
 } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: external_id and metadata. */
+/** Tests the contract of external_id and metadata. */
 const { api } = useSharedBank();
 
 const metadata = { 'crm.id': 'A-17', branch: 'Nairobi 3 – "main"' };
@@ -99,7 +99,7 @@ describe('external_id and metadata', () => {
     expect(await find('/clients', external_id)).toEqual([]);
   });
 
-  it('they are part of the idempotency fingerprint, and a replay shows them', async () => {
+  it('they are part of the idempotency fingerprint, and a repeat returns them', async () => {
     const [key, { account_id }] = [newKey(), await api.newAccount()];
     const deposit = { account_id, transaction_type: 'Deposit', amount: 1, metadata: { a: '1', b: '2' } };
     const first = await api.once(key, '/transactions', deposit);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
 import { together, useSharedBank } from '../support/world.ts';
 
-/** The contract: POST /transactions/:transaction_id/reversal. */
+/** Tests the contract of POST /transactions/:transaction_id/reversal. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -15,7 +15,7 @@ async function reversed(id: string): Promise<RestTransaction> {
   return answer.data<RestTransaction>();
 }
 
-/** Account number prefix, direction, and side of each entry of the operation of a transaction. */
+/** Returns account number prefix, direction, and side of each entry of the operation of a transaction. */
 async function flowOf(transactionId: string): Promise<string[]> {
   const rows = await world.sql<{ flow: string }>(
     `select substr(a.account_number, 1, 3) || ' ' || e.direction || ' ' || e.side as flow from v_entries e join v_accounts a using (account_id)
@@ -251,7 +251,7 @@ describe('Reversal', () => {
     expectError(await reverse(transaction_id), 400, 'balance_limit_exceeded');
   });
 
-  it('is replayed with the same Idempotency-Key', async () => {
+  it('is not posted again with the same Idempotency-Key, but returned again', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const key = newKey();

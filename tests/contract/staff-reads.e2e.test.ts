@@ -20,7 +20,7 @@ import {
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Reads of staff over the whole bank, and the statement of an account. */
+/** Tests reads of staff over the whole bank, and the statement of an account. */
 const world = useBank({ webhooks: 1, env: staffEnv });
 const { api } = world;
 
@@ -156,7 +156,7 @@ describe('GET /admin/posting-statistics', () => {
       await api.get('/admin/posting-statistics?currency=USD&unit=day')
     ).data<PostingStatistics>();
     expect(complete).toBe(true);
-    // The opening, the deposit, and the transfer; perhaps on both sides of midnight.
+    // The opening, the deposit, and the transfer were counted, perhaps on both sides of midnight.
     expect([
       buckets.reduce((sum, { operations }) => sum + operations, 0),
       buckets.reduce((sum, { amount }) => sum + Number(amount), 0),

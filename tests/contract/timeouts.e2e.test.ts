@@ -21,7 +21,7 @@ import {
 import { caughtUp, publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** The contract: time-outs. A service hangs (SIGSTOP) or is stopped for a while. */
+/** Tests the contract of time-outs. A service hangs (SIGSTOP) or is stopped for a while. */
 const idempotencySecret = 'a secret that this test knows too';
 const world = useBank({ gateways: 2, env: { IDEMPOTENCY_SECRET: idempotencySecret } });
 const { api } = world;
@@ -55,7 +55,7 @@ async function untilAnswering(): Promise<void> {
   }, 20_000);
 }
 
-describe('Time-outs: the ledger does not answer', () => {
+describe('Time-outs: the ledger does not reply', () => {
   let account: RestAccount;
   let other: RestAccount;
   let frozen: RestAccount;
@@ -322,7 +322,7 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
   );
 });
 
-describe('Time-outs: accounts does not answer', () => {
+describe('Time-outs: accounts does not reply', () => {
   it('POST /clients is 504 outcome_unknown; a repeat with the same key returns the same outcome', async () => {
     const key = newKey();
     const answer = await whileHanging('accounts', () => api.once(key, '/clients', retail()));
@@ -419,7 +419,7 @@ describe('Deadline', () => {
     expectError(await api.get(`/clients/${id}`), 404, 'client_not_found');
   });
 
-  it('a saga that has begun is completed, however late', async () => {
+  it('a saga that has begun is completed, even after the deadline', async () => {
     const { client_id } = await api.client();
     const key = newKey();
     const body = { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 9 };

@@ -9,7 +9,7 @@ import {
 } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** The contract: transactions and transfers. */
+/** Tests the contract of transactions and transfers. */
 const world = useSharedBank();
 const { api } = world;
 
@@ -100,7 +100,7 @@ describe('Transactions and transfers: POST /transfers', () => {
       /^Insufficient Funds: .*source account/i,
     );
     expect(message).toContain(from.account_id);
-    // Ids can contain any digits.
+    // The message must not contain the balance. Ids can contain any digits, so they are removed first.
     expect(message.replaceAll(from.account_id, '')).not.toMatch(/\d/);
     expectError(await transact(from.account_id, 'Withdrawal', 987.66), 400, 'insufficient_funds');
     expect(await api.transact(from.account_id, 'Withdrawal', 987.65)).toMatchObject({ status: 'Completed' });

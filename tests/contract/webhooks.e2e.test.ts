@@ -6,7 +6,7 @@ import { hang, startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Webhooks and GET /events of a complete bank with two webhooks processes. */
+/** Tests webhooks and GET /events of a complete bank with two webhooks processes. */
 const world = useBank({ webhooks: 2 });
 const { api } = world;
 let account: RestAccount;
@@ -35,7 +35,7 @@ async function webhook(url: string, event_types = ['transaction.*'], by: Api = a
   return answer.data<Made>();
 }
 
-/** Events after a cursor, and the next cursor. */
+/** Returns events after a cursor, and the next cursor. */
 async function events(
   query: string,
   by: Api = api,
@@ -52,7 +52,7 @@ async function latest(): Promise<string> {
 }
 
 describe('GET /events', () => {
-  it('has the events of the topics: a poller that follows the cursor sees every transaction once, in order per account', async () => {
+  it('has the events of the topics: a poller that follows the cursor receives every transaction once, in order per account', async () => {
     const after = await latest();
     const made: string[] = [];
     for (let i = 1; i <= 5; i++) made.push((await api.transact(account.account_id, 'Deposit', i)).transaction_id);
@@ -290,7 +290,7 @@ describe('a webhook', () => {
       90_000,
     );
     for (const { account_id } of accounts) expect(firsts(account_id)).toEqual(allOf(account_id));
-    // By now the deliveries of the killed processes have been taken over.
+    // By this time, other processes have taken over the deliveries of the killed ones.
     await eventually(
       async () =>
         (await api.get(`/webhooks/${ofHanging}/deliveries?order=asc`))

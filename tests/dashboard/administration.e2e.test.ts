@@ -9,7 +9,7 @@ import { testPages } from './pages.ts';
 import { useRecords } from './records.ts';
 import { testWebhooks } from './webhooks.ts';
 
-/** The dashboard as administrators use it: lists, keys, webhooks, audit, books, and operations. */
+/** Tests the dashboard as administrators use it: lists, keys, webhooks, audit, books, and operations. */
 describeInBrowser('the dashboard of administrators', () => {
   const world = useBank({ gateways: 2, webhooks: 1, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
   const dashboard = useDashboard(world);

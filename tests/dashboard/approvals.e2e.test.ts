@@ -6,14 +6,16 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { useBank } from '../support/world.ts';
 import { personAt, ways } from './typing.ts';
 
-/** Four eyes in the dashboard, as two people see it. A bank of its own: everything needs an approval in it. */
+/**
+ * Tests four eyes in the dashboard, as two people use it. It has its own bank, in which everything needs an approval.
+ */
 describeInBrowser('approvals in the dashboard', () => {
   const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000', BANK_TIME_ZONE: 'Africa/Nairobi' };
   const clients = `${staffEnv.JWT_WHOLE_BANK_CLIENTS},${DASHBOARD_CLIENT}`;
   const world = useBank({ dashboard: true, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
   const { ui, as } = useDashboard(world);
 
-  /** The only pending approval, found by the count in the navigation. */
+  /** Opens the only pending approval, found by the count in the navigation. */
   async function openWaiting(page: Page, count: number): Promise<void> {
     await page.goto(ui(''));
     await page.getByRole('link', { name: `Approvals ${count}`, exact: true }).click();
@@ -21,7 +23,7 @@ describeInBrowser('approvals in the dashboard', () => {
   }
 
   describe('unfreezing', () => {
-    it('waits, is shown to a second person as before and after, and is done when approved', async () => {
+    it('is Waiting, shows a second person the state before and after, and is done when it is approved', async () => {
       const { account_id } = await world.api.newAccount();
       await world.api.setStatus(account_id, 'Frozen', 'fraud');
       const officer = await as('officer');
@@ -57,7 +59,7 @@ describeInBrowser('approvals in the dashboard', () => {
 
   describe('a large deposit', () => {
     it.each(ways)(
-      'shows the balance before and after; rejected, it is not done; by $hand on a $size',
+      'shows the balance before and after, and is not posted if it is rejected, by $hand on a $size',
       async ({ hand, size }) => {
         const account = await world.api.newAccount({ initial_deposit: 250.5 });
         const teller = world.api.withToken(staffToken(world.bank, 'teller'));
@@ -105,7 +107,7 @@ describeInBrowser('approvals in the dashboard', () => {
   });
 
   describe('a reversal and an erasure', () => {
-    it('wait, are found under what one has asked for, and are done once when approved', async () => {
+    it('are Waiting, are listed for their requester, and are done once when they are approved', async () => {
       const account = await world.api.newAccount({ initial_deposit: 100 });
       const { transaction_id } = await world.api.transact(account.account_id, 'Deposit', 7);
       const officer = await as('officer');
@@ -149,7 +151,7 @@ describeInBrowser('approvals in the dashboard', () => {
   });
 
   describe('an API key that may write', () => {
-    it('is shown once, to whoever asked for it, after it was approved', async () => {
+    it('is shown once, to its requester, after it was approved', async () => {
       const admin = await as('admin');
       await admin.page.goto(ui('/api-keys/new'));
       await admin.page.getByLabel('Name').fill('Partner');

@@ -38,7 +38,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('hides what was only looked at until it is asked for, and shows the records of one request together', async () => {
+    it('hides reads unless they are selected, and shows the records of one request together', async () => {
       const { client_id } = await api.client({ first_name: 'Together' });
       const officer = await as('officer');
       await officer.page.goto(ui(`/clients/${client_id}`));
@@ -58,7 +58,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('narrows by a click and by day, and calls a key by its name for those who may see keys', async () => {
+    it('is filtered by a click and by day, and shows names of keys to those who may see keys', async () => {
       const { page, complaints } = await as('admin');
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'Create a client' }).first().click();

@@ -45,7 +45,7 @@ export function testBackOffice({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('a form that is sent twice at once opens one account', async () => {
+    it('a form that is sent twice concurrently opens one account', async () => {
       const { page, context } = await as('officer');
       const { client_id } = await world.api.client();
       await page.goto(ui(`/accounts/new?client_id=${client_id}`));

@@ -4,7 +4,7 @@ import { type Dashboard, expectFine } from '../support/browser.ts';
 import type { RestTransaction } from '../support/client.ts';
 import { mainText, personAt, ways } from './typing.ts';
 
-/** A file of payments: looked at, sent, followed, and its results taken along. */
+/** Files of payments: checked, sent, followed, and their results downloaded. */
 export function testBatches({ world, ui, as }: Dashboard): void {
   const { api } = world;
 
@@ -77,7 +77,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await expectFine(page, 'batch');
         const url = page.url();
         await page.reload();
-        // As a browser sends the form once more, after going back to it.
+        // A browser sends the form like this when a user goes back and sends it again.
         const again = await context.request.post(ui('/counter/batches/sending'), { form: sent });
         expect(again.url()).toBe(url);
         expect([
@@ -102,7 +102,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('of which a payment is refused after all says which and why, by mouse', async () => {
+    it('shows which payment was refused after the check, and why, by mouse', async () => {
       const payer = await newAccount('Late', 100);
       const payee = await newAccount('Payee', 0);
       const line = `${payer.account_number},${payee.account_number}`;
@@ -116,7 +116,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await page.getByLabel('Post nothing at all').setChecked(isAtomic);
         await page.getByRole('button', { name: 'Check the payments' }).click();
         await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
-        // Meanwhile somebody takes the money away.
+        // Another user withdraws the money in the meantime.
         const taken = (await api.balance(payer.account_id)) - 35;
         await api.transact(payer.account_id, 'Withdrawal', taken);
         await page.getByRole('button', { name: 'Send 2 payments' }).dblclick();
@@ -129,7 +129,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
     });
 
-    it('of a thousand payments goes the same way, page by page', async () => {
+    it('of a thousand payments is sent in the same way, and shown in pages', async () => {
       const payer = await newAccount('Thousand', 2000);
       const payee = await newAccount('Many', 0);
       const line = `${payer.account_number},${payee.account_number},1.25,${'d'.repeat(200)}\n`;
@@ -161,7 +161,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       await expectFine(page, `batch-${name}`);
     });
 
-    it('is not there for whoever may not move money', async () => {
+    it('is not available without the permission to move money', async () => {
       const { page } = await as('auditor');
       await page.goto(ui('/counter/batches'));
       await page.getByRole('heading', { level: 1, name: 'You may not do this' }).waitFor();

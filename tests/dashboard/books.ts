@@ -26,7 +26,7 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('refresh themselves; signed out meanwhile, the whole page goes to the sign-in page', async () => {
+    it('are refreshed automatically; after a sign-out, the refresh leads to the sign-in page', async () => {
       const { page, context, complaints } = await as('auditor');
       await page.goto(ui('/books'));
       await world.api.newAccount({ currency: 'KES', initial_deposit: 7 });
@@ -38,11 +38,11 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('draw postings and amounts over time, with the numbers behind', async () => {
+    it('show charts of postings and amounts over time, with their numbers', async () => {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/books'));
       await page.locator('#postings canvas').waitFor();
-      // In other colours as soon as the theme changes.
+      // The colors change with the theme.
       const picture = () => page.evaluate("document.querySelector('#postings canvas').toDataURL()");
       const light = await picture();
       await page.emulateMedia({ colorScheme: 'dark' });

@@ -3,13 +3,13 @@ import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import type { RestClient } from '../support/client.ts';
 import { personAt, ways } from './typing.ts';
 
-/** Clients that two people edit, notes on them, and clients who may have been opened before. */
+/** Tests clients that two people edit, notes on them, and clients that may already exist. */
 export function testClients({ world, ui, as }: Dashboard): void {
   const { api } = world;
 
   describe('correcting a client', () => {
     it.each(ways)(
-      'shows both versions to whoever comes second, and saves theirs after they have looked, by $hand on a $size',
+      'shows both versions to the second person, and saves theirs when they confirm, by $hand on a $size',
       async ({ hand, size }) => {
         const { client_id } = await api.client({ first_name: 'Twoo', last_name: 'People', email: 'old@two.example' });
         const people = [];
@@ -64,7 +64,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
 
   describe('notes', () => {
     it.each(ways)(
-      'are left on a client and on an account, and say who wrote them, by $hand on a $size',
+      'are added to a client and to an account, and name their author, by $hand on a $size',
       async ({ hand, size }) => {
         const client = await api.client({ first_name: 'Noted', last_name: 'Down' });
         const { account_id } = await api.account(client.client_id);
@@ -84,7 +84,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
         const note = page.getByRole('region', { name: 'Notes' }).getByRole('listitem');
         expect(await note.innerText()).toMatch(/^Prefers <b>mornings<\/b>\s+officer, /);
         await expectFine(page, 'client-noted');
-        // As a browser sends the form once more.
+        // A browser sends the form like this when a user sends it again.
         await context.request.post(ui(`/clients/${client.client_id}/notes`), {
           form: { ...sent, note: 'Prefers <b>mornings</b>' },
         });
@@ -102,9 +102,9 @@ export function testClients({ world, ui, as }: Dashboard): void {
     );
   });
 
-  describe('opening a client who may be here already', () => {
+  describe('opening a client who may already exist', () => {
     it.each(ways)(
-      'is warned of, and done once the clerk has said that it is somebody else, by $hand on a $size',
+      'causes a warning, and is done when the clerk confirms that it is another person, by $hand on a $size',
       async ({ hand, size }) => {
         const phone = `+2547${String(Date.now()).slice(-8)}`;
         const known = await api.client({ first_name: 'Here', last_name: 'Already', contact_number: phone });

@@ -3,7 +3,7 @@ import { type Dashboard, expectFine, heading, look, plain } from '../support/bro
 import type { RestTransaction } from '../support/client.ts';
 import { mainText, personAt, ways } from './typing.ts';
 
-/** Bank staff at the counter. */
+/** Tests the pages for bank staff at the counter. */
 export function testCounter({ world, ui, as }: Dashboard): void {
   const { api } = world;
 
@@ -19,7 +19,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
 
   describe('the counter', () => {
     it.each(ways)(
-      'takes a deposit from the number to the receipt, once for all reloads, by $hand on a $size',
+      'posts a deposit once, from the account number to the receipt, also after reloads, by $hand on a $size',
       async ({ hand, size }) => {
         const name = `Depa${hand}${size}`;
         const { client, account } = await newCustomer(name, 100);
@@ -69,7 +69,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
           100, 1500.5, 3,
         ]);
         await page.emulateMedia({ media: 'print' });
-        // Two equal copies, each with the bank's name and a line to sign on.
+        // There are two equal copies, each with the bank's name and a line for the signature.
         expect(await page.locator('.receipt:visible').allInnerTexts()).toEqual(
           Array(2).fill(expect.stringMatching(/^Core Banking\s+Deposit\s[\s\S]*Signature of the customer$/)),
         );
@@ -84,7 +84,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('a double click, and going back to confirm again, post once', async () => {
+    it('a double click, and a second confirmation after going back, post once', async () => {
       const { account } = await newCustomer('Twice', 100);
       const { page, complaints } = await as('officer');
       await page.goto(ui(`/accounts/${account.account_id}`));
@@ -105,7 +105,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
     });
 
     it.each(ways)(
-      'says in words why a withdrawal is refused, and takes a smaller one at once, by $hand on a $size',
+      'explains why a withdrawal is refused, and accepts a smaller one immediately, by $hand on a $size',
       async ({ hand, size }) => {
         const { account } = await newCustomer('Poor', 10);
         const { page, complaints } = await as('officer', size);
@@ -182,7 +182,7 @@ export function testCounter({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('has nothing for whoever may not move money', async () => {
+    it('is empty without the permission to move money', async () => {
       const { account } = await newCustomer('Seen', 1);
       const { page } = await as('auditor');
       await page.goto(ui(`/accounts/${account.account_id}`));

@@ -9,8 +9,8 @@ import { useRecords } from './records.ts';
 import { testSignIn, testSignOut } from './sign-in.ts';
 
 /**
- * The dashboard as the staff of a branch use it: a real browser, a real issuer, two gateways. What
- * administrators use is in administration.e2e.test.ts.
+ * Tests the dashboard as the staff of a branch use it, with a real browser, a real issuer, and two gateways.
+ * administration.e2e.test.ts tests the pages of administrators.
  */
 describeInBrowser('the dashboard of a branch', () => {
   const world = useBank({ gateways: 2, webhooks: 1, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });

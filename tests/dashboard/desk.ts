@@ -3,12 +3,12 @@ import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import type { Records } from './records.ts';
 import { personAt, type, ways } from './typing.ts';
 
-/** What is on a desk all day: lists that name people, and the page of an account. */
+/** Tests the pages that staff use all day: lists that name people, and the page of an account. */
 export function testDesk({ world, ui, as }: Dashboard, records: () => Records): void {
   const { api } = world;
 
   describe('the list of accounts', () => {
-    it.each(ways)('says whose they are, and is narrowed by $hand on a $size', async ({ hand, size }) => {
+    it.each(ways)('names the owners, and is filtered by $hand on a $size', async ({ hand, size }) => {
       const { client, account } = records();
       const { page, complaints } = await as('officer', size);
       const { choose, press, send } = personAt(page, hand);
@@ -29,7 +29,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
   });
 
   describe('the page of an account', () => {
-    it('has facts and actions on one side, movements with the running balance on the other, and an id that is copied', async () => {
+    it('has facts and actions on one side, movements with the running balance on the other, and a button that copies the id', async () => {
       const client = await api.client({ first_name: 'Wilhelmina-Alexandra', last_name: 'Fitz'.repeat(12) });
       const account = await api.account(client.client_id, { initial_deposit: 100 });
       const other = await api.account(client.client_id);
@@ -57,7 +57,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
   });
 
   describe('the first page', () => {
-    it('tells the day, each part a link, and waits while nobody sees it', async () => {
+    it('shows the day’s figures, each with a link, and is not refreshed while it is hidden', async () => {
       const account = await api.newAccount({ initial_deposit: 1234.5, currency: 'TZS' });
       await api.transact(account.account_id, 'Withdrawal', 34.5);
       await api.post('/transactions', {
@@ -100,8 +100,8 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
     });
   });
 
-  describe('finding by the keyboard alone', () => {
-    it('goes from / to what people have in hand, and by arrows to one of several', async () => {
+  describe('searching with only the keyboard', () => {
+    it('leads from / to a page by common identifiers, and by arrow keys to one of several hits', async () => {
       const { client, account, deposit } = records();
       const sister = await api.client({
         first_name: 'Hilda Hedda',
@@ -149,7 +149,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
   });
 
   describe('the transactions of the whole bank', () => {
-    it('say on whose account they are, and are narrowed by the keyboard to what oneself has entered', async () => {
+    it('name the customer, and are filtered by keyboard to those that the user has entered', async () => {
       const { page, complaints } = await as('officer');
       const account = await api.newAccount({ initial_deposit: 10 });
       await page.goto(ui(`/counter/${account.account_id}/deposit`));

@@ -4,9 +4,9 @@ import type { Records } from './records.ts';
 import { personAt, ways } from './typing.ts';
 
 export function testFinding({ ui, as }: Dashboard, records: () => Records): void {
-  describe('the box that finds', () => {
+  describe('the search box', () => {
     it.each(ways)(
-      'leads from whatever somebody has in hand to its page, by $hand on a $size',
+      'leads from identifiers of every kind to their pages, by $hand on a $size',
       async ({ hand, size }) => {
         const { client, account, deposit, transfer, key } = records();
         const { page, complaints } = await as('admin', size);
@@ -16,7 +16,7 @@ export function testFinding({ ui, as }: Dashboard, records: () => Records): void
           await send(page.getByRole('button', { name: 'Find' }));
         };
         await page.goto(ui(''));
-        // Each leads to another page than the one before it, so that its address shows that the page has changed.
+        // Each search leads to a page other than the previous one, so the address shows that the page has changed.
         const cases: [string, string][] = [
           ['hedda hø', `/clients/${client.client_id}`],
           ['INVOICE 77', `/transactions/${deposit.transaction_id}`],
@@ -45,7 +45,7 @@ export function testFinding({ ui, as }: Dashboard, records: () => Records): void
 
 export function testTransaction({ ui, as }: Dashboard, records: () => Records): void {
   describe('a transaction', () => {
-    it('opens as a timeline: request, command, both sides, events', async () => {
+    it('is shown as a timeline: request, command, both sides, events', async () => {
       const { account, deposit, transfer } = records();
       const { page, complaints } = await as('auditor');
       await page.goto(ui(`/transactions/${deposit.transaction_id}`));
@@ -67,7 +67,7 @@ export function testTransaction({ ui, as }: Dashboard, records: () => Records): 
       expect(complaints).toEqual([]);
     });
 
-    it('names the customer, and its receipt is printed again', async () => {
+    it('names the customer, and its receipt can be printed again', async () => {
       const { client, account, deposit, transfer } = records();
       const { page, complaints } = await as('officer');
       for (const [path, title] of [

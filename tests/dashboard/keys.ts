@@ -21,7 +21,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
   }
 
   describe('API keys', () => {
-    it('are created, shown once, copied, used, rotated and revoked; a revoked one is refused on every gateway within 2 s', async () => {
+    it('are created, shown once, copied, used, rotated, and revoked; a revoked one is refused on every gateway within 2 s', async () => {
       const { page, complaints } = await as('admin');
       const apiKey = await createKey(page, 'Reporting <b>tool</b>');
       expect(apiKey).toMatch(/^cbk_test_/);
@@ -63,7 +63,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('a form that is sent again makes no second key; what is wrong is said at its field, and what was entered stays', async () => {
+    it('a form that is sent again creates no second key; errors are shown at their fields, and the input is kept', async () => {
       const { page, complaints } = await as('admin');
       await createKey(page, 'Sent twice');
       await page.reload();

@@ -6,7 +6,7 @@ import type { Records } from './records.ts';
 
 export function testLists({ world, ui, as }: Dashboard, records: () => Records): void {
   describe('lists', () => {
-    it('are filtered, turned around, paged, sorted and taken along', async () => {
+    it('are filtered, reversed, paged, sorted, and downloaded', async () => {
       const { page, context, complaints } = await as('auditor');
       const { account } = records();
       const many = await world.api.newAccount({ initial_deposit: 1000 });
@@ -50,7 +50,7 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
 
 export function testStatement({ world, ui, as }: Dashboard, records: () => Records): void {
   describe('a statement', () => {
-    it('adds up, prints without what is for the screen, and is had as a PDF', async () => {
+    it('adds up, is printed without the controls of the page, and can be downloaded as a PDF', async () => {
       const { page, context, complaints } = await as('auditor');
       const { account } = records();
       await page.goto(ui(`/accounts/${account.account_id}/statement`));

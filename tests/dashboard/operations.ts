@@ -7,7 +7,7 @@ import { publish } from '../support/kafka.ts';
 import { eventually } from '../support/world.ts';
 
 export function testOperations({ world, ui, as }: Dashboard): void {
-  /** Messages that nothing can read, and the dead letters that they become. */
+  /** Publishes messages that are unreadable, and returns the dead letters that they become. */
   async function poison(requestIds: string[]): Promise<DeadLetter[]> {
     const headers = { ce_type: messageType('create_transaction'), ce_id: 'x' };
     await publish(
@@ -27,7 +27,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
   }
 
   describe('operations', () => {
-    it('dead letters are found from their number, shown, redriven and dropped, each after it is confirmed', async () => {
+    it('dead letters are opened from their number, shown, redriven, and dropped, each after a confirmation', async () => {
       const { page, complaints } = await as('admin');
       await page.goto(ui('/operations'));
       await page.getByText('None is open.').waitFor();
@@ -54,7 +54,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       await page.getByRole('checkbox', { name: 'Send this message again' }).check();
       await page.getByRole('button', { name: 'Redrive' }).click();
       await page.getByText('It was sent to its topic again.').waitFor();
-      // It is as unreadable as before: the new one is open.
+      // The redriven message is still unreadable, so there is a new open dead letter.
       const letters = await eventually(async () => {
         const found = await world.api.all<DeadLetter>('/admin/dead-letters');
         return found.length === 3 && found;
@@ -67,7 +67,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('dead letters are decided together: marked by keyboard, confirmed once', async () => {
+    it('several dead letters are selected by keyboard and decided with one confirmation', async () => {
       const { page, complaints } = await as('admin');
       await poison(['many-1', 'many-2', 'many-3']);
       await page.goto(ui('/operations/dead-letters?state=open'));
@@ -104,7 +104,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('shows what answers, and goes on when a service is away', async () => {
+    it('shows which services respond, also while one is stopped', async () => {
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/operations'));
       await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();

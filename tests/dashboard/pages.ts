@@ -6,7 +6,7 @@ export function testPages({ world, ui, as }: Dashboard): void {
   const { api } = world;
 
   describe('every page', () => {
-    /** Those that no other test has looked at already. */
+    /** Checks the pages that no other test has checked. */
     async function expectAllFine(paths: Record<string, string>): Promise<void> {
       const { page, complaints } = await as('admin');
       for (const [name, path] of Object.entries(paths)) {
@@ -17,7 +17,7 @@ export function testPages({ world, ui, as }: Dashboard): void {
       expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     }
 
-    it('of the records is accessible, quiet and no wider than the window, on a desk and on a phone, light and dark', async () => {
+    it('of the records is accessible, reports no errors, and is no wider than the window, on a desk and on a phone, in the light and the dark theme', async () => {
       const client = await api.client({ first_name: 'Grace' });
       const account = await api.account(client.client_id, { initial_deposit: 100 });
       const { account_id: other } = await api.account(client.client_id);
@@ -46,7 +46,7 @@ export function testPages({ world, ui, as }: Dashboard): void {
       });
     });
 
-    it('of administration too', async () => {
+    it('of administration is, too', async () => {
       await api.post('/admin/api-keys', { name: 'Partner bank, nightly statements', scopes: [...scopes] });
       await expectAllFine({
         home: '',

@@ -8,7 +8,7 @@ import {
 } from '../support/client.ts';
 import type { World } from '../support/world.ts';
 
-/** A client with an account, and what was posted on it. There from `beforeAll` on. */
+/** A client with an account and its postings. Available from `beforeAll` on. */
 export interface Records {
   client: RestClient;
   account: RestAccount;
@@ -43,7 +43,7 @@ export function useRecords({ api }: World): () => Records {
     };
   });
   return () => {
-    if (!made) throw new Error('the records are not there yet: use them inside of tests');
+    if (!made) throw new Error('the records do not exist yet: use them inside tests');
     return made;
   };
 }

@@ -14,7 +14,7 @@ const cookieOf = async (context: BrowserContext) =>
 
 export function testSignIn({ world, ui, open, as }: Dashboard): void {
   describe('sign-in', () => {
-    it('leads from any page to the issuer and back to that page; the session is a cookie that no script and no other site gets', async () => {
+    it('leads from any page to the issuer and back to that page; neither scripts nor other sites get the session’s cookie', async () => {
       const { page, context, complaints } = await open();
       await page.goto(ui('/api-keys'));
       expect(await heading(page)).toBe('Sign in');
@@ -33,7 +33,7 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('an answer of the issuer to nobody is a page that says what to do, and is audited', async () => {
+    it('a response of the issuer to a sign-in that was not started shows instructions, and is audited', async () => {
       const { page } = await open();
       const answer = await page.goto(
         `${world.bank.base_urls[0]}/admin/callback?code=made-up&state=made-up&iss=${encodeURIComponent(world.bank.issuer)}`,
@@ -108,16 +108,16 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
   });
 }
 
-/** These come last: they end sessions and gateways. */
+/** These tests come last, because they end sessions and gateways. */
 export function testSignOut({ world, open }: Dashboard): void {
   const front = () => world.bank.base_urls[0] ?? '';
 
-  /** The page of the dashboard as a copied cookie gets it: its status without following redirects. */
+  /** Returns the status of a page of the dashboard for a copied cookie, without following redirects. */
   const statusOfCopy = async (cookie: string, gateway: number): Promise<number> =>
     (await fetch(`${world.bank.base_urls[gateway]}/admin/ui`, { headers: { cookie }, redirect: 'manual' })).status;
 
   describe('sign-out', () => {
-    it('ends the session on every gateway within 2 s, for a copied cookie too, also on one that starts later; both ends are audited', async () => {
+    it('ends the session on every gateway within 2 s, also for a copied cookie and on a gateway that starts later; sign-in and sign-out are audited', async () => {
       const { page, context, complaints } = await open();
       await signIn(page, front(), 'auditor');
       const cookie = await cookieOf(context);
@@ -144,7 +144,7 @@ export function testSignOut({ world, open }: Dashboard): void {
   });
 
   describe('a form that is sent when its session has ended', () => {
-    it('is given back after signing in, and sent by one key', async () => {
+    it('is shown again after the sign-in, and sent with one key', async () => {
       const { page, context, complaints } = await open();
       await signIn(page, front(), 'officer');
       const cookie = await cookieOf(context);
@@ -156,7 +156,7 @@ export function testSignOut({ world, open }: Dashboard): void {
         ['Phone', '+254 700 123 987'],
       ] as const)
         await page.locator('main').getByLabel(label).first().fill(text);
-      // Signing in anywhere else ends the session here.
+      // Signing in elsewhere ends the session here.
       const elsewhere = await open();
       await signIn(elsewhere.page, front(), 'officer');
       await eventually(async () => (await statusOfCopy(cookie, 0)) === 303);
@@ -177,7 +177,7 @@ export function testSignOut({ world, open }: Dashboard): void {
   });
 
   describe('behind a public URL with TLS', () => {
-    it('people sign in, send forms and sign out; the cookie is for that host alone', async () => {
+    it('people sign in, send forms, and sign out; the cookie is only for that host', async () => {
       const publicUrl = process.env['TEST_PUBLIC_URL'] ?? '';
       const dir = mkdtempSync(join(tmpdir(), 'core-banking-front-'));
       const gateway = world.bank.process('gateway-2');

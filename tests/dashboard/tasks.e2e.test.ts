@@ -3,7 +3,10 @@ import { useBank } from '../support/world.ts';
 import { testBatches } from './batches.ts';
 import { testTasks } from './tasks.ts';
 
-/** What staff do besides the counter, in a browser. A bank of its own: it runs beside that of the other pages. */
+/**
+ * Tests the tasks of staff other than the counter, in a browser. It has its own bank, so it can run at the same time as
+ * the tests of other pages.
+ */
 describeInBrowser('the tasks of staff in the dashboard', () => {
   const dashboard = useDashboard(useBank({ dashboard: true }));
   testTasks(dashboard);

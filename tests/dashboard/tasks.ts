@@ -4,7 +4,10 @@ import { type Dashboard, expectFine, heading, plain } from '../support/browser.t
 import type { RestTransaction } from '../support/client.ts';
 import { mainText, personAt, type, ways } from './typing.ts';
 
-/** What staff do besides the counter: reversals, holds, erasures; by keyboard alone, and by mouse. */
+/**
+ * Tests the tasks of staff other than the counter: reversals, holds, and erasures, with only the keyboard, and with the
+ * mouse.
+ */
 export function testTasks({ world, ui, as }: Dashboard): void {
   const { api } = world;
 
@@ -16,7 +19,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
 
   describe('a reversal', () => {
     it.each(ways)(
-      'shows what it will do, is done once, and is linked both ways, by $hand on a $size',
+      'shows its effect first, is done once, and is linked in both directions, by $hand on a $size',
       async ({ hand, size }) => {
         const { account } = await newCustomer('Undo', 100);
         const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
@@ -50,7 +53,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('of a transfer, by mouse with a double click, turns both sides once; going back to confirm again does not', async () => {
+    it('of a transfer, by mouse with a double click, reverses both sides once; a second confirmation after going back has no effect', async () => {
       const { account } = await newCustomer('Payer', 100);
       const { account: other } = await newCustomer('Payee', 1);
       const { transfer_id } = await api.transfer(account.account_id, other.account_id, 40);
@@ -138,7 +141,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       },
     );
 
-    it('is captured to another account by mouse; more than is held is refused in words', async () => {
+    it('is captured to another account by mouse; more than is held is refused with an explanation', async () => {
       const { account } = await newCustomer('Holdb', 100);
       const { account: other } = await newCustomer('Shop', 0);
       const placed = await api.post(`/accounts/${account.account_id}/holds`, { amount: 30 });
@@ -177,7 +180,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
     });
   });
 
-  it('are done without scripts too', async () => {
+  it('reversals and holds also work without scripts', async () => {
     const { account } = await newCustomer('Plain', 100);
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
     const { page, context } = await as('officer');
@@ -194,7 +197,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
   });
 
   describe('an erasure', () => {
-    it.each(ways)('takes a client away after a tick and a summary, by $hand on a $size', async ({ hand, size }) => {
+    it.each(ways)('erases a client after a confirmation and a summary, by $hand on a $size', async ({ hand, size }) => {
       const client = await api.client({ first_name: 'Forget', last_name: 'Me' });
       const { page, complaints } = await as('manager', size);
       const { press, send, tick } = personAt(page, hand);
@@ -217,7 +220,7 @@ export function testTasks({ world, ui, as }: Dashboard): void {
       expect(complaints).toEqual([]);
     });
 
-    it('of a client with money is refused, with what to do', async () => {
+    it('of a client with money is refused, with instructions', async () => {
       const { page, complaints } = await as('manager');
       const { client: rich } = await newCustomer('Rich', 5);
       await page.goto(ui(`/clients/${rich.client_id}`));

@@ -1,13 +1,13 @@
 import type { Locator, Page } from 'playwright-core';
 import { isEveryWay, plain } from '../support/browser.ts';
 
-/** Keys as a clerk presses them, from the element that the page has focused with its first frame. */
+/** Presses keys as a clerk does, beginning at the element that the page has focused with its first frame. */
 export async function type(page: Page, ...keys: string[]): Promise<void> {
   await page.locator(':focus').waitFor();
   for (const key of keys) await (/^(Tab|Enter|Space)$/.test(key) ? page.keyboard.press(key) : page.keyboard.type(key));
 }
 
-/** The text of the page, in one line. */
+/** Returns the text of the page, in one line. */
 export const mainText = async (page: Page): Promise<string> =>
   plain(await page.locator('main').innerText()).replace(/\s+/g, ' ');
 
@@ -22,7 +22,7 @@ type Hand = (typeof everyWay)[number]['hand'];
 /** The ways in which every task is done: with each hand and at each size once, or in all four combinations. */
 export const ways = everyWay.slice(0, isEveryWay ? 4 : 2);
 
-/** What a person does on a page, with the keyboard alone or with the mouse. */
+/** The actions of a person on a page, with only the keyboard or with the mouse. */
 export interface Person {
   /** Follows a link or presses a button. */
   press(target: Locator): Promise<void>;
@@ -45,16 +45,16 @@ const withMouse: Person = {
   tick: (box) => box.check(),
 };
 
-/** More than the controls of any page in these tests. */
+/** This is more than the number of controls on any page in these tests. */
 const mostStops = 120;
 
 function withKeyboard(page: Page): Person {
   const hasFocus = (target: Locator) => target.evaluate((element) => element === element.ownerDocument.activeElement);
 
-  /** Presses Tab until the target has the focus, which fails if the keyboard does not lead there. */
+  /** Presses Tab until the target has the focus. Fails if it cannot be reached by keyboard. */
   async function reach(target: Locator): Promise<void> {
     await target.waitFor();
-    // The keys are sent together: awaiting each would take most of the time of these tests.
+    // The keys are sent together, because awaiting each would take most of the time of these tests.
     const distance = await target.evaluate((element) => {
       const page = element.ownerDocument;
       const stops = [...page.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter(
@@ -67,7 +67,7 @@ function withKeyboard(page: Page): Person {
       if (await hasFocus(target)) return;
       await page.keyboard.press('Tab');
     }
-    throw new Error(`the keyboard does not lead to ${String(target)}`);
+    throw new Error(`${String(target)} cannot be reached by keyboard`);
   }
   return {
     async press(target) {
@@ -75,7 +75,7 @@ function withKeyboard(page: Page): Person {
       await page.keyboard.press('Enter');
     },
     async send(button) {
-      // The page that Enter has just left may still be there.
+      // The page that Enter has just left may still be shown.
       await button.waitFor();
       await page.locator(':focus').waitFor();
       await page.keyboard.press('Enter');

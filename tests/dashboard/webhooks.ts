@@ -4,7 +4,7 @@ import { type Dashboard, expectFine } from '../support/browser.ts';
 
 export function testWebhooks({ world: { api }, ui, as }: Dashboard): void {
   describe('webhooks', () => {
-    it('are listed; of one its deliveries with attempts and answers are shown, and a test and a delivery are sent', async () => {
+    it('are listed; a webhook’s page shows deliveries with attempts and responses, and sends a test and a delivery', async () => {
       let answer: Answer = status(410);
       const receiver = await startReceiver((...sent) => answer(...sent));
       try {
@@ -28,7 +28,7 @@ export function testWebhooks({ world: { api }, ui, as }: Dashboard): void {
         await page.getByText('No delivery matches.').waitFor();
         await page.getByRole('button', { name: 'Send a test event' }).click();
         await page.getByText('It is being sent').waitFor();
-        // The receiver is gone, by its own word: nothing can be sent from here on.
+        // The receiver has responded with 410, so nothing can be sent from here on.
         await shows('HTTP 410');
         await page.getByText('Disabled').waitFor();
         expect(await page.getByRole('button', { name: 'Send again' }).count()).toBe(0);

@@ -69,7 +69,7 @@ async function startBroker(): Promise<string> {
       users: passwords,
       settings: {
         'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-        // The broker itself, on the listeners that are closed to clients.
+        // The broker itself is a user on the listeners that are closed to clients.
         'super.users': 'User:admin;User:ANONYMOUS',
         'listener.security.protocol.map': 'CLIENT:SASL_PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
         'sasl.enabled.mechanisms': 'SCRAM-SHA-512',
@@ -82,7 +82,7 @@ async function startBroker(): Promise<string> {
   return `127.0.0.1:${client}`;
 }
 
-/** The ACLs in acls.sh. */
+/** Grants the ACLs in acls.sh. */
 async function grantRights(kafka: KafkaClient): Promise<void> {
   const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafka.kafkajs;
   const constant = (text: string) => text.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();

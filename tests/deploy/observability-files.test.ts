@@ -7,8 +7,8 @@ import { readScrape } from '../support/metrics.ts';
 import { alerts, dashboards, rules } from '../support/rules.ts';
 
 /**
- * Alerts and dashboards use existing metrics and labels; tests/deploy/observability.e2e.test.ts
- * compares those with a running bank.
+ * Tests that alerts and dashboards use existing metrics and labels. tests/deploy/observability.e2e.test.ts compares
+ * those with a running bank.
  */
 const root = join(import.meta.dirname, '..', '..');
 

@@ -11,7 +11,7 @@ import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Metrics, logs, and traces of a running bank show its activity and its faults. */
+/** Tests that metrics, logs, and traces of a running bank show its activity and its faults. */
 const collector = await startCollector();
 afterAll(() => collector.stop());
 const world = useBank({ webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
@@ -135,8 +135,8 @@ describe('Metrics', () => {
   it('show an outbox that is not published, and books that do not balance', async () => {
     const { account_id } = await api.newAccount();
     const rows = async () => (await look('ledger')).value('corebanking_outbox_rows');
-    // Reads the table and not the metric, which is up to a second old and would still count rows
-    // that are published but not yet marked.
+    // This reads the table and not the metric, which is up to a second old and would still count rows that are
+    // published but not yet marked.
     await eventually(
       async () => (await world.sql('select from outbox_batches where published_at is null')).length === 0,
     );
@@ -144,7 +144,7 @@ describe('Metrics', () => {
     await eventually(async () => (await look('ledger')).value('corebanking_outbox_relay_active') === 0);
     const published = (await look('ledger')).value('corebanking_outbox_published_total') ?? 0;
     await api.transact(account_id, 'Deposit', 1);
-    // The transaction and the account's balance.
+    // The two rows are the transaction and the account's balance.
     await eventually(async () => (await rows()) === 2);
     expect((await look('ledger')).value('corebanking_outbox_oldest_age_seconds')).toBeGreaterThan(0);
     await world.sql('update outbox_lease set expires_at = clock_timestamp()');
@@ -173,7 +173,7 @@ describe('Metrics', () => {
     const late = (await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0;
     const ledger = world.bank.process('ledger');
     await ledger.stop();
-    // Longer than the three seconds of timed-out waits that open the breaker.
+    // This is longer than the three seconds without a reply that open the breaker.
     const waiting = Array.from({ length: 5 }, async (_, i) => {
       await new Promise((resolve) => setTimeout(resolve, 1000 * i));
       return (
@@ -194,7 +194,7 @@ describe('Metrics', () => {
     );
     expect((await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'accounts' })).toBe(0);
     await ledger.restart();
-    // The gateway's own queries for the database's time are late too.
+    // The gateway's own queries for the database's time are late, too.
     await eventually(
       async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 5,
     );
@@ -263,7 +263,7 @@ describe('Traces', () => {
   const newTrace = () => randomBytes(16).toString('hex');
   const traceparent = (trace: string, flags = '01') => `00-${trace}-${'c'.repeat(16)}-${flags}`;
   const shown = ({ service, name }: SentSpan) => `${service.replace('core-banking-', '')}: ${name}`;
-  /** Each span with its ancestors. */
+  /** Returns each span with its ancestors. */
   const tree = (spans: SentSpan[]) => {
     const byId = new Map(spans.map((span) => [span.spanId, span]));
     const path = (span: SentSpan): string => {

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 /**
- * Exact versions, a lock file with checksums, a bill of materials, and no secrets in the
- * repository.
+ * Tests exact versions, a lock file with checksums, a bill of materials, and that the repository contains no secrets.
  */
 const root = join(import.meta.dirname, '..', '..');
 /**
@@ -101,7 +100,7 @@ test('no file of the repository contains a secret', () => {
     try {
       text = read(file);
     } catch {
-      // listed, and deleted since
+      // The file was listed, but has been deleted since.
     }
     return Object.entries(forms).flatMap(([what, form]) => (form.test(text) ? [`${file} holds ${what}`] : []));
   });

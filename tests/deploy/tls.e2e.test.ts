@@ -161,7 +161,7 @@ test('a bank runs over TLS: an account, a deposit, a transfer, and books that ba
       "select count(*) as plain from pg_stat_ssl join pg_stat_activity using (pid) where backend_type = 'client backend' and not ssl",
     );
     expect(rows).toEqual([{ plain: 0n }]);
-    // Several queries pipelined on one connection, over TLS.
+    // These are several queries, pipelined on one connection over TLS.
     const ask = (n: number) => `select ${n} as n`;
     const answers = await transaction(pool, (client) =>
       Promise.all([1, 2].map((n) => client.query<{ n: number }>(ask(n)))),
@@ -173,7 +173,7 @@ test('a bank runs over TLS: an account, a deposit, a transfer, and books that ba
   }
 });
 
-/** The output of a service that cannot start. */
+/** Returns the output of a service that cannot start. */
 async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
   const base: Record<string, string | undefined> = {
     ...process.env,

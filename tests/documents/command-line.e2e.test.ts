@@ -9,7 +9,7 @@ import { unknownId } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Every command of `npm run bank --`, run as a process against one bank. */
+/** Tests every command of `npm run bank --`, run as a process against one bank. */
 const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** Each command in the documentation is run by a test, or this file gives the reason why not. */
+/** Tests that each command in the documentation is run by a test, or that this file gives the reason why not. */
 const root = join(import.meta.dirname, '..', '..');
 
-/** The test file that runs a command, or a reason. */
+/** The test file that runs a command, or the reason why none does. */
 const runBy: Record<string, string> = {
   'npm ci && npm start': 'tools/local/start.e2e.test.ts',
   'npm ci && npm test': 'not within itself: it is what runs this',

@@ -11,10 +11,7 @@ import type { RestAccount, RestEntry, RestTransaction } from '../support/client.
 import { caughtUp } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/**
- * Runs the examples as readers start them, against a busy bank; the statement builder is also
- * killed.
- */
+/** Runs the examples as readers start them, against a busy bank. The statement builder is also killed. */
 const world = useBank();
 const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
@@ -29,7 +26,7 @@ class Example {
   readonly #child: ChildProcess;
   #errors = '';
 
-  /** In a separate process group, because npm and its shell do not forward signals. */
+  /** Starts the example in a separate process group, because npm and its shell do not forward signals. */
   constructor(command: string, args: string[], env: Record<string, string> = {}) {
     const { bank } = world;
     this.#child = spawn(command, args, {
@@ -51,7 +48,7 @@ class Example {
     started.push(this);
   }
 
-  /** Its exit code and its error output. */
+  /** Resolves with its exit code and its error output. */
   async end(signal: NodeJS.Signals): Promise<[code: number | NodeJS.Signals, errors: string]> {
     const { pid, exitCode, signalCode } = this.#child;
     const exit = exitCode === null && signalCode === null ? once(this.#child, 'exit') : undefined;
@@ -87,7 +84,7 @@ describe.concurrent('examples', () => {
     const load = deposits(150);
     await eventually(async () => (await lines()) >= 40, 30_000);
     expect((await first.end('SIGKILL'))[0]).toBe('SIGKILL');
-    // One continues where the first was, and one receives everything again, at the same time.
+    // One builder continues at the first one's position, and one receives everything again, at the same time.
     const second = node('statement-builder.ts');
     const third = node('statement-builder.ts', { GROUP_ID: 'everything-again' });
     await load;

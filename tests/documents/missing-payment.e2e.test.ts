@@ -8,8 +8,8 @@ import { startReceiver } from '../../services/webhooks/test/receiver.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * The commands of docs/runbooks/missing-payment.md find a payment, a refused payment, and a request
- * that was never received.
+ * Tests that the commands of docs/runbooks/missing-payment.md find a payment, a refused payment, and a request that was
+ * never received.
  */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
@@ -64,7 +64,7 @@ it('1: finds the payment by request id and by account, and a refused one', async
   expect(listed<SearchHit>(search, { GIVEN: paid.transaction })[0]).toMatchObject({ id: paid.transaction });
 });
 
-it('2: shows why a request was refused, and that there is no line for one that was not', async () => {
+it('2: shows why a request was refused, and that there is no line for one that was not refused', async () => {
   const { log: GATEWAY_LOG = '' } = world.bank.processes.find(({ name }) => name === 'gateway') ?? {};
   const refused = await eventually(
     async () => JSON.parse(shell(logLine, { REQUEST_ID: 'missing payment 2', GATEWAY_LOG })) as object,

@@ -54,10 +54,7 @@ const counts = async () =>
   )[0];
 const accountNamed = async (name: string) => (await api.get(`/accounts?external_id=${name}`)).list<RestAccount>()[0];
 
-/**
- * A proxy in front of the bank that drops the responses to account openings after the first
- * `limit`.
- */
+/** A proxy in front of the bank that drops the responses to account openings after the first `limit`. */
 async function loseAnswersAfter(limit: number): Promise<{ url: string; answerLost: Promise<void>; close: () => void }> {
   const lost = Promise.withResolvers<void>();
   let openings = 0;
@@ -263,7 +260,7 @@ describe('bank import', () => {
     expect(await accountNamed('Y-1')).toMatchObject({ balance: 10.05 });
   });
 
-  it('reports that the books differ if others have posted meanwhile', async () => {
+  it('reports that the books differ if other callers have posted during the import', async () => {
     put('clients.csv', [clientHeader, client('D-1')]);
     put('accounts.csv', [accountHeader, 'D-1,D-1,,Current,USD,5']);
     expect((await bank(both)).code).toBe(0);

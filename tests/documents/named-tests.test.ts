@@ -2,13 +2,13 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
-/** The tests and files named in the tables of docs/security (by their path or its end) exist. */
+/** Tests that the tests and files named in the tables of docs/security (by their path or its end) exist. */
 const root = join(import.meta.dirname, '..', '..');
 const files = globSync('{cli,clients,deploy,docs,libs,services,tests,tools}/**', { cwd: root }).map(
   (file) => `/${file}`,
 );
 
-/** `tests/attacks/tokens`, `access/issuers`, `csv.test.ts`; a folder means all tests in it. */
+/** Names such as `tests/attacks/tokens`, `access/issuers`, and `csv.test.ts`. A folder means all tests in it. */
 const named = /(?<![\w/:.`<@-])(?:[\w-]+(?:\/[\w-]+)+(?:\.[\w-]+)*|[\w-]+(?:\.[\w-]+)*\.ts)/g;
 
 it.each(['asvs', 'threat-model'])('docs/security/%s.md names existing tests and files', (name) => {

@@ -56,7 +56,7 @@ it.each([
   if (process.env['UPDATE_README'] === '1') writeFileSync(file, updated);
 });
 
-/** The requests of a file, as VS Code's REST Client parses it. */
+/** Returns the requests of a file, as VS Code's REST Client parses it. */
 function requestsOf(text: string) {
   return text
     .split(/^###.*$/m)
@@ -126,7 +126,7 @@ describeInBrowser('/docs', () => {
       await page.locator('.btn.authorize').first().click();
       const boxes = page.locator('.auth-container');
       await boxes.first().waitFor();
-      // Both together would be refused as ambiguous.
+      // Both credentials together would be refused as ambiguous.
       for (const logOut of await boxes
         .getByRole('button', { name: 'Remove authorization' })
         .or(boxes.getByText('Logout'))

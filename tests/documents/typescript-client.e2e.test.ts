@@ -17,10 +17,7 @@ import { type RestTransaction, retail } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/**
- * clients/typescript with a real bank, through a proxy that drops responses, and as an installed
- * package.
- */
+/** Tests clients/typescript with a real bank, through a proxy that drops responses, and as an installed package. */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 

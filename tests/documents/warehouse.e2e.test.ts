@@ -38,7 +38,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     return stdout.trim();
   }
 
-  /** A login of the warehouse with only the rights of the reader role. */
+  /** Creates a login of the warehouse with only the rights of the reader role. */
   async function logIn(): Promise<string> {
     const url = new URL(world.bank.database_url);
     const [{ role } = { role: '' }] = await world.sql<{ role: string }>(
@@ -69,7 +69,7 @@ describe.runIf(hasPip)('the warehouse example', () => {
     await move();
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 50 });
     await api.transfer(id(0), loan.account_id, 20);
-    // Both sides of each posting: customer accounts, and Vault and Teller in both currencies.
+    // These are both sides of each posting: customer accounts, and Vault and Teller in both currencies.
     expect(await warehouse('prove')).toMatch(/^\d+ accounts, 0 differ$/);
     await api.transact(accounts[3]?.account_id ?? '', 'Deposit', 7);
     await warehouse('follow');

@@ -13,7 +13,7 @@ import { eventExamples } from '../../tools/generate/events/event-examples.ts';
 import { eventSchemaFiles } from '../../tools/generate/events/event-schemas.ts';
 import { changes } from '../support/schema-changes.ts';
 
-/** The documents for consumers in docs/ are correct and stay compatible with released versions. */
+/** Tests that the documents for consumers in docs/ are correct and stay compatible with released versions. */
 const root = join(import.meta.dirname, '..', '..');
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'));
 /** One instance per schema, because some are compared with earlier versions under the same name. */
@@ -145,7 +145,7 @@ const broken: [what: string, type: EventType, path: string, value: unknown][] = 
   ['a hash that is cut off', 'corebanking.audit.head.v1', 'heads.0.hash', 'abab'],
 ];
 
-/** A copy with another value at that path; undefined removes it. */
+/** Returns a copy with another value at that path; undefined removes it. */
 function changed(example: unknown, path: string, value: unknown): unknown {
   const copy = structuredClone(example) as Record<string, unknown>;
   const names = path.split('.');
@@ -156,7 +156,7 @@ function changed(example: unknown, path: string, value: unknown): unknown {
   return copy;
 }
 
-describe('an invalid event is refused', () => {
+describe('an invalid event is rejected', () => {
   it.each(broken)('%s', (_what, type, path, value) => {
     const validate = compile(files[`${type}.schema.json`] ?? {});
     expect(validate(eventExamples[type])).toBe(true);
@@ -231,7 +231,7 @@ describe.each(releases)('events of release %s', (release) => {
   );
 });
 
-/** Removes from a schema's `required` the properties that were added by a later release. */
+/** Removes properties that a later release added from a schema's `required`. */
 function withoutNewer(_name: string, node: unknown): unknown {
   const { properties, required } = (node ?? {}) as {
     properties?: Record<string, { $comment?: string }>;

@@ -24,8 +24,7 @@ import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * The events that downstream systems receive after every kind of operation, with the ledger killed
- * meanwhile.
+ * Tests the events that downstream systems receive after every kind of operation, with the ledger killed in between.
  */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
@@ -43,7 +42,7 @@ const topicsOfEvents = [
 const topicsOfStaff = ['audit', 'api-keys'] as const satisfies TopicName[];
 let topics: Map<TopicName, ReceivedMessage[]>;
 let accounts: RestAccount[];
-/** Opened without a deposit, and frozen. */
+/** An account that was opened without a deposit, and frozen. */
 let empty: RestAccount;
 const nobody = `acc_${'0'.repeat(32)}`;
 const personal = {
@@ -111,7 +110,7 @@ const dataOf = <T>({ value }: ReceivedMessage) => JSON.parse(String(value)) as T
 const ofType = <T extends EventType>(type: T) =>
   of(events[type].topic as 'transactions').filter(({ headers }) => headers['ce_type'] === type);
 
-/** Each event once: events that are published again have the same ce_id and the same bytes. */
+/** Returns each event once. Events that are published again have the same ce_id and the same bytes. */
 function once(messages: ReceivedMessage[]): ReceivedMessage[] {
   const byId = new Map<string, ReceivedMessage>();
   for (const message of messages) {
@@ -122,7 +121,7 @@ function once(messages: ReceivedMessage[]): ReceivedMessage[] {
   return [...byId.values()];
 }
 
-/** The resource of an event with its money as numbers, as in REST. */
+/** Converts the money in the resource of an event to numbers, as in REST. */
 const asRest = (value: object): unknown =>
   JSON.parse(JSON.stringify(value), (name, item: unknown) =>
     ['amount', 'balance', 'balance_after'].includes(name) ? Number(item) : item,
@@ -143,7 +142,7 @@ describe('CloudEvents', () => {
     '%s: binary headers, and data that matches the schemas in docs/events',
     (topic) => {
       const types = new Set(of(topic).map(({ headers }) => headers['ce_type'] as EventType));
-      // Published every minute.
+      // These are published every minute.
       if (topic === 'audit') types.add('corebanking.audit.head.v1');
       expect([...types].sort()).toEqual(
         Object.keys(events)

@@ -14,7 +14,7 @@ import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
 import { republishBalances } from '../../services/ledger/batch/republish.ts';
 import { startLedger } from '../../services/ledger/test/harness.ts';
 
-/** The messages of a compacted topic that readers see after compaction. */
+/** Returns the messages of a compacted topic that readers receive after compaction. */
 function createTopic(name: string) {
   const log: { key: string; value: string }[] = [];
   return {
@@ -28,9 +28,8 @@ function createTopic(name: string) {
 }
 
 /**
- * Two relays of one outbox. The first freezes just before it publishes, and its database
- * connections break; the second takes over. `thaw` lets the first one publish its messages after
- * those of the second.
+ * Starts two relays of one outbox. The first freezes just before it publishes, and its database connections break; the
+ * second takes over. `thaw` lets the first one publish its messages after those of the second.
  */
 async function freezeOne(
   url: string,

@@ -28,7 +28,7 @@ const port = await freePort();
 const url = (user: string) => `postgres://${user}:secret@127.0.0.1:${port}/bank`;
 let server: Child;
 
-/** The topic, which outlives the database. */
+/** The topic, which survives the database. */
 const positions: string[] = [];
 const newHistory = () => new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1) });
 
@@ -100,7 +100,7 @@ async function keepAs(name: string): Promise<string> {
   return join(root, name);
 }
 
-/** Resolves when everything committed is published and recorded in the topic. */
+/** Resolves when everything that was committed is published and recorded in the topic. */
 function published({ pool, relay }: Process): Promise<void> {
   return until(async () => {
     const { rows } = await pool.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
@@ -127,12 +127,12 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-test('a restart and a promotion are accepted; every connection to an older history is refused until the right one is back', async () => {
+test('a restart and a promotion are accepted; every connection to an older history is rejected until the right one is restored', async () => {
   const ledger = startProcess();
   await ledger.write(1);
   await published(ledger);
   const older = await keepAs('older');
-  // Restarted: nothing is missing.
+  // After the restart, nothing is missing.
   await until(
     () =>
       ledger.write(2).then(
@@ -143,8 +143,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
   );
   await published(ledger);
 
-  // A copy that has all commits and starts its own timeline when it recovers, like a promoted
-  // standby.
+  // The copy has all commits and starts its own timeline when it recovers, like a promoted standby.
   const complete = await keepAs('complete');
   await until(
     () =>
@@ -191,7 +190,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
     expect(positions.at(-1)).toBe(newest);
   }
 
-  // If a process writes anyway, it gives the same numbers to other batches, which is detected too.
+  // If a process writes anyway, it gives the same numbers to other batches. This is detected, too.
   const careless = createPool({ url: url('service'), application_name: 'careless', schema: 'public' }, silent);
   for (let n = 0; n < 60; n += 1) await transaction(careless, (client) => writeOutbox(client, [event(n)]));
   await careless.end();

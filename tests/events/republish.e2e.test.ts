@@ -7,10 +7,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/**
- * Kafka is lost with its disks (docs/operations.md): the events are published again from the
- * outboxes.
- */
+/** Tests the loss of Kafka with its disks (docs/operations.md): the events are published again from the outboxes. */
 const world = useBank({ webhooks: 1 });
 const { api } = world;
 
@@ -24,9 +21,7 @@ const run = promisify(execFile);
 const script = (file: string, parameters: string[] = [], env: Record<string, string> = {}) =>
   run(process.execPath, [join(root, file), ...parameters], { env: { ...process.env, ...connection(), ...env } });
 
-/**
- * The events without duplicates, in order per key; partitions and offsets of a new topic differ.
- */
+/** Returns the events without duplicates, in order per key. Partitions and offsets of a new topic differ. */
 function byKey(messages: ReceivedMessage[] = []): Record<string, unknown[]> {
   const seen = new Map(
     messages.map(({ key, value, headers }) => [headers['ce_id'], { key, value: String(value), headers }]),
@@ -67,10 +62,7 @@ type Balance = {
   status_version: number;
 };
 
-/**
- * As docs/events.md describes: the message with the highest (status_version, sequence) of each
- * account.
- */
+/** Returns the message with the highest (status_version, sequence) of each account, as docs/events.md describes. */
 async function latestBalances(): Promise<Record<string, unknown>[]> {
   const latest = new Map<string, Balance>();
   for (const { value } of (await readTopics(world.bank, ['balances'])).get('balances') ?? []) {
@@ -131,8 +123,8 @@ describe('bank republish', () => {
     ]);
   });
 
-  it('after the loss of all topics every event is there again, once per ce_id and in order per key, and the bank works', async () => {
-    // The events of this account are not published again, so only the books have it.
+  it('after the loss of all topics every event is published again, once per ce_id and in order per key, and the bank works', async () => {
+    // The events of this account are not published again, so only the books contain it.
     const quiet = await api.newAccount();
     await api.transact(quiet.account_id, 'Deposit', 7);
     await eventually(isPublished);
@@ -144,7 +136,7 @@ describe('bank republish', () => {
       await api.post('/transfers', { from_account_id: from, to_account_id: to, amount: 0.5 });
     }
     const { api_key } = await api.key({ scopes: ['accounts:read'] });
-    // Its audit record is in the outbox of webhooks.
+    // The audit record of this change is in the outbox of webhooks.
     expect((await api.post('/webhooks', { url: 'http://127.0.0.1:9/', event_types: ['*'] })).status).toBe(201);
     await eventually(isPublished);
     // A process that starts again publishes the latest heads of the audit.
@@ -167,7 +159,7 @@ describe('bank republish', () => {
       expect(stdout).toMatch(new RegExp(`^${service}: the relay publishes [1-9]\\d* batches again$`, 'm'));
     await eventually(isPublished, 60_000);
     const after = await readTopics(world.bank, [...eventTopics]);
-    // A relay that takes over from one that was cut off states the latest balances again, under new ids.
+    // A relay that takes over from a disconnected one publishes the latest balances again, under new ids.
     const ids = new Set(before.get('balances')?.map(({ headers }) => headers['ce_id']));
     after.set('balances', after.get('balances')?.filter(({ headers }) => ids.has(headers['ce_id'])) ?? []);
     for (const name of eventTopics) expect([name, own(name, after)]).toEqual([name, own(name, before)]);

@@ -41,7 +41,7 @@ async function settled(call: () => Promise<Answer>): Promise<Answer> {
   }, 60_000);
 }
 
-it('each approved deposit is posted once and no rejected one is, whichever process is killed', async () => {
+it('each approved deposit is posted once and no rejected one is, also while processes are killed', async () => {
   const alice = person('alice');
   const accounts = await together(perRound, () => api.newAccount());
   let expected = 0;

@@ -9,9 +9,8 @@ import { makeNode, type Node } from '../faults/processes.ts';
 import { fastTime } from '../support/fast-time.ts';
 
 /**
- * Processes that start while neither Kafka nor Postgres runs: none exits or becomes not alive, and
- * each reports what it waits for. Their clocks simulate two minutes, longer than any limit of
- * liveness.
+ * Tests processes that start while neither Kafka nor Postgres runs: none exits or becomes not alive, and each reports
+ * what it waits for. Their clocks simulate two minutes, longer than any limit of liveness.
  */
 const awayMs = 6_000;
 const time = fastTime(20);

@@ -5,8 +5,8 @@ import { skewedClock } from '../support/skewed-clock.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * One host has a clock that is two hours wrong: its process reports it, and the bank's times still
- * come from the database.
+ * Tests a host whose clock is two hours wrong: its process reports it, and the bank's times still come from the
+ * database.
  */
 const world = useBank({ gateways: 2 });
 
@@ -45,9 +45,9 @@ describe.each([2, -2])('%i hours off', (hours) => {
     const refused = await eventually(async () => wrong.once(key, '/transactions', body));
     expectError(refused, 503, 'service_unavailable', /clock/);
     expect(refused.header('retry-after')).toBe('1');
-    // A token that was just issued is neither expired nor not yet valid.
+    // A token that was just issued is valid: neither expired nor used too early.
     await eventually(async () => (await wrong.withToken(token).get(`/accounts/${account.account_id}`)).status === 200);
-    // A key of one hour has not expired either, nor been used at another time.
+    // A key that is valid for one hour has not expired either, and has the right time of its last use.
     expect((await wrong.withKey(expiring.api_key ?? '').get(`/accounts/${account.account_id}`)).status).toBe(200);
     const used = await eventually(
       async () => (await world.api.get(`/admin/api-keys/${expiring.key_id}`)).data<RestKey>().last_used_at ?? undefined,
@@ -72,7 +72,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect(isNear(done.created_at)).toBe(true);
     const entries = await eventually(() => world.api.entries(account.account_id));
     expect(entries.filter(({ created_at }) => !isNear(created_at))).toEqual([]);
-    // Its events are published too, with times from the broker.
+    // Its events are published, too, with times from the broker.
     await eventually(
       async () =>
         (

@@ -13,8 +13,8 @@ import { countMessages } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Unforeseen database faults: in each, commands wait, both services are not ready, nothing becomes
- * a dead letter, and nobody gets a 500. After the fault, each command has been executed once.
+ * Tests unusual database faults. In each, commands wait, both services are not ready, nothing becomes a dead letter,
+ * and no caller gets a 500. After the fault, each command has been executed once.
  */
 const count = 10;
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
@@ -75,16 +75,13 @@ async function presentAtServer(files: { cert: string; key: string }): Promise<vo
   await disconnect();
 }
 
-/** No more files can be opened than this limit. */
+/** The process cannot open more files than this limit. */
 function limitOpenFiles(limit: string): void {
   for (const service of services)
     execFileSync('prlimit', ['--pid', String(world.bank.process(service).pid), `--nofile=${limit}:`]);
 }
 
-/**
- * A schema as before the last migration: that one is not recorded, and a column does not have its
- * name yet.
- */
+/** A schema as before the last migration: the migration is not recorded, and a column does not have its name yet. */
 const migrations: Record<string, string> = {};
 async function turnBackSchema(): Promise<void> {
   for (const service of services) {

@@ -33,7 +33,7 @@ const letters = (query = '') => api.all<DeadLetter>(`${path}?limit=5${query}`);
 const show = async (id: string) => (await api.get(`${path}/${id}`)).data<DeadLetterContent>();
 let requests = 0;
 
-/** Publishes it to a topic, in the account's partition, and returns the resulting dead letter. */
+/** Publishes a message to a topic, in the account's partition, and returns the resulting dead letter. */
 async function die(topic: TopicName, message: Partial<OutgoingMessage>): Promise<DeadLetter> {
   const request_id = `dead-${++requests}`;
   const headers = { ...good.headers, ...message.headers, 'request-id': request_id };
@@ -152,7 +152,7 @@ describe('Dead letters: list and show', () => {
 });
 
 describe('Dead letters: redrive', () => {
-  it('posts the command once, with its original bytes; the same request again is a replay, a different one is refused', async () => {
+  it('posts the command once, with its original bytes; the same request again gets the same outcome, a different one is refused', async () => {
     const { transaction_id, message } = deposit();
     const { dead_letter_id } = await die('ledger.commands', message);
     const before = await api.balance(account.account_id);
@@ -202,7 +202,7 @@ describe('Dead letters: redrive', () => {
     const before = await api.balance(account.account_id);
     for (const { dead_letter_id } of [one, two])
       expect((await api.post(`${path}/${dead_letter_id}/redrive`)).status).toBe(200);
-    // The state after a crash between publishing and committing.
+    // This is the state after a crash between publishing and committing.
     await world.sql(
       "update accounts.dead_letters set state = 'open', decided_by = null, decided_at = null where dead_letter_id = $1",
       [one.dead_letter_id],

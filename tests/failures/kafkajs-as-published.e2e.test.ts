@@ -4,10 +4,7 @@ import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
 import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/**
- * A bank without libs/kafka/patched, which makes kafkajs cheaper and safer but is not needed for
- * correctness.
- */
+/** Tests a bank without libs/kafka/patched, which makes kafkajs cheaper and safer but is not needed for correctness. */
 const world = useBank({ env: { KAFKAJS_AS_PUBLISHED: '1' } });
 const { api } = world;
 

@@ -6,8 +6,8 @@ import { countBy, load, quantile } from '../support/load.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Five times the capacity of the bank. Small batches in a slow database keep the capacity low, so
- * that the same machine can generate the load.
+ * Tests five times the capacity of the bank. Small batches in a slow database keep the capacity low, so that the same
+ * machine can generate the load.
  */
 const seconds = Number(process.env['OVERLOAD_SECONDS'] ?? 10);
 const world = useBank({ env: { BATCH_MAX: '10', MAX_CONNECTIONS: '100000' } });
@@ -27,7 +27,7 @@ function deposits(accounts: string[], run: string): Omit<Load, 'seconds'> {
   };
 }
 
-/** Resident memory in MiB. */
+/** Returns the resident memory in MiB. */
 function memory(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 }
@@ -68,13 +68,13 @@ test('at five times the capacity requests are refused immediately or answered, m
     `refused in p50 ${quantile(times(refused), 0.5).toFixed(0)} p99 ${quantile(times(refused), 0.99).toFixed(0)} ms, taken in p50 ${quantile(times(taken), 0.5).toFixed(0)} p99 ${quantile(times(taken), 0.99).toFixed(0)} ms, MiB ${JSON.stringify(most)}`,
   );
 
-  // A 202 counts as an answer for requests accepted before there was anything to measure.
+  // A 202 counts as a response for requests that were accepted before the load could be measured.
   expect(Object.keys(countBy(flood)).filter((status) => !['201', '202', '503'].includes(status))).toEqual([]);
   expect(refused.length).toBeGreaterThan(0.3 * flood.length);
   expect(
     refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"')),
   ).toEqual([]);
-  // The median, because on a busy machine the slowest requests measure the other load.
+  // The median is compared, because on a busy machine the slowest requests measure the other load.
   expect(quantile(times(refused), 0.5)).toBeLessThan(1_000);
   expect(goodput).toBeGreaterThan(0.5 * capacity);
   for (const [name, mebibytes] of Object.entries(most)) expect(mebibytes, name).toBeLessThan(512);

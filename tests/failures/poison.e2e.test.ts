@@ -9,10 +9,7 @@ import { type RestAccount, unknownId } from '../support/client.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/**
- * Poison messages: each becomes one dead letter with its bytes unchanged, and its partition
- * continues.
- */
+/** Tests poison messages: each becomes one dead letter with its bytes unchanged, and its partition continues. */
 const world = useBank();
 const { api } = world;
 
@@ -77,7 +74,7 @@ function poisons(): Record<string, Poison> {
 
 type Poison = Pick<OutgoingMessage, 'value' | 'headers'>;
 
-/** The same, each marked with its name, which identifies its dead letter. */
+/** Returns the same messages, each marked with its name, which identifies its dead letter. */
 function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
   return Object.entries(named).map(([name, { value, headers }]) => ({
     name,
@@ -139,7 +136,7 @@ function expectDeadLetter(
 }
 
 describe('Poison on ledger.commands', () => {
-  it('all kinds together with valid commands: one dead letter each, and the partition continues', async () => {
+  it('all kinds together with valid commands become one dead letter each, and the partition continues', async () => {
     const before = await api.balance(account.account_id);
     const all = marked(poisons());
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');

@@ -13,7 +13,7 @@ import {
 } from '../support/client.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** Races with two processes of each service. After each the books must balance. */
+/** Tests races with two processes of each service. After each the books must balance. */
 const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
 const { api } = world;
 const either = (index: number) => world.gateway(index % 2);
@@ -37,7 +37,7 @@ async function entryCount(account: RestAccount): Promise<number> {
 }
 
 describe('Races for money', () => {
-  it('100 parallel withdrawals of 10 from 500: exactly 50 succeed', async () => {
+  it('exactly 50 of 100 concurrent withdrawals of 10 from 500 succeed', async () => {
     const account = await api.newAccount({ initial_deposit: 500 });
     const answers = await together(100, (i) => either(i).post('/transactions', withdraw(account, 10)), 100);
     const refused = answers.filter(({ status }) => status !== 201);

@@ -12,11 +12,11 @@ import {
 import { again, caughtUp, countMessages, kafkaOf, publish, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** At-least-once delivery: messages that are delivered again or interrupted take effect once. */
+/** Tests at-least-once delivery: messages that are delivered again or interrupted take effect once. */
 const world = useBank({ ledgers: 2 });
 const { api } = world;
 
-/** Everything that a second delivery could change, in both schemas, as text. */
+/** Returns everything that a second delivery could change, in both schemas, as text. */
 async function everything(): Promise<Record<string, string[]>> {
   const rows = async (view: string, order: string) =>
     (await world.sql<{ row: string }>(`select row_to_json(t)::text as row from ${view} t order by ${order}`)).map(
@@ -24,8 +24,7 @@ async function everything(): Promise<Record<string, string[]>> {
     );
   return {
     entries: await rows('v_entries', 'account_id, sequence'),
-    // A batch creates slots of Teller and Vault before it is known to be a duplicate; they are then
-    // empty.
+    // A batch creates slots of Teller and Vault before it is known to be a repeat. They are then empty.
     'ledger accounts': await rows(
       '(select * from v_accounts where client_id is not null or last_sequence > 0)',
       'account_id',
@@ -102,7 +101,7 @@ describe('Every command consumed twice', () => {
     },
   );
 
-  it('both again, in reverse order', async () => {
+  it('both topics again, in reverse order: no effect', async () => {
     const messages = [
       ...(await readTopic(world.bank, 'ledger.commands')),
       ...(await readTopic(world.bank, 'accounts.commands')),
@@ -158,7 +157,7 @@ describe('A saga step whose message was lost', () => {
           )
         ).length > 0,
     );
-    // The ledgers will start reading after it.
+    // The ledgers will start reading after that message.
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
     await kafkaOf(world.bank).withAdmin((admin) =>
       admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Answer, newKey, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** Rollouts, and an unavailable database: nothing is lost or executed twice. */
+/** Tests rollouts, and an unavailable database: nothing is lost or executed twice. */
 const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
 const { api } = world;
 
@@ -11,10 +11,7 @@ interface Write {
   answer: Answer;
 }
 
-/**
- * `lanes` concurrent callers make deposits of 1, each with its own key, while `use` runs. Returns
- * all responses.
- */
+/** `lanes` concurrent callers make deposits of 1, each with its own key, while `use` runs. Returns all responses. */
 async function underLoad(
   account: RestAccount,
   lanes: number,
@@ -43,7 +40,7 @@ const countBy = (writes: Write[]) =>
     [...Map.groupBy(writes, ({ answer }) => answer.status)].map(([status, group]) => [status, group.length]),
   );
 
-/** Every write has one final outcome, whether repeated or not, and the balance is their sum. */
+/** Checks that every write has one final outcome, whether repeated or not, and that the balance is their sum. */
 async function expectEachOnce(account: RestAccount, writes: Write[]): Promise<void> {
   const repeated = [
     ...writes.filter(({ answer }) => answer.status !== 201),

@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * The unit tests that the pure code of posting and of the order of events rests on, without the
- * slow ones over random commands: what Stryker runs against each mutant.
+ * The tests that Stryker runs against each mutant: the unit tests of the pure code of posting and of the order of
+ * events, without the slow ones over random commands.
  */
 export default defineConfig({
   test: {

@@ -3,7 +3,7 @@ import { banks } from '../faults/self-test.ts';
 import { bugs } from './bugs.ts';
 import { root, withBug } from './plant.ts';
 
-/** A change of the code that a bug replaces fails here, and not only after the hour that test:planted takes. */
+/** If code that a bug replaces changes, this test fails, and not only test:planted after an hour. */
 it.each([...bugs, ...banks.flatMap((bank) => bank.bugs)].map((bug) => [bug.name, bug] as const))(
   'can be planted: %s',
   (_, bug) => {

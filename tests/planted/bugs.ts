@@ -1,5 +1,5 @@
 /**
- * One bug: texts to replace, each exactly once in its file, and the folder of whose tests one must
+ * One bug: texts to replace, each of which occurs once in its file, and the folder with the tests of which one must
  * then fail.
  */
 export interface PlantedBug {
@@ -13,7 +13,7 @@ const relay = 'libs/postgres/outbox/relay.ts';
 const batchBooks = 'services/ledger/batch/books.ts';
 const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
-/** So that writing a batch can begin a separate transaction. */
+/** The edits with which writing a batch can begin a separate transaction. */
 const poolReachesWrite: PlantedBug['edits'] = [
   { file: engine, find: 'runOnce(client, commands, slot));', replace: 'runOnce(client, commands, slot, pool));' },
   {
@@ -46,7 +46,7 @@ export const bugs: PlantedBug[] = [
     tests: 'services/ledger/domain',
   },
   {
-    // With the unique index this would only be slow; the bug is to rely on the check alone.
+    // With the unique index, this would only be slow. The bug is to rely on the check alone.
     name: 'key check outside the transaction',
     edits: [
       {

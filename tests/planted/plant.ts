@@ -7,7 +7,7 @@ import type { PlantedBug } from './bugs.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 
-/** The files of this checkout that git tracks or would track, and its packages. */
+/** Copies the files of this checkout that git tracks or would track, and its packages. */
 export function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), 'core-banking-planted-'));
   const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
@@ -27,7 +27,7 @@ export function copyCheckout(): string {
 type Bug = Pick<PlantedBug, 'name' | 'edits'>;
 type Texts = Map<string, string>;
 
-/** The files with the bug, by name. Throws if a text does not occur exactly once. */
+/** Returns the files with the bug, by name. Throws if a text does not occur exactly once. */
 export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; texts: Texts } {
   const originals = new Map(edits.map(({ file }) => [file, readFileSync(join(dir, file), 'utf8')]));
   const texts = new Map(originals);
@@ -42,8 +42,8 @@ export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; 
 const typeCheckMs = 600_000;
 
 /**
- * The type errors of a copy with planted bugs. With one, tests fail because a name does not exist, not because they
- * find the bug. Unused names are allowed.
+ * Returns the type errors of a copy with planted bugs. With one, tests fail because a name does not exist, not because
+ * they find the bug. Unused names are allowed.
  */
 export async function typeErrors(copy: string): Promise<string[]> {
   const tsc = join(copy, 'node_modules', '.bin', 'tsc');
@@ -56,7 +56,7 @@ export async function typeErrors(copy: string): Promise<string[]> {
   return code === 0 || errors.length > 0 ? errors : [`tsc ended with ${code}: ${stderr}`];
 }
 
-/** Plants the bug; returns a function that removes it. */
+/** Plants the bug. Returns a function that removes it. */
 export function plant(copy: string, bug: Bug): () => void {
   const { originals, texts } = withBug(copy, bug);
   const write = (contents: Texts) => contents.forEach((text, file) => writeFileSync(join(copy, file), text));

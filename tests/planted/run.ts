@@ -6,10 +6,9 @@ import { bugs } from './bugs.ts';
 import { copyCheckout, plant, root, typeErrors } from './plant.ts';
 
 /**
- * `npm run test:planted`: tests the test suite. Plants one bug after the other in a copy of this
- * checkout and runs the unit and integration tests of the folder that the bug names until one
- * fails. Without a bug all must pass. A bug with which the code does not type-check counts as not
- * caught. Arguments select bugs by parts of their names. The exit code
+ * `npm run test:planted`: tests the test suite. Plants one bug after the other in a copy of this checkout and runs the
+ * unit and integration tests of the folder that the bug names until one fails. Without a bug all must pass. A bug with
+ * which the code does not type-check counts as not caught. Arguments select bugs by parts of their names. The exit code
  * is 0 only if every bug is caught.
  */
 const testRunMs = 1_800_000;
@@ -19,8 +18,8 @@ interface Report {
 }
 
 /**
- * Runs the tests of these folders until one fails, and returns its name. A file that does not load
- * counts as an error, not as a failed test.
+ * Runs the tests of these folders until one fails, and returns its name. A file that cannot be loaded counts as an
+ * error, not as a failed test.
  */
 async function runTests(copy: string, folders: string[]): Promise<{ isSound: boolean; failed: string[] }> {
   const report = join(copy, 'planted-report.json');
