@@ -68,7 +68,7 @@ function generated(kept: Kept): string {
   ].join('\n\n');
 }
 
-/** The contenders in their order, each with its color. */
+/** Returns the contenders in their order, each with its color. */
 function byContender<T extends { contender: string }>(points: T[]): [string, T[], number][] {
   return [...Map.groupBy(points, ({ contender }) => contender)].map(([name, own], i) => [name, own, i]);
 }

@@ -144,7 +144,7 @@ class Load {
     }
   }
 
-  /** A connection that the server closed is counted and opened again. */
+  /** Counts a connection that the server closed, and opens it again. */
   #lost(connection: Connection): void {
     if (performance.now() >= this.#end) return;
     this.#count('lost', false, performance.now(), performance.now());

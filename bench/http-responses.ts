@@ -50,7 +50,9 @@ export class HttpResponses {
     this.#missing = length === 'chunked' ? 0 : length;
   }
 
-  /** The size is hexadecimal; every chunk ends with a line break, and the last one has size 0. */
+  /**
+   * Begins a chunk. Its size is hexadecimal; every chunk ends with a line break, and the last one has size 0.
+   */
   #beginChunk(size: string): void {
     if (!/^[0-9a-f]+$/i.test(size)) throw new Error('a chunk without a size');
     this.#missing = parseInt(size, 16) + 2;

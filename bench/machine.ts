@@ -11,7 +11,7 @@ export type Machine = Record<string, string>;
 
 const syncs = 200;
 
-/** The median time to write 8 kB durably, in milliseconds. Every commit waits for this. */
+/** Returns the median time to write 8 kB durably, in milliseconds. Every commit waits for this. */
 function syncMs(dir: string): number {
   const file = join(dir, 'sync-probe');
   const page = Buffer.alloc(8192, 1);

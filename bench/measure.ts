@@ -58,7 +58,7 @@ export function perItem(reading: Reading, items: number): Reading {
   };
 }
 
-/** By default, transfers between the side's accounts. */
+/** Returns the default target: transfers between the side's accounts. */
 export function transfersOf(side: Side): Target {
   return { kind: 'transfer', accounts: side.accounts };
 }

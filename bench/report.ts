@@ -2,7 +2,7 @@ import { goals, goalText, isMet } from './goals.ts';
 import type { Machine } from './machine.ts';
 import type { Line, Outcome } from './rows.ts';
 
-/** The report of a run in Markdown: the goals, the figures for them, then machine and settings. */
+/** Returns the report of a run in Markdown: the goals, the figures for them, then machine and settings. */
 export function markdown(groups: Record<string, Outcome>, machine: Machine): string {
   const outcomes = Object.values(groups);
   const lines = outcomes.flatMap(({ lines }) => lines);

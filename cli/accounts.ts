@@ -9,7 +9,7 @@ export async function accountIdOf(bank: Bank, name: string): Promise<string> {
   return name.startsWith('acc_') ? name : (await bank.getBalanceByNumber({ accountNumber: name })).account_id;
 }
 
-/** An option parser for a decimal that a JavaScript number represents unchanged. */
+/** Parses an option that is a decimal which a JavaScript number represents unchanged. */
 export function amountOf(text: string): number {
   if (/^\d{1,15}(\.\d{1,4})?$/.test(text) && text.replace(/\D|^0+/g, '').length <= 15) return Number(text);
   throw new InvalidArgumentError('must be an amount such as 250.75.');

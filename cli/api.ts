@@ -134,7 +134,7 @@ export function wholeNumber(min: number, max: number) {
   };
 }
 
-/** An option parser for a time with its offset from UTC, so that no time zone is assumed. */
+/** Parses an option that is a time with its offset from UTC, so that no time zone is assumed. */
 export function moment(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isWhole && !Number.isNaN(Date.parse(text))) return new Date(text);

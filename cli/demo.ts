@@ -65,7 +65,7 @@ class Listener {
     this.#events.push(event);
   }
 
-  /** The next `count` events of the demo, without those of other callers. */
+  /** Returns the next `count` events of the demo, without those of other callers. */
   async next(count: number): Promise<Event[]> {
     const ours = () =>
       this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));

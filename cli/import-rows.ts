@@ -144,12 +144,12 @@ function faultOf(
 
 type Body = Record<string, unknown>;
 
-/** The body of POST /clients. */
+/** Returns the body of POST /clients. */
 export function clientBody({ values }: Row, callingCode: string | undefined): Body {
   return internationalPhones(fieldsOf(values), callingCode);
 }
 
-/** The body of POST /accounts. The amount is a JSON number with the digits of the file. */
+/** Returns the body of POST /accounts. The amount is a JSON number with the digits of the file. */
 export function accountBody(
   { values: { client_external_id: _, opening_balance = '0', ...values } }: Row,
   client_id: string,

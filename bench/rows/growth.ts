@@ -97,7 +97,7 @@ function outcome(measured: Measured): Outcome {
   };
 }
 
-/** A caller that reads one page after the other: the first, a deep one, and first pages by account. */
+/** Measures a caller that reads one page after the other: the first, a deep one, and first pages by account. */
 async function measureLists(
   world: World,
   bank: Bank,

@@ -167,7 +167,7 @@ function peerGroup(name: string, rows: Row[], goalsOfRow: GoalId[], prepare?: Pr
 
 type Prepare = (bench: Bench, entrants: Entrants) => Promise<void>;
 
-/** A million transactions and page 10,000 of them, or a tenth of both with --quick. */
+/** Adds a million transactions and measures page 10,000 of them, or a tenth of both with --quick. */
 async function fillAll({ quick, world }: Bench, { running }: Entrants): Promise<void> {
   const transactions = quick ? 100_000 : 1_000_000;
   for (const { name, now } of running) {

@@ -89,7 +89,7 @@ async function lastBatch(pool: Pool): Promise<bigint> {
   return (await pool.query<{ last: bigint | null }>('select max(batch_id) as last from outbox')).rows[0]?.last ?? 0n;
 }
 
-/** The delay of each event after the commit of its batch. */
+/** Measures the delay of each event after the commit of its batch. */
 async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promise<Latency> {
   const { rows } = await pool.query<{ us: number; records: Buffer }>(
     'select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1',

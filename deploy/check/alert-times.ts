@@ -77,7 +77,7 @@ export const troubles: Record<string, Record<string, string>> = {
   BankEventsUnreadable: { corebanking_webhooks_unreadable_events_total: counter(1) },
 };
 
-/** The `for` of each alert in seconds. */
+/** Returns the `for` of each alert in seconds. */
 export function waits(): Map<string, number> {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600 };
   const { groups } = parse(readFileSync(rulesFile, 'utf8')) as {

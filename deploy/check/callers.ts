@@ -8,7 +8,7 @@ const accountsCount = 24;
 /** No response, outcome unknown, or temporarily unavailable. */
 const undecided = new Set([0, 202, 503, 504]);
 
-/** A final refusal. Another attempt needs a new key. */
+/** Reports a final refusal, after which another attempt needs a new key. */
 const isTooLate = ({ status, body }: Answer): boolean => status === 409 && body['code'] === 'deadline_exceeded';
 
 /** One response of the API; the status is 0 if there was none. */

@@ -7,10 +7,7 @@ import { PROJECT } from '../../tools/local/local-dir.ts';
  */
 export interface Part {
   name: string;
-  /**
-   * Whether the part needs a container engine, its base images, and docker compose. Without them it
-   * is skipped.
-   */
+  /** True if the part needs a container engine, its base images, and docker compose. Without them it is skipped. */
   needsEngine: boolean;
   /**
    * The defect that `--self-test` plants, the step that must find it, and the message that it must
@@ -23,14 +20,14 @@ export interface Part {
 }
 
 export interface Check {
-  /** Environment in which `docker` and `docker compose` reach the engine. */
+  /** The environment in which `docker` and `docker compose` reach the engine. */
   env: NodeJS.ProcessEnv;
   /**
    * Base images that are stand-ins with the names of the official ones. Results that depend on them
    * are not proved for the official images.
    */
   standIns: string[];
-  /** Whether the part must plant its defect. */
+  /** True if the part must plant its defect. */
   selfTest: boolean;
   /** A folder that is removed after the run. */
   dir: string;

@@ -8,9 +8,9 @@ export interface Run {
   /** A folder that is removed after the run, and one that is kept. */
   dir: string;
   cache: string;
-  /** Whether a skip is a failure. */
+  /** True if a skip is a failure. */
   strict: boolean;
-  /** Whether each part plants its defect, and fails unless the step that must find it does. */
+  /** True if each part plants its defect, and fails unless the right step finds it. */
   selfTest: boolean;
   /** Prepares the engine, or returns why it is not available; called once, if a part needs it. */
   prepareEngine(check: Check): Promise<string | undefined>;

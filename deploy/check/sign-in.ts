@@ -10,8 +10,8 @@ const places = [
 ];
 
 /**
- * A person signs in to the dashboard with a browser. The identity provider has a single host name, which only a browser
- * resolves to this machine.
+ * Signs in to the dashboard with a browser. The identity provider has a single host name, which only a browser resolves
+ * to this machine.
  */
 export async function signIn(
   check: Check,

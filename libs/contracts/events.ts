@@ -338,7 +338,7 @@ export const eventHeadersSchema = z.object({
   traceparent: z.string().optional().describe('W3C trace context of that request'),
 });
 
-/** The schema name of an event type: the `$id` of its schema and the `ce_dataschema` of its events. */
+/** Returns the schema name of an event type: the `$id` of its schema and the `ce_dataschema` of its events. */
 export function schemaId(type: string): string {
   return `urn:corebanking:event:${type}`;
 }

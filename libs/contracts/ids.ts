@@ -39,7 +39,7 @@ export function isId(kind: IdKind, value: string): boolean {
   return value.length === 36 && value.startsWith(`${idPrefix[kind]}_`) && hex.test(value.slice(4));
 }
 
-/** The 32 hex digits of an id. */
+/** Returns the 32 hex digits of an id. */
 export function idBits(id: string): string {
   return id.slice(-32);
 }
@@ -82,22 +82,22 @@ export function siblingBits(bits: string): string {
   return first.toString(16) + bits.slice(1);
 }
 
-/** The id of the transaction on the source account of a transfer. It has the transfer's bits. */
+/** Returns the id of the transaction on the source account of a transfer. It has the transfer's bits. */
 export function debitLegId(transferId: string): string {
   return idOf('transaction', idBits(transferId));
 }
 
-/** The id of the transaction on the destination account of a transfer. */
+/** Returns the id of the transaction on the destination account of a transfer. */
 export function creditLegId(transferId: string): string {
   return idOf('transaction', siblingBits(idBits(transferId)));
 }
 
-/** The id of the transaction for the initial deposit of an account. There is at most one per account. */
+/** Returns the id of the transaction for the initial deposit of an account. There is at most one per account. */
 export function openingTransactionId(accountId: string): string {
   return idOf('transaction', withBucket(idBits(accountId), accountId));
 }
 
-/** The unique part of a transaction or transfer id: all but the routing hint. */
+/** Returns the unique part of a transaction or transfer id: all but the routing hint. */
 export function idKey(id: string): string {
   return id.slice(0, -2);
 }
@@ -110,23 +110,23 @@ export function itemBits(batchId: string, index: number): string {
   return hash('sha256', `item ${index} of ${idKey(batchId)}`).slice(0, 30) + batchId.slice(-2);
 }
 
-/** The 128 bits under which a command's outcome is stored: its id without the routing hint. */
+/** Returns the 128 bits under which a command's outcome is stored: its id without the routing hint. */
 export function commandKey(messageId: string): string {
   return `${messageId.slice(-32, -2)}00`;
 }
 
-/** The id of a command's audit record. Repeated deliveries produce the same id. */
+/** Returns the id of a command's audit record. Repeated deliveries produce the same id. */
 export function auditId(messageId: string): string {
   return idOf('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
 }
 
-/** The id of the event for a change of a hold. `change` is unique among the changes of the hold. */
+/** Returns the id of the event for a change of a hold. `change` is unique among the changes of the hold. */
 export function holdEventId(holdId: string, change: string): string {
   return hash('sha256', `${holdId} ${change}`).slice(0, 32);
 }
 
 /**
- * The id of a transfer's event, derived from the bits of its debit leg. It differs from the ids of both
+ * Returns the id of a transfer's event, derived from the bits of its debit leg. It differs from the ids of both
  * transactions.
  */
 export function transferEventId(bits: string): string {

@@ -45,7 +45,7 @@ function rolePool(password: string): Pool {
   return createPool({ url: url.href, application_name: 'service', schema: 'ledger', max: 1 }, silent);
 }
 
-/** The result of each statement for the role: ok, or the SQLSTATE. */
+/** Returns the result of each statement for the role: ok, or the SQLSTATE. */
 async function asRole(password: string, ...statements: string[]): Promise<string[]> {
   const pool = rolePool(password);
   const said: string[] = [];

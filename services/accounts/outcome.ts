@@ -103,12 +103,12 @@ export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
   return { kind: 'begun', step, events: written };
 }
 
-/** A refusal is a decision like any other. A repeat gets it again, also if the client was unknown (isKept). */
+/** Returns a refusal as a decision like any other. A repeat gets it again, also if the client was unknown (isKept). */
 export function refused(refusal: Refusal): Outcome {
   return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: isKept(refusal), details: {} };
 }
 
-/** The headers by which logs and traces refer to an event or step. */
+/** Returns the headers by which logs and traces refer to an event or step. */
 function traceHeaders(context: MessageContext): Record<string, string> {
   return {
     'request-id': context.request_id,

@@ -302,7 +302,7 @@ export const gatewayConfig = z
     },
   );
 
-/** The four-eyes settings as used by the API. */
+/** Returns the four-eyes settings as used by the API. */
 function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
@@ -315,7 +315,7 @@ export function loadGatewayConfig(): GatewayConfig {
   return loadConfig(gatewayConfig);
 }
 
-/** The settings of createApp that follow from the configuration alone. */
+/** Returns the settings of createApp that follow from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {
   const since = config.IDEMPOTENCY_SECRET_SINCE;
   const idempotencySecrets: IdempotencySecrets = {

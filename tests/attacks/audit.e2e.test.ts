@@ -39,7 +39,7 @@ beforeAll(async () => {
 
 type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
-/** A request by another person. */
+/** Returns the id of an approval that another person has requested. */
 async function waitingApproval(): Promise<string> {
   const asked = await api
     .withToken(staffToken(world.bank, 'bob'))

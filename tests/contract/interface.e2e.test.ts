@@ -63,7 +63,7 @@ describe('What the service does', () => {
     ).toEqual(['Teller', 'Vault']);
   });
 
-  /** The account kind and direction of every entry of an operation, in order per account. */
+  /** Returns the account kind and direction of every entry of an operation, in order per account. */
   async function flowOf(transactionId: string): Promise<string[]> {
     const rows = await world.sql<{ kind: string; direction: string }>(
       `select coalesce(substring(a.account_number from '^(TLR|VLT)-'), 'customer') as kind, e.direction

@@ -4,7 +4,7 @@ export interface Booking {
   sequence: number;
 }
 
-/** The postings that the receiver has not accepted. */
+/** Returns the postings that the receiver has not accepted. */
 export function notDelivered(booked: readonly Booking[], taken: readonly Booking[]): Booking[] {
   const known = new Set(taken.map(nameOf));
   return booked.filter((one) => !known.has(nameOf(one)));

@@ -107,7 +107,7 @@ export interface ServersContext {
   link(name: string, port: number, target: number, host?: string): Promise<Proxy>;
 }
 
-/** One broker, with a separate proxy for every node. */
+/** Creates one broker, with a separate proxy for every node. */
 async function oneBroker({
   dir,
   unexpectedExits,
@@ -134,7 +134,7 @@ async function oneBroker({
   };
 }
 
-/** One database, with a separate proxy for every node. */
+/** Creates one database, with a separate proxy for every node. */
 async function oneDatabase({
   dir,
   superuserPassword,

@@ -51,7 +51,7 @@ export interface Operation {
   items?: Effect[][];
   /** The refusals that it may get. */
   deserves: string[];
-  /** Whether it must be refused. */
+  /** True if it must be refused. */
   mustFail?: boolean;
   attempts: Attempt[];
   /** After a 202: the result of GET at each gateway, once it is Completed or Failed. */

@@ -135,7 +135,7 @@ export class Load {
     this.#journal.asked(operation, await this.read(pendingAt(operation) ?? '', { pending: true }, gateway));
   }
 
-  /** A new operation, recorded but not yet sent. */
+  /** Returns a new operation, recorded but not yet sent. */
   make(
     kind: Kind,
     path: string,

@@ -84,7 +84,7 @@ function processOf(name: string, log: string, unexpectedExits: string[]) {
   };
 }
 
-/** A service that is not started yet. */
+/** Returns a service that is not started yet. */
 export async function makeNode(
   kind: ServiceKind,
   name: string,
@@ -116,8 +116,8 @@ export async function makeNode(
 }
 
 /**
- * The broker or the database, not started yet; `start` gets the port and the log file, and resolves
- * when it serves.
+ * Returns the broker or the database, not started yet; `start` gets the port and the log file, and resolves when it
+ * serves.
  */
 export function makeServer(
   name: string,
@@ -151,7 +151,7 @@ async function portOpens(port: number, starting: Promise<Child>): Promise<number
   return performance.now();
 }
 
-/** A process and the processes that it forked. */
+/** Returns a process and the processes that it forked. */
 export function pidsOf(process: Pick<Process, 'pid'>): number[] {
   const pid = process.pid();
   try {

@@ -11,7 +11,7 @@ export interface Random {
   shuffle<T>(items: readonly T[]): T[];
 }
 
-/** sfc32 (PractRand's small fast counter), seeded by text. */
+/** Returns random numbers of sfc32 (PractRand's small fast counter), seeded by text. */
 export function createRandom(seed: string): Random {
   let [a, b, c] = [0x9e3779b9, 0x243f6a88, 0xb7e15162];
   let counter = 1;

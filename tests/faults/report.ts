@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Result, wholeRun } from './campaign.ts';
 import { titleOf } from './row.ts';
 
-/** The fault table, as a run prints it and docs/faults.md contains it. */
+/** Returns the fault table, as a run prints it and docs/faults.md contains it. */
 export function table(results: Result[], quick: boolean): string {
   const lines = results
     .filter(({ row }) => row !== wholeRun)

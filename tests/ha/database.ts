@@ -169,7 +169,7 @@ export async function makeDatabase(
 }
 
 /**
- * The programs of a member: those of the npm package, Debian's pg_isready, and a replacement for
+ * Fills a folder with the programs of a member: those of the npm package, Debian's pg_isready, and a replacement for
  * pg_controldata.
  */
 function makeBin(bin: string, programs: { initdb: string; postgres: string }): string {

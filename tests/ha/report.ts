@@ -6,7 +6,7 @@ import { type Result, wholeRun } from '../faults/campaign.ts';
 import { totals } from '../faults/report.ts';
 import type { HaRow } from './measure.ts';
 
-/** The measurements, with the loss (RPO) and the recovery time (RTO) of each row. */
+/** Returns the measurements, with the loss (RPO) and the recovery time (RTO) of each row. */
 export function table(results: Result[]): string {
   const lines = results
     .filter(({ row }) => row !== wholeRun && !row.name.startsWith('self-test'))

@@ -229,7 +229,7 @@ function done<T>(answer: Answer, status = 201): T {
   return answer.data<T>();
 }
 
-/** The minimal fields of a Retail client. */
+/** Returns the minimal fields of a Retail client. */
 export function retail(): Record<string, unknown> {
   return {
     client_type: 'Retail',

@@ -38,7 +38,7 @@ export type BankSettings = {
 /** The keys with which services authenticate each other's messages. */
 export type SigningKeys = { mac: Record<Signer, string>; keyPair: { privateKey: string; publicKey: string } };
 
-/** The keys of LOCAL_DIR, generated once and kept. */
+/** Returns the keys of LOCAL_DIR, generated once and kept. */
 export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValue'>): SigningKeys {
   const kept = local.value('api_key_signing') ?? JSON.stringify(newKeyPair());
   local.keepValue('api_key_signing', kept);
@@ -159,7 +159,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
   return key;
 }
 
-/** The keys that each service needs. */
+/** Returns the keys that each service needs. */
 export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningKeys): Record<string, string> {
   const own = { GATEWAY_MAC_KEYS: mac.gateway };
   if (kind === 'gateway') return { ...own, API_KEY_PUBLIC_KEYS: keyPair.publicKey };

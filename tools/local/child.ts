@@ -197,7 +197,7 @@ export function trySignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** The start time of a process; undefined if it has ended (also for a zombie). */
+/** Returns the start time of a process; undefined if it has ended (also for a zombie). */
 export function processIdentity(pid: number): string | undefined {
   if (process.platform === 'linux') {
     try {
@@ -211,7 +211,7 @@ export function processIdentity(pid: number): string | undefined {
   return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim() || undefined;
 }
 
-/** The command line of a process; empty if it has ended or cannot be read. */
+/** Returns the command line of a process; empty if it has ended or cannot be read. */
 export function commandLine(pid: number): string {
   try {
     if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
@@ -221,7 +221,7 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** The working directory of a process (Linux only). */
+/** Returns the working directory of a process (Linux only). */
 export function workingFolder(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
@@ -230,10 +230,7 @@ export function workingFolder(pid: number): string | undefined {
   }
 }
 
-/**
- * Whether the recorded process is still running and is the same one: same start time and command
- * line.
- */
+/** Reports whether the recorded process is still running and is the same one: same start time and command line. */
 export function isSameProcess(record: ProcessRecord): boolean {
   return processIdentity(record.pid) === record.identity && commandLine(record.pid).includes(record.marker);
 }

@@ -41,7 +41,7 @@ const SESSION_SECONDS = 8 * 3600;
 type Settings = { secret: string; audience: string; redirectUris: string[]; postLogoutRedirectUris: string[] };
 type Keys = { jwks: JWKS; cookie_key: string };
 
-/** The signing key, generated once and kept, so that tokens stay valid after a restart. */
+/** Returns the signing key, generated once and kept, so that tokens stay valid after a restart. */
 function loadKeys(file: string): Keys {
   if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Keys;
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });

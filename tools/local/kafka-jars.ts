@@ -10,7 +10,7 @@ import { runToEnd, trySignal } from './child.ts';
 const POM = join(import.meta.dirname, 'pom.xml');
 const MAVEN_TIMEOUT_MS = 5 * 60_000;
 
-/** The folder of Kafka's jars, which all copies of the project share. Its name depends on pom.xml. */
+/** Returns the folder of Kafka's jars, which all copies of the project share. Its name depends on pom.xml. */
 export function jarFolder(): string {
   const pom = readFileSync(POM, 'utf8');
   const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown';
@@ -19,19 +19,19 @@ export function jarFolder(): string {
   return join(cache, 'core-banking', `kafka-${version}-${hash}`);
 }
 
-/** Whether the jars exist: the folder appears only when it is complete. */
+/** Reports whether the jars exist: the folder appears only when it is complete. */
 export function haveJars(): boolean {
   return existsSync(jarFolder());
 }
 
-/** The major version of `java`; undefined if there is none. */
+/** Returns the major version of `java`; undefined if there is none. */
 export function javaVersion(): number | undefined {
   const result = spawnSync('java', ['-version'], { encoding: 'utf8', timeout: 10_000 });
   const major = /version "(\d+)/.exec(result.stderr ?? '')?.[1];
   return result.status === 0 && major !== undefined ? Number(major) : undefined;
 }
 
-/** Whether `mvn` can be run. */
+/** Reports whether `mvn` can be run. */
 export function haveMaven(): boolean {
   return (
     spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' })

@@ -204,9 +204,7 @@ export function newClusterId(): string {
   return randomBytes(16).toString('base64url');
 }
 
-/**
- * Environment of the official image for a broker that clients outside reach at 127.0.0.1:`port`.
- */
+/** Returns the environment of the official image for a broker that clients outside reach at 127.0.0.1:`port`. */
 export function containerSettings(port: number, clusterId: string): Record<string, string> {
   const settings = {
     ...brokerSettings(),
@@ -230,7 +228,7 @@ async function stopContainer(child: Child, name: string, timeoutMs: number): Pro
   spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 });
 }
 
-/** Whether a container engine responds within two seconds. */
+/** Reports whether a container engine responds within two seconds. */
 export function dockerAnswers(): boolean {
   return (
     spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0

@@ -24,7 +24,7 @@ export type Launch = {
   stopAll: () => Promise<void>;
 };
 
-/** The launcher's output and its list of parts to stop. */
+/** Returns the launcher's output and its list of parts to stop. */
 export function createLaunch(): Launch {
   // A closed pipe (npm start | head) must not end the bank.
   process.stdout.on('error', () => {});

@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from './child.ts';
 
-/** Size of a log in bytes; 0 if it does not exist yet. */
+/** Returns the size of a log in bytes; 0 if it does not exist yet. */
 export function logSize(file: string): number {
   try {
     return statSync(file).size;
@@ -11,7 +11,7 @@ export function logSize(file: string): number {
   }
 }
 
-/** The last lines of a log, for an error message. */
+/** Returns the last lines of a log, for an error message. */
 export function logTail(file: string, lines = 15): string {
   try {
     return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');

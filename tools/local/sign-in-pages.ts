@@ -29,9 +29,9 @@ dd { margin: 0; }
 `;
 
 /**
- * The Content-Security-Policy: only this style. `formTargets` are the origins to which a form's
- * response may redirect. Scripts are not allowed from 'self'; oidc-provider adds the hash of its
- * own if a response_mode needs one.
+ * Returns the Content-Security-Policy, which allows only this style. `formTargets` are the origins to which a form's
+ * response may redirect. Scripts are not allowed from 'self'; oidc-provider adds the hash of its own if a response_mode
+ * needs one.
  */
 export function contentSecurityPolicy(formTargets: readonly string[]): string {
   const hash = createHash('sha256').update(style).digest('base64');
@@ -60,8 +60,8 @@ ${body}
 }
 
 /**
- * A form for user name and password; `refusedName` is the user name of a failed attempt. The form
- * posts to the page's own address.
+ * Returns a form for user name and password; `refusedName` is the user name of a failed attempt. The form posts to the
+ * page's own address.
  */
 export function signInPage(refusedName?: string): string {
   const refused = refusedName !== undefined;

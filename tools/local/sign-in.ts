@@ -21,7 +21,7 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams | und
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** The headers of every page; the response to a form may redirect to `redirectUris`. */
+/** Returns the headers of every page. The response to a form may redirect to `redirectUris`. */
 export function pageHeaders(redirectUris: readonly string[]): Record<string, string> {
   const targets = redirectUris.map((uri) => {
     const { protocol, hostname, origin } = new URL(uri);

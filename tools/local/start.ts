@@ -78,7 +78,7 @@ function checkComplete(local: LocalDir): void {
   );
 }
 
-/** Kafka and Postgres: our own, or those in the environment. */
+/** Starts Kafka and Postgres, or uses those in the environment. */
 async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ brokers: string; ownerUrl: string }> {
   const brokers = process.env['KAFKA_BROKERS'] || undefined;
   const databaseUrl = process.env['DATABASE_URL'] || undefined;

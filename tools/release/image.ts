@@ -50,9 +50,7 @@ export async function buildImage(run: Run, folder: string, source: Source): Prom
   return { file, platforms: [platform], base: [{ name: baseImage, sha256: id.replace('sha256:', '') }] };
 }
 
-/**
- * Whether the builder in this output of `docker buildx inspect` can attest and has both platforms.
- */
+/** Reports whether the builder in this output of `docker buildx inspect` can attest and has both platforms. */
 export function buildsAll(inspected: string): boolean {
   return (
     /^Driver:\s+(docker-container|kubernetes|remote)$/m.test(inspected) &&
@@ -76,7 +74,7 @@ interface Component {
   purl: string;
 }
 
-/** The Debian packages in an image, from its /var/lib/dpkg/status. */
+/** Returns the Debian packages in an image, from its /var/lib/dpkg/status. */
 export function debianPackages(status: string): Component[] {
   return status.split('\n\n').flatMap((entry) => {
     const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(entry)?.[1] ?? '';
@@ -87,7 +85,7 @@ export function debianPackages(status: string): Component[] {
   });
 }
 
-/** The bill of materials of the image: the project's packages, Node, and Debian's packages. */
+/** Returns the bill of materials of the image: the project's packages, Node, and Debian's packages. */
 export async function imageBill(run: Run, version: string, bill: { components: object[] }): Promise<object> {
   const inImage = (program: string, ...args: string[]) =>
     run('docker', ['run', '--rm', '--network', 'none', '--entrypoint', program, `core-banking:${version}`, ...args]);

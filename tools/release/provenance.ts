@@ -9,7 +9,7 @@ export interface Artifact {
 export interface Origin {
   version: string;
   commit: string;
-  /** Whether files differed from the commit. */
+  /** True if files differed from the commit. */
   dirty: boolean;
   lock: string;
   /** Base images by name, with the digests that the engine knows. */
@@ -75,7 +75,7 @@ export function signed(text: Buffer, key: KeyObject): string {
 
 export const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
-/** The pre-authentication encoding of DSSE. */
+/** Returns the pre-authentication encoding of DSSE. */
 function signedOf(payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`DSSEv1 ${payloadType.length} ${payloadType} ${payload.length} `), payload]);
 }

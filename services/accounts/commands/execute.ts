@@ -79,7 +79,9 @@ export function executeCommands(
   });
 }
 
-/** The deadline is checked only here. A command that was started in time is finished. */
+/**
+ * Decides new commands. Only here, the deadline is checked: a command that was started in time is finished.
+ */
 async function decide(
   client: Queries,
   name: MessageName,

@@ -57,8 +57,8 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
 }
 
 /**
- * A separate statement, which sees the commits of concurrent transactions. Its locks prevent a saga from ending before
- * addWaiter.
+ * Locks and returns known commands in a separate statement, which sees the commits of concurrent transactions. Its
+ * locks prevent a saga from ending before addWaiter.
  */
 async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
   const found = await client.query<KnownRow>(

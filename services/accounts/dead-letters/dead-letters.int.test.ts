@@ -23,7 +23,7 @@ const why = {
 };
 let sources = 0;
 
-/** A message as stored in a dead-letter topic. */
+/** Returns a message as stored in a dead-letter topic. */
 function dead(changes: Partial<ReceivedMessage> = {}): ReceivedMessage {
   const headers = {
     ce_type: messageType('create_transaction'),

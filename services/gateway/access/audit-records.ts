@@ -169,7 +169,7 @@ function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   return refusedUnderAdmin.has(status) && /^\/admin(\/|$)/.test(pathOf(request));
 }
 
-/** The path of the route, if there is one, so that different spellings are counted together. */
+/** Returns the path of the route, if there is one, so that different spellings are counted together. */
 function pathOf(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }

@@ -10,7 +10,7 @@ import { boundConnections, httpPatience, markAnswered, patience } from './connec
 let close: () => void = () => undefined;
 afterEach(() => close());
 
-/** A server that responds immediately, except to /slow, and accepts `max` connections. */
+/** Starts a server that responds immediately, except to /slow, and accepts `max` connections. */
 async function start(max: number, isProxy = (_address: string) => false) {
   let cuts = 0;
   const server = createServer((request, response) => {

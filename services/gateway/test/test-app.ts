@@ -41,7 +41,7 @@ export const refused = (code: ErrorCode, message = 'refused', details?: Record<s
 const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
-/** The app with services that a function simulates in this process. Everything else is as in production. */
+/** Creates the app with services that a function simulates in this process. Everything else is as in production. */
 export async function testApp(
   service: Service = () => 'no_reply',
   options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {},
@@ -137,7 +137,7 @@ export async function testApp(
     apiKeys.take(state.key_id, Buffer.from(JSON.stringify(full)));
   };
   let keys = 0;
-  /** The headers of a new API key. */
+  /** Creates an API key and returns its header. */
   const keyHeader = (state: { scopes?: string[]; client_id?: string } = {}): { 'x-api-key': string } => {
     const key_id = `key_${String(++keys).padStart(32, '0')}`;
     const apiKey = makeApiKey('live', key_id);

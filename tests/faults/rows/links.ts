@@ -15,7 +15,10 @@ function linkOf({ links }: Cluster, name: string): Proxy {
   return link;
 }
 
-/** No bytes pass and no connection is reset. Messages in flight arrive after heal(), long after they timed out. */
+/**
+ * A row in which no bytes pass and no connection is reset. Messages in flight arrive after heal(), long after they
+ * timed out.
+ */
 function blackHole(node: string, server: 'kafka' | 'postgres', title: string): Row {
   const link = `${node}>${server}`;
   return {

@@ -14,7 +14,7 @@ export interface PatroniOptions {
   tls: { cert: string; key: string };
 }
 
-/** The configuration of a member's Patroni and its Postgres. */
+/** Returns the configuration of a member's Patroni and its Postgres. */
 export function patroniSettings({
   name,
   port,

@@ -145,7 +145,7 @@ function publication(topic: TopicName): JsonSchema {
   return { action: 'send', channel: ref('channels', topic), tags: [{ name: tagOf(topic) }] };
 }
 
-/** The operation of a service that receives a command or query and replies to it. */
+/** Returns the operation of a service that receives a command or query and replies to it. */
 function exchange(name: MessageName): JsonSchema {
   const { topic, kind } = messages[name];
   return {

@@ -25,7 +25,7 @@ export function links(name: EndpointName): { links?: Json } {
   return { links: Object.fromEntries(found) as Json };
 }
 
-/** The fields that identify a resource: the first one of its schema is its id. */
+/** Returns the fields that identify a resource: the first one of its schema is its id. */
 function ownNames(result: z.ZodType): string[] {
   const one = result instanceof z.ZodDiscriminatedUnion ? result.options[0] : result;
   const [id = '', ...rest] = one instanceof z.ZodObject ? Object.keys(one.shape) : [];

@@ -73,9 +73,7 @@ test('every code that callers can receive belongs to an operation', () => {
   expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['route_not_found', 'method_not_allowed']);
 });
 
-/**
- * Every schema of the document, with its path; parts that only restrict other schemas are left out.
- */
+/** Returns every schema of the document with its path, except parts that only restrict other schemas. */
 function schemasOf(value: unknown, place = ''): [string, Record<string, unknown>][] {
   if (typeof value !== 'object' || value === null) return [];
   return [

@@ -34,7 +34,7 @@ const tags: Record<Endpoint['tag'], string> = {
   Administration: 'For staff and operators: API keys, audit log, approvals, dead letters, verification',
 };
 
-/** The components of these sections that are referred to. */
+/** Returns the components of these sections that are referred to. */
 function used(document: Json): Json {
   const { components, ...rest } = document as { components: Record<string, Record<string, Json>> };
   const text = JSON.stringify(document);
@@ -145,7 +145,7 @@ const headerParameters: Record<string, Json> = {
 const parameter = (name: keyof typeof headerParameters): Json => ({ $ref: `#/components/parameters/${name}` });
 const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of a response to an authenticated caller. */
+/** Returns the headers of a response to an authenticated caller. */
 function knownCallersHeaders(): Record<string, Json> {
   return {
     'X-Request-Id': header('RequestId'),
