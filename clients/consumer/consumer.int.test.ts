@@ -365,7 +365,7 @@ describe('offline for longer than the topic’s retention', () => {
   it('a member that crashes before its starting offsets are committed has not started', async () => {
     const next = Places.prototype.next;
     const crashing = Promise.withResolvers<void>();
-    const delayed = vi.spyOn(Places.prototype, 'next').mockImplementationOnce(async function (this: Places, ...of) {
+    vi.spyOn(Places.prototype, 'next').mockImplementation(async function (this: Places, ...of) {
       const places = await next.apply(this, of);
       await crashing.promise;
       return places;
@@ -374,7 +374,7 @@ describe('offline for longer than the topic’s retention', () => {
     // kafkajs does not recover from a TypeError.
     let isPlanted = true;
     const log = (message: string) => {
-      if (message.startsWith('Crash: ')) {
+      if (!isPlanted && message.startsWith('Crash: ')) {
         ranges.mockResolvedValueOnce(new Map());
         crashing.resolve();
       }
@@ -391,7 +391,6 @@ describe('offline for longer than the topic’s retention', () => {
       }).start();
       await send(event('a', 1, 0));
       await eventually(async () => done.length === 1);
-      expect(delayed).toHaveBeenCalledTimes(2);
     } finally {
       crashing.resolve();
       vi.restoreAllMocks();
