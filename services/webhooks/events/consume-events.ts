@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { isDataError } from '#libs/postgres/errors.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type FeedEvent, readEvent } from './read-event.ts';
+import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
 
 export interface EventConsumerOptions {
@@ -26,26 +26,22 @@ export function createEventConsumer({ pool, logger, onStored, onUnreadable }: Ev
     logger.error(about, 'skipped a message that is not a valid event');
   }
 
-  /** If Postgres refuses the data of several, each is stored alone. */
-  async function store(read: { message: ReceivedMessage; event: FeedEvent }[]): Promise<void> {
+  return async function store(messages: ReceivedMessage[]): Promise<void> {
+    const read = messages.flatMap((message) => {
+      const event = readEvent(message);
+      if (!event) skip(message);
+      return event ? [{ message, event }] : [];
+    });
     const events = read.map(({ event }) => event);
+    const [first] = read;
+    if (!first) return;
     try {
       onStored(await storeEvents(pool, events));
     } catch (error) {
       if (!isDataError(error)) throw error;
-      const [only] = read;
-      if (read.length === 1 && only) return skip(only.message, error);
-      for (const one of read) await store([one]);
+      if (read.length === 1) return skip(first.message, error);
+      // Each is stored alone.
+      for (const { message } of read) await store([message]);
     }
-  }
-
-  return async (messages: ReceivedMessage[]): Promise<void> => {
-    const read = messages.flatMap((message) => {
-      const event = readEvent(message);
-      if (event) return [{ message, event }];
-      skip(message);
-      return [];
-    });
-    if (read.length > 0) await store(read);
   };
 }

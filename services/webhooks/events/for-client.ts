@@ -2,8 +2,6 @@ import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { ownersOf } from './store-events.ts';
 
-/** Shows events to callers, of whom some are bound to a client. */
-
 type Entry = { account_id: string };
 
 /** Returns rows with their events as the given clients may see them; unchanged for those without a client. */
@@ -11,17 +9,21 @@ export async function showTo<Row extends { event: string | null; client_id: stri
   queries: Queries,
   rows: readonly Row[],
 ): Promise<Row[]> {
-  const confined = rows.flatMap(({ event, client_id }) => (event === null || client_id === null ? [] : [event]));
-  const owners = await ownersOf(queries, confined.flatMap(accountsIn));
-  return rows.map((row) => {
-    const { event, client_id } = row;
-    return event === null || client_id === null ? row : { ...row, event: forClient(event, client_id, owners) };
+  const confined = rows.map(({ event, client_id }) =>
+    event === null || client_id === null ? undefined : (JSON.parse(event) as CloudEvent),
+  );
+  const owners = await ownersOf(
+    queries,
+    confined.flatMap((event) => (event ? accountsIn(event) : [])),
+  );
+  return rows.map((row, i) => {
+    const event = confined[i];
+    return event ? { ...row, event: forClient(event, (account) => owners.get(account) === row.client_id) } : row;
   });
 }
 
 /** Returns the accounts whose owners must be known to show the event. */
-function accountsIn(event: string): string[] {
-  const { data } = JSON.parse(event) as CloudEvent;
+function accountsIn({ data }: CloudEvent): string[] {
   const failedFor = data['failure_account_id'];
   const entries = (data['entries'] ?? []) as Entry[];
   return [...entries.map(({ account_id }) => account_id), ...(typeof failedFor === 'string' ? [failedFor] : [])];
@@ -31,15 +33,15 @@ function accountsIn(event: string): string[] {
  * Keeps only entries of the client's own accounts. A status change has no reason or actor, a reversal no reason,
  * and a refusal no reason that concerns another client's account (contract: Authentication and permission).
  */
-function forClient(event: string, clientId: string, owners: ReadonlyMap<string, string>): string {
-  const shown = JSON.parse(event) as CloudEvent;
-  const { data } = shown;
+function forClient(event: CloudEvent, isOwn: (account: string) => boolean): string {
+  const { type, data } = event;
   if (Array.isArray(data['entries']))
-    data['entries'] = (data['entries'] as Entry[]).filter(({ account_id }) => owners.get(account_id) === clientId);
-  for (const name of ['actor', 'approved_by', 'request_channel']) delete data[name];
-  if (shown.type.startsWith('corebanking.account.')) for (const name of ['reason', 'note']) delete data[name];
+    data['entries'] = (data['entries'] as Entry[]).filter(({ account_id }) => isOwn(account_id));
+  const isOfAccount = type.startsWith('corebanking.account.');
+  for (const name of ['actor', 'approved_by', 'request_channel', ...(isOfAccount ? ['reason', 'note'] : [])])
+    delete data[name];
   const failedFor = data['failure_account_id'];
-  const failedForOthers = typeof failedFor === 'string' && owners.get(failedFor) !== clientId;
+  const failedForOthers = typeof failedFor === 'string' && !isOwn(failedFor);
   for (const name of ['transaction', 'transfer']) {
     const posting = data[name] as Record<string, unknown> | undefined;
     if (posting === undefined) continue;
@@ -50,5 +52,5 @@ function forClient(event: string, clientId: string, owners: ReadonlyMap<string, 
     posting['failure_code'] = 'destination_refused';
     if (name === 'transaction' && !isReversal) posting['transaction_type'] = 'Transfer';
   }
-  return JSON.stringify(shown);
+  return JSON.stringify(event);
 }

@@ -3,7 +3,7 @@ import { parseJson } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 
-/** The stored part of an event. Pure. */
+/** The stored part of an event. */
 export interface FeedEvent {
   event_id: string;
   type: string;
@@ -17,32 +17,19 @@ export interface FeedEvent {
   event: string;
 }
 
-/** Reads a message of an event topic. Returns undefined if it is not a valid event. Its data is kept unchanged. */
-export function readEvent({
-  headers,
-  key,
-  value,
-}: Pick<ReceivedMessage, 'headers' | 'key' | 'value'>): FeedEvent | undefined {
+type Data = Record<string, unknown>;
+
+/** Reads a message of an event topic. Returns undefined if it is not a valid event. Its data is kept unchanged. Pure. */
+export function readEvent({ headers, key: subject, value }: ReceivedMessage): FeedEvent | undefined {
   const known = eventHeadersSchema.safeParse(headers);
   const data = parseJson(value);
-  if (!known.success || key === null || key.includes('\0') || typeof data !== 'object' || data === null)
+  if (!known.success || subject === null || subject.includes('\0') || typeof data !== 'object' || data === null)
     return undefined;
   const { ce_id: id, ce_type: type, ce_source: source, ce_time: time, ce_dataschema: dataschema } = known.data;
-  const attributes = JSON.stringify({
-    specversion: '1.0',
-    id,
-    source,
-    type,
-    subject: key,
-    time,
-    datacontenttype: 'application/json',
-    dataschema,
-  });
-  const event = `${attributes.slice(0, -1)},"data":${String(value)}}`;
-  return { event_id: id, type, subject: key, occurred_at: time, ...subjectsOf(type, data as Data), event };
+  const common = { specversion: '1.0', id, source, type, subject, time, datacontenttype: 'application/json' };
+  const event = `${JSON.stringify({ ...common, dataschema }).slice(0, -1)},"data":${String(value)}}`;
+  return { event_id: id, type, subject, occurred_at: time, ...subjectsOf(type, data as Data), event };
 }
-
-type Data = Record<string, unknown>;
 
 /**
  * Events about approvals and about probing for accounts are visible only to the bank, whichever
@@ -66,13 +53,4 @@ function subjectsOf(type: string, data: Data): Pick<FeedEvent, 'account_ids' | '
     account_ids: ids('account', 'account_id', 'from_account_id', ...others),
     client_ids: ids('client', 'client_id'),
   };
-}
-
-/** If an event names one account and one client, the account belongs to that client. */
-export function ownersIn(events: readonly FeedEvent[]): Map<string, string> {
-  return new Map(
-    events.flatMap(({ account_ids, client_ids }) =>
-      account_ids.length === 1 && client_ids.length === 1 ? [[account_ids[0] ?? '', client_ids[0] ?? ''] as const] : [],
-    ),
-  );
 }
