@@ -11,56 +11,52 @@ export function countWork(metrics: Metrics) {
     'outcome',
   ]);
   const ended = metrics.counter('webhook_deliveries_total', 'Finished deliveries: Delivered or Failed', ['status']);
-  const stored = metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events');
-  const unreadable = metrics.counter(
-    'webhooks_unreadable_events_total',
-    'Messages in event topics that were skipped because they are not valid events',
-  );
-  const disabled = metrics.counter(
-    'webhooks_disabled_total',
-    'Webhooks disabled because all deliveries failed or the receiver returned 410',
-  );
   return {
     attempt(attempt: Attempt, { status }: Verdict): void {
       attempts.observe({ outcome: isDelivered(attempt) ? 'delivered' : 'failed' }, attempt.duration_ms / 1000);
       if (status !== 'Pending') ended.inc({ status });
     },
     command: commandCounter(metrics),
-    stored,
-    unreadable,
-    disabled,
+    stored: metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events'),
+    unreadable: metrics.counter(
+      'webhooks_unreadable_events_total',
+      'Messages in event topics that were skipped because they are not valid events',
+    ),
+    disabled: metrics.counter(
+      'webhooks_disabled_total',
+      'Webhooks disabled because all deliveries failed or the receiver returned 410',
+    ),
   };
 }
 
+/** Pending deliveries by status of their webhook, and by how many seconds the longest overdue one is late. */
+const byStatus = `select status, count(*)::int as count, sum(pending)::int as pending, max(late_s)::float8 as late_s
+  from webhooks w cross join lateral (select
+    (select count(*) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending') as pending,
+    (select extract(epoch from clock_timestamp() - min(next_attempt_at)) from deliveries d
+     where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null) as late_s
+  ) d where status <> 'Deleted' group by status`;
+
 /** Measures rows that must not accumulate, and running requests. */
 export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
-  const waiting = kept(async () => {
-    const { rows } = await pool.query<{ pending: number; late_s: number }>(
-      `select coalesce(sum(pending), 0)::int as pending, coalesce(max(late_s), 0)::float8 as late_s from webhooks w cross join lateral (
-         select (select count(*) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending') as pending,
-           (select extract(epoch from clock_timestamp() - min(next_attempt_at)) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null) as late_s
-       ) d where w.status = 'Active'`,
-    );
-    return rows[0];
+  const read = kept(async () => {
+    type Row = { status: string; count: number; pending: number; late_s: number | null };
+    const { rows } = await pool.query<Row>(byStatus);
+    return (status: string) => rows.find((row) => row.status === status);
   }, askedOnceMs);
   metrics.gauge(
     'webhook_deliveries_pending',
     'Pending deliveries of Active webhooks, including those waiting for a retry',
-    async () => (await waiting())?.pending,
+    async () => (await read())('Active')?.pending ?? 0,
   );
   metrics.gauge(
     'webhook_late_seconds',
     'How late the longest overdue delivery of an Active webhook is; 0 or less if none is',
-    async () => (await waiting())?.late_s,
+    async () => (await read())('Active')?.late_s ?? 0,
   );
   metrics.gauge('webhook_requests_under_way', 'Running delivery attempts of this process', () => deliverer.underWay());
   metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () => {
-    const { rows } = await pool.query<{ status: string; count: number }>(
-      "select status, count(*)::int as count from webhooks where status <> 'Deleted' group by status",
-    );
-    return ['Active', 'Paused', 'Disabled'].map((status) => ({
-      labels: { status },
-      value: rows.find((row) => row.status === status)?.count ?? 0,
-    }));
+    const of = await read();
+    return ['Active', 'Paused', 'Disabled'].map((status) => ({ labels: { status }, value: of(status)?.count ?? 0 }));
   });
 }

@@ -91,8 +91,8 @@ const cursorSkips: Planted = {
   edits: [
     {
       file: 'services/webhooks/queries/list-events.ts',
-      find: 'read(items, BigInt(next.id), true)',
-      replace: 'read(items, BigInt(next.id) + 1n, true)',
+      find: 'page(items, BigInt(next.id), true)',
+      replace: 'page(items, BigInt(next.id) + 1n, true)',
     },
   ],
   found: /^I7: LOST on the way to the poller/,

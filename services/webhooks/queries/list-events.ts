@@ -48,8 +48,7 @@ export async function listEvents(
   if (retentionDays !== -1 && issuedS - place.issuedS > retentionDays * 86_400)
     return invalid('after is older than the events that are kept: begin without it');
   const client_id = context.bound_client_id ?? null;
-  const subject = account_id ?? client_id ?? undefined;
-  const read = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
+  const page = (items: unknown[], position: bigint, more: boolean): ReplyBody => ({
     ok: true,
     data: { items, cursor: cursorOf(position, issuedS), more },
   });
@@ -59,18 +58,21 @@ export async function listEvents(
     if (place.position > end) return invalid('after is not a cursor of this list');
     // The owner of an account may become known later, so the cursor does not advance.
     if (account_id !== undefined && !(await isShown(client, account_id, client_id)))
-      return read([], place.position, false);
+      return page([], place.position, false);
+    const subject = account_id ?? client_id ?? undefined;
     const range = new Where().equal({ subject }).add('position > ?', place.position).add('position <= ?', end);
-    const { found, last } = await readRange(client, subject, range, types, limit);
-    const shown = await showTo(
-      client,
-      found.map((row) => ({ ...row, client_id })),
+    const { rows } = await client.query<{ position: bigint; event: string | null; last: bigint | null }>(
+      selectEvents(range, subject, types, limit),
+      range.values,
     );
-    const { items, next } = cutPage(shown, limit, {
+    const found = rows.flatMap(({ position, event }) => (event === null ? [] : [{ position, event, client_id }]));
+    const { items, next } = cutPage(await showTo(client, found), limit, {
       item: ({ event }): unknown => JSON.parse(event),
       position: ({ position }) => ({ at: '', id: String(position) }),
     });
-    return next ? read(items, BigInt(next.id), true) : read(items, last ?? end, last !== null && last < end);
+    if (next) return page(items, BigInt(next.id), true);
+    const position = rows[0]?.last ?? end;
+    return page(items, position, position < end);
   };
   return transaction(pool, readPage, 'read only snapshot');
 }
@@ -80,34 +82,22 @@ async function isShown(client: Queries, accountId: string, clientId: string | nu
   return clientId === null || (await ownersOf(client, [accountId])).get(accountId) === clientId;
 }
 
-type Found = { position: bigint; event: string };
-
 /**
- * Reads one more event than the limit from a range of positions. `last` is the last examined position if the range may
- * continue after it, otherwise null.
+ * Selects one more event than the limit from a range of positions. `last` is the last examined position if the
+ * range may continue after it, otherwise null. If no event was found, there is one row without an event.
  */
-async function readRange(
-  client: Queries,
-  subject: string | undefined,
-  range: Where,
-  types: string[] | undefined,
-  limit: number,
-): Promise<{ found: Found[]; last: bigint | null }> {
+function selectEvents(range: Where, subject: string | undefined, types: string[] | undefined, limit: number): string {
   const source =
     subject === undefined ? 'position as event_position from events' : 'event_position from event_subjects';
   const most = types === undefined ? limit + 1 : maxExamined;
   const isWanted = types === undefined ? 'true' : `e.type = any(${range.parameter(types.flatMap(typesOf))})`;
-  const { rows } = await client.query<(Found | { event: null }) & { last: bigint | null }>(
-    `with examined as materialized (
-       select position, ${source} where ${range} order by position limit ${most}
-     ), found as (
-       select x.position, e.event from examined x join events e on e.position = x.event_position
-       where ${isWanted} order by x.position limit ${range.parameter(limit + 1)}
-     )
-     select f.position, f.event, x.last
-     from (select case when count(*) = ${most} then max(position) end as last from examined) x
-     left join found f on true order by f.position`,
-    range.values,
-  );
-  return { found: rows.filter((row) => row.event !== null), last: rows[0]?.last ?? null };
+  return `with examined as materialized (
+      select position, ${source} where ${range} order by position limit ${most}
+    ), found as (
+      select x.position, e.event from examined x join events e on e.position = x.event_position
+      where ${isWanted} order by x.position limit ${range.parameter(limit + 1)}
+    )
+    select f.position, f.event, x.last
+    from (select case when count(*) = ${most} then max(position) end as last from examined) x
+    left join found f on true order by f.position`;
 }

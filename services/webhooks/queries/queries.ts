@@ -1,7 +1,7 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
-import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
+import { byCreation, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
@@ -23,9 +23,7 @@ export const queryHandlers = {
   list_deliveries: listDeliveries,
   list_events: listEvents,
   get_webhooks_operations: getOperations,
-} satisfies {
-  [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody>;
-};
+} satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
 export type QueryName = keyof typeof queryHandlers;
 
@@ -35,15 +33,15 @@ async function getOperations({ pool }: Read): Promise<ReplyBody> {
 }
 
 function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
-  const list: TableList<Webhook, Webhook> = {
+  const source = {
     from: 'webhooks',
     columns: webhookColumns,
     fixed: "status <> 'Deleted'",
     filters: { client_id: context.bound_client_id },
     ...byCreation<Webhook>('webhook_id'),
-    item: (webhook) => webhook,
+    item: (webhook: Webhook) => webhook,
   };
-  return listTable(pool, list, page);
+  return listTable(pool, source, page);
 }
 
 async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
@@ -56,17 +54,14 @@ async function listDeliveries(
   { webhook_id, status, ...page }: MessageData<'list_deliveries'>,
 ): Promise<ReplyBody> {
   if (!(await findWebhook(pool, context, webhook_id))) return { ok: false, refusal: webhookNotFound(webhook_id) };
-  const list: TableList<Delivery, Delivery> = {
+  const source = {
     from: 'deliveries d',
     columns: deliveryColumns,
     filters: { webhook_id, status },
     order: ['ordinal'],
-    values({ id }) {
-      const ordinal = ordinalOf(id);
-      return ordinal === undefined ? undefined : [ordinal];
-    },
-    position: ({ created_at: at, delivery_id: id }) => ({ at, id }),
-    item: (delivery) => delivery,
+    values: ({ id }: Position) => (ordinalOf(id) === undefined ? undefined : [ordinalOf(id)]),
+    position: ({ created_at: at, delivery_id: id }: Delivery) => ({ at, id }),
+    item: (delivery: Delivery) => delivery,
   };
-  return listTable(pool, list, page);
+  return listTable(pool, source, page);
 }

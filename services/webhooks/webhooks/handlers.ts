@@ -53,17 +53,15 @@ async function createWebhook(
   if (wrong !== undefined) return wrongUrl(wrong);
   // Serializes the transactions that create webhooks of one caller.
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
-  const { rowCount: count } = await client.query("select from webhooks where created_by = $1 and status <> 'Deleted'", [
-    actor,
-  ]);
-  if ((count ?? 0) >= maxPerCaller)
-    return refused(refusal('validation_failed', `a caller has at most ${maxPerCaller} webhooks`));
   const { rows } = await client.query<Webhook>(
     `insert into webhooks (webhook_id, client_id, url, event_types, description, secret, created_by, created_at,
        updated_at, status)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $8, 'Active') returning ${webhookColumns}`,
+     select $1, $2, $3, $4, $5, $6, $7, $8, $8, 'Active'
+     where (select count(*) from webhooks where created_by = $7 and status <> 'Deleted') < ${maxPerCaller}
+     returning ${webhookColumns}`,
     [webhook_id, bound_client_id, url, event_types, description, sealed_secret, actor, time],
   );
+  if (!rows[0]) return refused(refusal('validation_failed', `a caller has at most ${maxPerCaller} webhooks`));
   await openFeed(client, webhook_id);
   return done(rows[0], { host: new URL(url).host, event_types });
 }
@@ -107,8 +105,8 @@ function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_
     const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
     if (wrong !== undefined) return wrongUrl(wrong);
     const { status = before } = changes;
-    const isWoken = status === 'Active' && before !== 'Active';
-    if (isWoken) await openFeed(client, webhook_id);
+    const isResumed = status === 'Active' && before !== 'Active';
+    if (isResumed) await openFeed(client, webhook_id);
     // What was published until now is still sent, but nothing after it.
     if (status !== 'Active' && before === 'Active')
       await client.query(
@@ -118,7 +116,7 @@ function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_
       );
     const fields = Object.keys(changes);
     const set = fields.map((field, i) => `${field} = $${i + 3}`);
-    if (isWoken) set.push('failing_since = null');
+    if (isResumed) set.push('failing_since = null');
     const webhook = await change(work, webhook_id, set, ...Object.values(changes));
     return done(webhook, { changed_fields: fields, status });
   });

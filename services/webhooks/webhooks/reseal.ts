@@ -14,11 +14,9 @@ export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
     const old = rows.filter(
       ({ secret, previous_secret }) => ![secret, previous_secret ?? secret].every(keys.isCurrent),
     );
-    for (const { webhook_id, ...sealed } of old) {
-      const resealed = [sealed.secret, sealed.previous_secret].map(
-        (one) => one && keys.seal(webhook_id, keys.open(webhook_id, one)),
-      );
-      const values = [webhook_id, ...resealed];
+    for (const { webhook_id, secret, previous_secret } of old) {
+      const reseal = (sealed: string) => keys.seal(webhook_id, keys.open(webhook_id, sealed));
+      const values = [webhook_id, reseal(secret), previous_secret && reseal(previous_secret)];
       await client.query('update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1', values);
     }
     return old.length;
