@@ -168,10 +168,10 @@ export function eventsRetention(name: string, days: number): Record<string, stri
 const segmentMs = 7 * day;
 
 /**
- * webhooks stores events for EVENTS_RETENTION_DAYS, but at least this long, because a delivery may take three days and
- * can be redelivered for thirty.
+ * Returns how long webhooks stores events, in days, from EVENTS_RETENTION_DAYS (-1: forever). At least 35 days, because
+ * a delivery may take three days and can be redelivered for thirty.
  */
-export const leastStoredDays = 35;
+export const storedDays = (retentionDays: number): number => (retentionDays === -1 ? -1 : Math.max(retentionDays, 35));
 
 /** Returns how long a record can stay in the topic, in ms; undefined: forever. */
 export function longestKept(name: TopicName, eventsDays: number): number | undefined {

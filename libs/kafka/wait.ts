@@ -43,13 +43,20 @@ export function createBackoff(firstMs: number, maxMs: number): { next(): number;
   };
 }
 
-/** Calls until a call succeeds. For a start, which waits for unreachable brokers instead of failing. */
-export async function repeatUntilDone<T>(call: () => Promise<T>): Promise<T> {
+/**
+ * Calls until a call succeeds. For a start, which waits for unreachable servers instead of failing. Rejects with
+ * an error that no repeat would mend.
+ */
+export async function repeatUntilDone<T>(
+  call: () => Promise<T>,
+  isFinal: (error: unknown) => boolean = () => false,
+): Promise<T> {
   const backoff = createBackoff(100, 2_000);
   for (;;) {
     try {
       return await call();
-    } catch {
+    } catch (error) {
+      if (isFinal(error)) throw error;
       await pause(backoff.next());
     }
   }

@@ -5,17 +5,9 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { scramVerifier } from './scram.ts';
 
-export interface MigrateOptions {
-  /** The URL of a role that may create roles and schemas in that database. It will own the schema. */
-  owner_url: string;
+/** How the schema of a service is made. */
+export interface Migrations {
   schema: string;
-  /**
-   * The service's login role, created if missing. Roles are global per server, so its name should contain the
-   * database's name.
-   */
-  role: string;
-  /** Printable ASCII. Migrating sets this password if the role cannot log in with it. */
-  role_password: string;
   /** The folder of migrations: numbered .sql files (0001-name.sql), each run once, in order, in its own transaction. */
   dir: string;
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
@@ -23,6 +15,21 @@ export interface MigrateOptions {
   /** The views for read-only SQL. They are granted to the role readerOf(role), which has no login. */
   readable?: readonly string[];
 }
+
+/** The database that is migrated, and the login role of the service. */
+export interface MigrationTarget {
+  /** The URL of a role that may create roles and schemas in that database. It will own the schema. */
+  owner_url: string;
+  /**
+   * The service's login role, created if missing. Roles are global per server, so its name should contain the
+   * database's name.
+   */
+  role: string;
+  /** Printable ASCII. Migrating sets this password if the role cannot log in with it. */
+  role_password: string;
+}
+
+export type MigrateOptions = MigrationTarget & Migrations;
 
 /**
  * Returns the name of the read-only role, of which a warehouse or an auditor becomes a member. Postgres truncates names

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
+import { type Migrations, migrate } from '#libs/postgres/migrate.ts';
 import { loadConfig, processConfig, url } from './config.ts';
 import { createLogger } from './logger.ts';
 
@@ -10,21 +10,12 @@ export const migrationConfig = z.object({
   SERVICE_ROLE_PASSWORD: z.string().min(1).describe('Its password'),
 });
 
-/** The owner's database URL and the service's login role. */
-export interface MigrationTarget {
-  owner_url: string;
-  role: string;
-  role_password: string;
-}
-
 /**
  * Migrates the database of a service, as its owner. On failure it prints one line with the reason and sets the
  * exit code to 1.
  */
-export async function runMigration(
-  service: string,
-  migrate: (target: MigrationTarget, logger: Logger) => Promise<void>,
-): Promise<void> {
+export async function runMigration(migrations: Migrations): Promise<void> {
+  const service = migrations.schema;
   try {
     const config = loadConfig(migrationConfig);
     const logger = createLogger({
@@ -34,6 +25,7 @@ export async function runMigration(
     });
     await migrate(
       {
+        ...migrations,
         owner_url: config.MIGRATION_DATABASE_URL,
         role: config.SERVICE_ROLE,
         role_password: config.SERVICE_ROLE_PASSWORD,

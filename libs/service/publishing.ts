@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { z } from 'zod';
 import { source } from '#libs/contracts/envelope.ts';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
@@ -10,16 +9,16 @@ import { type kafkaConfig, type outboxConfig, relayOptions } from './config.ts';
 import { deadLetterCounter, measureOutbox } from './measures.ts';
 import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
+import type { RunContext } from './run.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
 
 /** The dependencies that the main program of a service provides. */
-export interface PublishingDependencies {
+export interface PublishingDependencies extends Pick<RunContext, 'logger' | 'onStop'> {
   relayPool: Pool;
   metrics: Metrics;
   tracing: Tracing | undefined;
   /** The bank's time, in ms since 1970. */
   now: () => number;
-  logger: Logger;
 }
 
 export interface PublishingOptions extends PublishingDependencies, Pick<RelayOptions, 'republish' | 'history'> {
@@ -31,13 +30,14 @@ export interface PublishingOptions extends PublishingDependencies, Pick<RelayOpt
   maxQueued?: number;
 }
 
-/** Creates the publishers of a service, one for replies and one for its outbox, and the relay. Starts nothing. */
+/** Creates the publishers of a service, one for replies and one for its outbox, and the relay. Starts nothing, and registers how they stop. */
 export function createPublishing(
   kafka: KafkaClient,
   config: z.output<z.ZodObject<Pick<typeof kafkaConfig, 'TOPIC_PREFIX'> & typeof outboxConfig>>,
   options: PublishingOptions,
 ) {
-  const { service, schema, relayPool, metrics, tracing, now, logger, signReply, signEvent, maxQueued } = options;
+  const { service, schema, relayPool, metrics, tracing, now, logger, onStop, signReply, signEvent, maxQueued } =
+    options;
   const prefix = config.TOPIC_PREFIX;
   const common = { logger, topics: topicTable(prefix) };
   const publishers = {
@@ -70,5 +70,7 @@ export function createPublishing(
     ...(options.republish && { republish: options.republish }),
     ...(options.history && { history: options.history }),
   });
+  onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
+  onStop('outbox relay', () => relay.stop());
   return { publishers, replies, relay };
 }

@@ -7,7 +7,7 @@ import { type ConsumeOptions, type Consumer, consume } from '#libs/kafka/consume
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
-import { lastMigration } from '#libs/postgres/migrate.ts';
+import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
@@ -36,14 +36,13 @@ export async function createBasics(name: string, config: Config, { logger, insta
 /** Returns a function that creates connection pools of the service's schema. */
 export function poolsOf(
   config: z.output<z.ZodObject<typeof databaseConfig>>,
-  schema: string,
-  migrationsDir: string,
+  { schema, dir }: Migrations,
   logger: Logger,
 ) {
   const common = {
     url: config.DATABASE_URL,
     schema,
-    migration: lastMigration(migrationsDir),
+    migration: lastMigration(dir),
     statement_timeout_ms: config.STATEMENT_TIMEOUT_MS,
   };
   return (application_name: string, options: Partial<PoolOptions>): Pool =>

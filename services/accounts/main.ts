@@ -11,7 +11,7 @@ import { accountsConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
 import { measureBacklogs, observeHandled } from './measure.ts';
 import { createAccountsPublishing } from './publishing.ts';
-import { migrationsDir, schema } from './schema.ts';
+import { migrations } from './schema.ts';
 
 /** Starts accounts. It stops in reverse order: readiness, consumers, probes, sweeper, relay, publishers, pools. */
 run('accounts', async (context) => {
@@ -21,7 +21,7 @@ run('accounts', async (context) => {
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
   // There is a pool per purpose, so that a busy service cannot delay the relay, and a check of the audit, which takes
   // minutes, cannot delay reads.
-  const newPool = poolsOf(config, schema, migrationsDir, logger);
+  const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
   const verifyPool = newPool('accounts-verify', { max: 1 });
@@ -37,9 +37,8 @@ run('accounts', async (context) => {
     tracing,
     now: () => clock.now(),
     logger,
+    onStop,
   });
-  onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
-  onStop('outbox relay', () => relay.stop());
   const wakeRelay = () => relay.wake();
   const sweeper = createSweeper({ pool, prefix, wakeRelay, logger });
   onStop('sweeper', () => sweeper.stop());

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { Logger } from 'pino';
-import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
+import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
 
 /** The Postgres schema that only accounts reads and writes. */
 export const schema = 'accounts';
@@ -29,12 +28,4 @@ function grants(role: string): string[] {
   ];
 }
 
-export const migrationsDir = join(import.meta.dirname, 'migrations');
-
-/** Migrates schema, role, and grants; see migrate. */
-export async function migrateAccounts(
-  options: { owner_url: string; role: string; role_password: string },
-  logger: Logger,
-): Promise<void> {
-  await migrate({ ...options, schema, dir: migrationsDir, grants }, logger);
-}
+export const migrations: Migrations = { schema, dir: join(import.meta.dirname, 'migrations'), grants };

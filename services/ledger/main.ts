@@ -44,9 +44,8 @@ run('ledger', async (context) => {
     tracing,
     now,
     logger,
+    onStop,
   });
-  onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
-  onStop('relay', () => relay.stop());
   onStop('audit sender', () => auditSender.stop());
   const verifier = createVerifier({ pool: verifyPool, reads, now, logger });
   const holdSweeper = createHoldSweeper({ pool: writes, wake: () => relay.wake(), logger });

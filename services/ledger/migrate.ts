@@ -1,8 +1,8 @@
 import { runMigration } from '#libs/service/migration.ts';
-import { migrateLedger } from './schema.ts';
+import { migrations } from './schema.ts';
 
 /**
  * Migrates the database of the ledger. Run it as the database's owner before the service starts; it is safe to
  * repeat.
  */
-if (import.meta.main) await runMigration('ledger', migrateLedger);
+if (import.meta.main) await runMigration(migrations);

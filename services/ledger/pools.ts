@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type ClientBase, lookupPlans } from '#libs/postgres/pool.ts';
 import { poolsOf } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
-import { ledgerSchema, migrationsDir } from './schema.ts';
+import { migrations } from './schema.ts';
 
 export type Pools = ReturnType<typeof createPools>;
 
@@ -16,7 +16,7 @@ export function createPools(
   verify: (client: ClientBase) => Promise<void>,
   logger: Logger,
 ) {
-  const newPool = poolsOf(config, ledgerSchema, migrationsDir, logger);
+  const newPool = poolsOf(config, migrations, logger);
   const name = `ledger ${instance}`;
   return {
     // One writer for single commands and one for callers' batches.

@@ -36,7 +36,7 @@ export function createLedgerPublishing(
   { keys, pools, history, ...common }: Dependencies,
 ) {
   const prefix = config.TOPIC_PREFIX;
-  const { logger } = common;
+  const { logger, onStop } = common;
   const sign = (message: OutgoingMessage) => keys.sign('ledger', message);
   const forAccounts = topicName(prefix, 'accounts.commands');
   const { publishers, replies, relay } = createPublishing(kafka, config, {
@@ -50,6 +50,7 @@ export function createLedgerPublishing(
     history,
   });
   const audits = createPublisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });
+  onStop('publisher of audit records', () => audits.stop());
   const auditSender = createAuditSender({ pool: pools.relayPool, publisher: audits, prefix, logger });
   return { publishers: { ...publishers, audits }, replies, relay, auditSender };
 }

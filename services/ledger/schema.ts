@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { Logger } from 'pino';
-import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
+import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
 
 /** The Postgres schema, which only the ledger reads and writes. */
 export const ledgerSchema = 'ledger';
@@ -29,12 +28,9 @@ function grants(role: string): string[] {
   ];
 }
 
-export const migrationsDir = join(import.meta.dirname, 'migrations');
-
-/** Migrates the schema, the role, and the grants (see migrate). */
-export async function migrateLedger(
-  options: { owner_url: string; role: string; role_password: string },
-  logger: Logger,
-): Promise<void> {
-  await migrate({ ...options, schema: ledgerSchema, dir: migrationsDir, grants, readable: readableViews }, logger);
-}
+export const migrations: Migrations = {
+  schema: ledgerSchema,
+  dir: join(import.meta.dirname, 'migrations'),
+  grants,
+  readable: readableViews,
+};

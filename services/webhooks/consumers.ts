@@ -23,45 +23,42 @@ export interface ConsumerDeps extends Reader {
   replies: Replies;
   addresses: Pick<AllowedAddresses, 'wrongWith'>;
   retentionDays: number;
-  now(): Date;
+  /** Returns the bank's time in ms since 1970. */
+  now: () => number;
   /** Called after the commit. The outcome is that of outcomeOf. */
   onExecuted(name: string, outcome: string): void;
 }
 
 /** Executes the commands waiting on webhooks.commands, each in its own transaction. */
 export function webhooksCommands(deps: ConsumerDeps): CommandConsumer {
+  const { pool, addresses, now, onExecuted } = deps;
   return createCommandConsumer<Request>({
     ...deps,
     decode: (message) => decodeRequest(message, (name) => Object.hasOwn(handlers, name), deps),
-    nextGroups: (lanes) => lanes.flatMap((lane) => (lane.length > 0 ? [lane.splice(0, 1)] : [])),
+    nextGroups: (lanes) => lanes.map((lane) => lane.splice(0, 1)).filter((group) => group.length > 0),
     concurrency: 2,
     async execute(group) {
       const [{ content }] = group as [Item<Request>];
-      const { pool, addresses } = deps;
-      const body = await executeCommand(pool, content, { now: deps.now().toISOString(), addresses });
-      return {
-        answers: [{ address: content.address, body, context: content.context }],
-        afterwards: () => deps.onExecuted(content.name, outcomeOf(body)),
-      };
+      const { address, context, name } = content;
+      const body = await executeCommand(pool, content, { now: new Date(now()).toISOString(), addresses });
+      return { answers: [{ address, body, context }], afterwards: () => onExecuted(name, outcomeOf(body)) };
     },
   });
 }
 
-/** Processes the queries in webhooks.queries. */
+/** Answers the queries in webhooks.queries. */
 export function webhooksQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
-  const { pool, retentionDays } = deps;
-  const now = () => deps.now().getTime();
-  const answer = ({ name, context, data }: Request): Promise<ReplyBody> => {
-    const handler = queryHandlers[name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
-    return handler({ pool, context, now: now(), retentionDays }, data);
-  };
+  const { pool, retentionDays, now } = deps;
   return createQueryConsumer({
     ...deps,
     takes: (name) => Object.hasOwn(queryHandlers, name),
     isBatched: () => false,
-    answer: (requests) => Promise.all(requests.map(({ content }) => answer(content))),
+    async answer(requests) {
+      const [{ content }] = requests as [Item<Request>];
+      const handler = queryHandlers[content.name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
+      return [await handler({ pool, context: content.context, now: now(), retentionDays }, content.data)];
+    },
     concurrency: 1,
-    now,
   });
 }
 
@@ -75,8 +72,8 @@ export function createConsumers(
   const execution = webhooksCommands(deps);
   const consumers = {
     commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
+    // Each call runs one statement at a time, so concurrent calls are the concurrency.
     queries: group('webhooks-queries', ['webhooks.queries'], {
-      // Each call runs one statement at a time, so concurrent calls are the concurrency.
       handle: webhooksQueries(deps),
       concurrency: 4,
       maxBatch: 20,

@@ -1,4 +1,4 @@
-import { leastStoredDays, topicName } from '#libs/contracts/topics.ts';
+import { storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
@@ -10,21 +10,14 @@ import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import packageJson from '../../package.json' with { type: 'json' };
 import { webhooksConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { createSweeper } from './deliveries/sweeper.ts';
 import { countWork, measureDeliveries } from './measure.ts';
-import { migrationsDir, schema } from './schema.ts';
+import { migrations, schema } from './schema.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
-
-/** Returns a defect, such as a secret whose key is not configured, which no repeat would mend; throws anything else. */
-function defectAsValue(error: Error): Error {
-  if (isDefect(error)) return error;
-  throw error;
-}
 
 /** Starts webhooks. It stops in reverse order: readiness, consumers, probes, deliveries, relay, publishers, pools. */
 run('webhooks', async (context) => {
@@ -32,7 +25,7 @@ run('webhooks', async (context) => {
   const config = loadConfig(webhooksConfig);
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
-  const newPool = poolsOf(config, schema, migrationsDir, logger);
+  const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('webhooks', { max: config.DATABASE_POOL_MAX });
   const relayPool = newPool('webhooks-relay', { max: 3, options: lookupPlans });
   const clock = await connectDatabase(pool, [pool, relayPool], context);
@@ -50,10 +43,9 @@ run('webhooks', async (context) => {
     tracing,
     now,
     logger,
+    onStop,
     signEvent: (message) => void (message.topic === audited && keys.sign('webhooks', message)),
   });
-  onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
-  onStop('outbox relay', () => relay.stop());
   const count = countWork(metrics);
   const addresses = allowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
   const sender = createSender(addresses);
@@ -64,7 +56,6 @@ run('webhooks', async (context) => {
     secretKeys,
     now,
     concurrency: config.WEBHOOK_CONCURRENCY,
-    userAgent: `core-banking/${packageJson.version}`,
     logger,
     observe: count.attempt,
     onDisabled() {
@@ -73,8 +64,7 @@ run('webhooks', async (context) => {
     },
   });
   onStop('deliveries', () => deliverer.stop());
-  const storedDays = Math.max(config.EVENTS_RETENTION_DAYS, leastStoredDays);
-  const retentionDays = config.EVENTS_RETENTION_DAYS === -1 ? -1 : storedDays;
+  const retentionDays = storedDays(config.EVENTS_RETENTION_DAYS);
   const sweeper = createSweeper(pool, retentionDays, logger);
   onStop('sweeper', () => sweeper.stop());
   const { consumers, execution } = createConsumers(kafka, config, {
@@ -85,7 +75,7 @@ run('webhooks', async (context) => {
     replies,
     addresses,
     retentionDays,
-    now: () => new Date(now()),
+    now,
     onExecuted(name, outcome) {
       count.command(name, outcome);
       relay.wake();
@@ -102,9 +92,9 @@ run('webhooks', async (context) => {
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
   const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
-  // If Postgres is unreachable, this waits, and the readiness probe says for what.
-  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys).catch(defectAsValue));
-  if (resealed instanceof Error) throw resealed;
+  // If Postgres is unreachable, this waits, and the readiness probe says for what. A secret whose key is not
+  // configured is a defect, which no repeat would mend.
+  const resealed = await repeatUntilDone(() => resealSecrets(pool, secretKeys), isDefect);
   if (resealed > 0) logger.info({ webhooks: resealed }, 'secrets were sealed with the new key');
   deliverer.start();
   sweeper.start();

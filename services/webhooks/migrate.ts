@@ -1,5 +1,5 @@
 import { runMigration } from '#libs/service/migration.ts';
-import { migrateWebhooks } from './schema.ts';
+import { migrations } from './schema.ts';
 
 /** Migrates the database of webhooks. Run it before the service, as the database's owner. It can be repeated. */
-if (import.meta.main) await runMigration('webhooks', migrateWebhooks);
+if (import.meta.main) await runMigration(migrations);

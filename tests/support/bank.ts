@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { isEventTopic, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
+import { type MigrationTarget, migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
-import type { MigrationTarget } from '#libs/service/migration.ts';
 import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { createBootstrapKey } from '#services/accounts/api-keys/api-keys.ts';
-import { migrateAccounts } from '#services/accounts/schema.ts';
-import { migrateLedger } from '#services/ledger/schema.ts';
-import { migrateWebhooks } from '#services/webhooks/schema.ts';
+import { migrations as accountsMigrations } from '#services/accounts/schema.ts';
+import { migrations as ledgerMigrations } from '#services/ledger/schema.ts';
+import { migrations as webhooksMigrations } from '#services/webhooks/schema.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
 import { specOf, topicsConfig } from '../../deploy/create-topics.ts';
 import type { BankSettings, ServiceKind, ServiceSpec, ServiceWithSchema } from '../../tools/local/bank.ts';
@@ -121,9 +121,9 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     const target = (kind: ServiceWithSchema) => migrationTarget(kind, settings);
     // These run in this process, because starting a process for each took longer than their work.
     await Promise.all([
-      migrateLedger(target('ledger'), silent),
-      migrateAccounts(target('accounts'), silent),
-      options.webhooks ? migrateWebhooks(target('webhooks'), silent) : undefined,
+      migrate({ ...target('ledger'), ...ledgerMigrations }, silent),
+      migrate({ ...target('accounts'), ...accountsMigrations }, silent),
+      options.webhooks ? migrate({ ...target('webhooks'), ...webhooksMigrations }, silent) : undefined,
       createTopics(settings),
     ]);
     const specs = await serviceSpecs(options, dir);

@@ -53,5 +53,5 @@ export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublis
     }
     return false;
   };
-  return sweeping(turn, 60_000, logger);
+  return sweeping('publishing audit heads', turn, 60_000, logger);
 }

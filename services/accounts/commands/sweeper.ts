@@ -48,5 +48,5 @@ export function createSweeper({ pool, prefix, wakeRelay, logger }: SweeperOption
     if (sent + expired > 0) wakeRelay();
     return false;
   };
-  return sweeping(turn, 2_000, logger);
+  return sweeping('sending saga steps again', turn, 2_000, logger);
 }

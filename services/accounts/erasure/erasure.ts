@@ -5,7 +5,7 @@ import { auditId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
-import { deadLetterTopics, leastStoredDays, longestKept } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, longestKept, storedDays } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeKeysOf } from '../api-keys/api-keys.ts';
 import { clientNotFound } from '../clients/clients.ts';
@@ -110,7 +110,7 @@ const held: [TopicName, string][] = [
 function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasure['remaining'] {
   const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
   const outbox = at(outboxHours * 60 * 60 * 1000);
-  const storedDays = eventsDays === -1 ? -1 : Math.max(eventsDays, leastStoredDays);
+  const webhooksDays = storedDays(eventsDays);
   return [
     ...held.map(([name, holds]) => {
       const keptMs = longestKept(name, eventsDays);
@@ -119,7 +119,7 @@ function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasu
     {
       place: 'schema webhooks',
       holds: 'descriptions, references, external_id and metadata, in the events of GET /events',
-      gone_at: storedDays === -1 ? null : at(storedDays * 24 * 60 * 60 * 1000),
+      gone_at: webhooksDays === -1 ? null : at(webhooksDays * 24 * 60 * 60 * 1000),
     },
     { place: 'outbox of accounts', holds: 'messages that were published', gone_at: outbox },
     { place: 'outbox of the ledger', holds: 'messages that were published', gone_at: outbox },

@@ -8,6 +8,7 @@ import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -18,7 +19,7 @@ import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { createAuditVerifier } from '../audit/audit-checks.ts';
 import type { ConsumerDeps } from '../consumers.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
-import { migrateAccounts, schema } from '../schema.ts';
+import { migrations, schema } from '../schema.ts';
 
 /** For tests: accounts without Kafka. Messages are passed directly, and replies and dead letters are collected. */
 
@@ -39,7 +40,7 @@ let offsets = 0n;
 export async function startHarness() {
   const database = await createTestDatabase();
   const role = `${database.name}_accounts`;
-  await migrateAccounts({ owner_url: database.url, role, role_password: password }, silent);
+  await migrate({ ...migrations, owner_url: database.url, role, role_password: password }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = password;

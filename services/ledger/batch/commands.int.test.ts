@@ -7,11 +7,12 @@ import { topicTable } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { createPublisher, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerCommands } from './commands.ts';
 
@@ -25,7 +26,7 @@ let publisher: Publisher;
 beforeAll(async () => {
   database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrateLedger({ owner_url: database.url, role, role_password: 'test-password' }, silent);
+  await migrate({ ...migrations, owner_url: database.url, role, role_password: 'test-password' }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { idBits } from '#libs/contracts/ids.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -9,7 +10,7 @@ import type { Command } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
 import { getLedgerAccounts } from '../queries/queries.ts';
 import { systemAccountId } from '../rows.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 import { accountOf, cash, opening, transfer } from '../test/test-kit.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
@@ -27,8 +28,8 @@ let scanning: Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrateLedger(
-    { owner_url: database.url, role: `${database.name}_ledger`, role_password: 'test-password' },
+  await migrate(
+    { ...migrations, owner_url: database.url, role: `${database.name}_ledger`, role_password: 'test-password' },
     silent,
   );
   const pool = (name: string, options: Record<string, string> = {}) =>

@@ -3,12 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 
@@ -20,7 +21,7 @@ let two: Pool;
 beforeAll(async () => {
   database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrateLedger({ owner_url: database.url, role, role_password: 'test-password' }, silent);
+  await migrate({ ...migrations, owner_url: database.url, role, role_password: 'test-password' }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';

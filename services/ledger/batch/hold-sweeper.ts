@@ -26,7 +26,7 @@ export function createHoldSweeper({ pool, wake, logger }: HoldSweeperOptions): S
     if (found > 0) wake();
     return found === accountsAtOnce;
   };
-  return sweeping(sweep, pauseMs, logger);
+  return sweeping('recording expired holds', sweep, pauseMs, logger);
 }
 
 /** Returns the number of accounts with expired holds. */

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { runBatch } from '../batch/engine.ts';
 import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 
 /** A ledger without Kafka and with its own database, for tests of reads. */
 
@@ -18,7 +19,7 @@ export type LedgerHarness = Awaited<ReturnType<typeof startLedger>>;
 export async function startLedger() {
   const database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrateLedger({ owner_url: database.url, role, role_password: 'test-password' }, silent);
+  await migrate({ ...migrations, owner_url: database.url, role, role_password: 'test-password' }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { runBatch } from '../batch/engine.ts';
 import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 import { accountOf, bitsOf, capture, cash, contextOf, opening, placing, transfer } from '../test/test-kit.ts';
 import { bookRules, verifyBooks } from './verify-books.ts';
 
@@ -41,8 +42,8 @@ const connect = ({ url }: TestDatabase): Pool =>
 
 beforeAll(async () => {
   template = await createTestDatabase();
-  await migrateLedger(
-    { owner_url: template.url, role: `${template.name}_ledger`, role_password: 'test-password' },
+  await migrate(
+    { ...migrations, owner_url: template.url, role: `${template.name}_ledger`, role_password: 'test-password' },
     silent,
   );
   const pool = connect(template);

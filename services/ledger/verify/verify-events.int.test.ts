@@ -9,6 +9,7 @@ import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { headersOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import { createRelay } from '#libs/postgres/outbox/relay.ts';
@@ -18,7 +19,7 @@ import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/te
 import { runBatch } from '../batch/engine.ts';
 import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
-import { ledgerSchema, migrateLedger } from '../schema.ts';
+import { ledgerSchema, migrations } from '../schema.ts';
 import {
   accountOf,
   bitsOf,
@@ -74,8 +75,8 @@ const patience = {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrateLedger(
-    { owner_url: database.url, role: `${database.name}_ledger`, role_password: 'test-password' },
+  await migrate(
+    { ...migrations, owner_url: database.url, role: `${database.name}_ledger`, role_password: 'test-password' },
     silent,
   );
   pool = createPool({ ...patience, url: database.url, application_name: 'test', schema: ledgerSchema, max: 6 }, silent);

@@ -1,14 +1,14 @@
-import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { memo } from '#libs/service/metrics.ts';
+import { sweeping } from '#libs/service/sweeping.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
 import { showTo } from '../events/for-client.ts';
 import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
-import { type Sender, type Sent, signedHeaders, signingKey } from './send.ts';
-import { type Claimed, claimDue, type Load, maxPerWebhook } from './store.ts';
+import { type Sender, type Sent, signedHeaders } from './send.ts';
+import { type Claimed, claimDue, maxPerWebhook } from './store.ts';
 import { type Attempt, isDelivered, retryDelaysMs, type Verdict } from './verdict.ts';
 
 export interface DelivererOptions {
@@ -19,7 +19,6 @@ export interface DelivererOptions {
   now: () => number;
   /** The maximum number of concurrent requests, in addition to one per webhook. */
   concurrency: number;
-  userAgent: string;
   logger: Logger;
   observe(attempt: Attempt, verdict: Verdict): void;
   /** Called when a webhook was disabled and its event must be published. */
@@ -32,28 +31,28 @@ const pollMs = 500;
 /** The minimum time between the starts of rounds, in ms. Each round takes what has arrived meanwhile. */
 const paceMs = 5;
 const stopMs = 8_000;
+const commonHeaders = {
+  'content-type': 'application/cloudevents+json; charset=utf-8',
+  'user-agent': `core-banking/${packageJson.version}`,
+};
 
 /** Reports that an attempt ended without a request. */
 const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
 
 type Ended = Attempt & { webhook_id: string };
-/** Returns the signing key of a sealed secret. */
-type KeyOf = (sealed: string) => KeyObject;
 
 /**
  * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
  * run it concurrently. Each webhook may always have one running request; additional ones share `concurrency`. A
  * receiver that hangs therefore takes nothing that others need.
  */
-export function createDeliverer({ pool, logger, concurrency, now, ...options }: DelivererOptions) {
+export function createDeliverer(options: DelivererOptions) {
+  const { pool, sender, secretKeys, now, concurrency, logger } = options;
   /** The number of running requests and of failures in a row, by webhook. */
   const receivers = new Map<string, { running: number; failures: number }>();
   const ended: Ended[] = [];
-  let [stopping, recording] = [false, false];
-  let loop: Promise<void> = Promise.resolve();
-  let wakeUp = Promise.withResolvers<void>();
+  let isRecording = false;
 
-  const wake = (): void => wakeUp.resolve();
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
   const receiverOf = (webhookId: string) => {
     const receiver = receivers.get(webhookId) ?? { running: 0, failures: 0 };
@@ -63,42 +62,37 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
 
   async function claimRound(): Promise<void> {
     let shared = concurrency;
-    const loads = [...receivers].map(([webhook_id, { running: count, failures }]): Load => {
+    const loads = [...receivers].map(([webhook_id, { running: count, failures }]) => {
       shared -= Math.max(0, count - 1);
       const places = (failures >= failuresInARow ? 1 : maxPerWebhook) - count;
       return { webhook_id, running: count, places: Math.max(0, places) };
     });
     const claimed = await claimDue(pool, loads, shared);
-    // Opening a secret takes four times as long as signing with it, so each is opened once per round.
-    const keyOf = memo((webhookId) => memo((sealed) => signingKey(options.secretKeys.open(webhookId, sealed))));
     // If this fails, the claims expire.
-    for (const one of await showTo(pool, claimed)) void attempt(one, keyOf(one.webhook_id));
+    for (const one of await showTo(pool, claimed)) void attempt(one);
   }
 
-  async function attempt(one: Claimed, keyOf: KeyOf): Promise<void> {
+  async function attempt(one: Claimed): Promise<void> {
     const { webhook_id, ordinal, claim, event } = one;
     const receiver = receiverOf(webhook_id);
     receiver.running++;
     const begun = now();
-    const sent = event === null ? unsent('the event is no longer kept') : await post(one, keyOf, event, begun);
+    const sent = event === null ? unsent('the event is no longer kept') : await post(one, event, begun);
     const tries = event === null ? retryDelaysMs.length : one.tries;
     receiver.failures = isDelivered(sent) ? 0 : receiver.failures + 1;
     ended.push({ webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
     await recordAll();
   }
 
-  async function post(one: Claimed, keyOf: KeyOf, body: string, begun: number): Promise<Sent> {
-    const { webhook_id, url, secret, previous_secret, event_id } = one;
+  async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
+    const { webhook_id, url, event_id } = one;
     try {
-      const keys = [secret, previous_secret].flatMap((sealed) => (sealed === null ? [] : [keyOf(sealed)]));
-      const headers = {
-        'content-type': 'application/cloudevents+json; charset=utf-8',
-        'user-agent': options.userAgent,
-        ...signedHeaders(keys, event_id, Math.floor(begun / 1000), body),
-      };
-      return await options.sender.post(url, headers, body);
+      const sealed = [one.secret, one.previous_secret].filter((secret) => secret !== null);
+      const secrets = sealed.map((secret) => secretKeys.open(webhook_id, secret));
+      const signed = signedHeaders(secrets, event_id, Math.floor(begun / 1000), body);
+      return await sender.post(url, { ...commonHeaders, ...signed }, body);
     } catch (error) {
-      logger.error({ err: error, webhook_id }, 'a delivery could not be made');
+      logger.error({ err: error, webhook_id }, 'a delivery could not be signed');
       return unsent('it could not be signed');
     }
   }
@@ -108,13 +102,13 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
    * they count as running until then.
    */
   async function recordAll(): Promise<void> {
-    if (recording) return;
-    recording = true;
+    if (isRecording) return;
+    isRecording = true;
     while (ended.length > 0) {
       const groups = Map.groupBy(ended.splice(0), ({ webhook_id }) => webhook_id);
       await Promise.all(groups.entries().map(([webhookId, group]) => record(webhookId, group)));
     }
-    recording = false;
+    isRecording = false;
   }
 
   async function record(webhook_id: string, attempts: Ended[]): Promise<void> {
@@ -129,7 +123,7 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
       const receiver = receiverOf(webhook_id);
       receiver.running -= attempts.length;
       if (receiver.running === 0 && receiver.failures === 0) receivers.delete(webhook_id);
-      wake();
+      rounds.wake();
     } catch (error) {
       logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
       await sleep(pollMs);
@@ -137,36 +131,24 @@ export function createDeliverer({ pool, logger, concurrency, now, ...options }: 
     }
   }
 
-  async function run(): Promise<void> {
-    while (!stopping) {
-      const pause = sleep(paceMs);
-      wakeUp = Promise.withResolvers();
-      try {
-        const isFed = await feedAll(pool);
-        await claimRound();
-        if (isFed) wake();
-      } catch (error) {
-        logger.warn({ err: error }, 'deliveries could not be claimed; retrying');
-      }
-      await pause;
-      const timer = setTimeout(wake, pollMs);
-      await wakeUp.promise;
-      clearTimeout(timer);
-    }
+  async function feedAndClaim(): Promise<boolean> {
+    const isFed = await feedAll(pool);
+    await claimRound();
+    return isFed;
   }
+  const round = async () => (await Promise.all([feedAndClaim(), sleep(paceMs)]))[0];
+  const rounds = sweeping('claiming deliveries', round, pollMs, logger);
 
   return {
-    start: () => void (loop = run()),
-    wake,
+    start: rounds.start,
+    wake: rounds.wake,
     underWay: running,
     /**
      * Claims nothing more and waits for running work, but not for receivers that hang: another process takes
      * over when their claims expire.
      */
     async stop() {
-      stopping = true;
-      wake();
-      await loop;
+      await rounds.stop();
       const until = performance.now() + stopMs;
       while (running() > 0 && performance.now() < until) await sleep(20);
     },

@@ -95,7 +95,7 @@ describe('a delivery', () => {
     expect((await get(webhook_id)).previous_secret_ends_at).toBeNull();
   });
 
-  it('is signed with a secret that the process does not keep after the round', async () => {
+  it('is signed with a secret that the process does not keep after the attempt', async () => {
     let opened = 0;
     const open = (...sealed: Parameters<typeof harness.secretKeys.open>) => {
       opened++;

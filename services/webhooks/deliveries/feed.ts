@@ -79,8 +79,8 @@ function feedOne(pool: Pool, except: readonly string[]): Promise<string | undefi
   return transaction(pool, async (client) => {
     const [feed] = (await client.query<Feed>(nextFeed, [except])).rows;
     if (!feed) return undefined;
-    const types = [...new Set(feed.event_types.flatMap(typesOf))];
-    const { rows } = await client.query<{ examined: number }>(insertDeliveries(feed), [feed.feed_id, types]);
+    const values = [feed.feed_id, feed.event_types.flatMap(typesOf)];
+    const { rows } = await client.query<{ examined: number }>(insertDeliveries(feed), values);
     if (!feed.is_live && (rows[0]?.examined ?? 0) < chunk)
       await client.query('delete from feeds where feed_id = $1', [feed.feed_id]);
     return feed.webhook_id;

@@ -48,16 +48,15 @@ export async function disableWebhook(
   why: { reason: 'gone' | 'failing' | 'revoked'; failing_since: string | null; disabled_at: string },
 ): Promise<void> {
   const { reason, failing_since, disabled_at: time } = why;
-  await client.query("update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1", [
-    webhook_id,
-    time,
-  ]);
   await client.query(
-    `update deliveries set status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null
-     where webhook_id = $1 and status = 'Pending'`,
-    [webhook_id],
+    `with disabled as (
+       update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1
+     ), failed as (
+       update deliveries set status = 'Failed', finished_at = clock_timestamp(), next_attempt_at = null
+       where webhook_id = $1 and status = 'Pending'
+     ) delete from feeds where webhook_id = $1`,
+    [webhook_id, time],
   );
-  await client.query('delete from feeds where webhook_id = $1', [webhook_id]);
   const id = randomUUID();
   const record = {
     audit_id: auditId(id),

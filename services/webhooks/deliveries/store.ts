@@ -26,7 +26,7 @@ export interface Claimed extends Pick<Attempt, 'ordinal' | 'claim' | 'tries'> {
 }
 
 /** What this process is sending to a webhook. */
-export interface Load {
+interface Load {
   webhook_id: string;
   running: number;
   /** The number of further requests that it may get. */

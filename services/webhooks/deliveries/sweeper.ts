@@ -21,18 +21,18 @@ const deleteEvents = `with old as (
     where e.position in (select position from old) and s.subject = named.subject and s.position = e.position
   ) delete from events where position in (select position from old)`;
 
-/** Deletes one chunk of each kind of expired rows. Returns the number of rows. -1 days: unlimited. */
-export async function sweep(pool: Pool, retentionDays: number): Promise<number> {
+/** Deletes one chunk of each kind of expired rows. Returns whether there were any. -1 days: unlimited. */
+export async function sweep(pool: Pool, retentionDays: number): Promise<boolean> {
   const results = await Promise.all([
     pool.query(deleteFinished, ['Delivered', 7]),
     pool.query(deleteFinished, ['Failed', 30]),
     pool.query(deleteOfDeleted),
     ...(retentionDays === -1 ? [] : [pool.query(deleteEvents, [retentionDays])]),
   ]);
-  return results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
+  return results.some(({ rowCount }) => rowCount);
 }
 
 /** Sweeps every minute, and at once again while there is more. */
 export function createSweeper(pool: Pool, retentionDays: number, logger: Logger): Sweeping {
-  return sweeping(async () => (await sweep(pool, retentionDays)) > 0, 60_000, logger);
+  return sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
 }

@@ -1,3 +1,5 @@
+import type { Delivery } from '#libs/contracts/webhooks.ts';
+
 /** Decides what happens to a delivery after an attempt (contract: Webhooks). Pure. */
 
 const second = 1000;
@@ -7,33 +9,22 @@ const day = 24 * hour;
 
 /** After the first failure, the second, and so on. */
 export const retryDelaysMs = [
-  5 * second,
-  5 * minute,
-  30 * minute,
-  2 * hour,
-  5 * hour,
-  10 * hour,
-  14 * hour,
-  20 * hour,
-  24 * hour,
+  ...[5 * second, 5 * minute, 30 * minute],
+  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
 ];
 /** A delay is up to this fraction longer, so that deliveries that failed together are not retried together. */
 const jitter = 0.2;
 const disabledAfterMs = 5 * day;
 const gone = 410;
 
-export interface Attempt {
+export type Attempt = Delivery['attempts'][number] & {
   /** The delivery. */
   ordinal: string;
   /** The claim under which the attempt was made. */
   claim: number;
   /** The number of previous attempts in its schedule. */
   tries: number;
-  attempted_at: string;
-  duration_ms: number;
-  response_status: number | null;
-  error: string | null;
-}
+};
 
 export type Verdict = { status: 'Delivered' | 'Failed' } | { status: 'Pending'; delayMs: number };
 
@@ -58,9 +49,8 @@ export function healthOf(
   attempts: readonly Attempt[],
   now: string,
 ): { failing_since: string | null; disabled?: 'gone' | 'failing' } {
-  const behindSuccess = attempts.slice(attempts.findLastIndex(isDelivered) + 1);
-  const before = behindSuccess.length === attempts.length ? failingSince : null;
-  const failing_since = before ?? behindSuccess[0]?.attempted_at ?? null;
+  const last = attempts.findLastIndex(isDelivered);
+  const failing_since = (last === -1 ? failingSince : null) ?? attempts[last + 1]?.attempted_at ?? null;
   if (attempts.some(({ response_status }) => response_status === gone))
     return { failing_since: failing_since ?? now, disabled: 'gone' };
   const isOver = failing_since !== null && Date.parse(now) - Date.parse(failing_since) >= disabledAfterMs;

@@ -15,6 +15,7 @@ import { createSecretKeys, newWebhookSecret, type SecretKeys } from '#libs/contr
 import type { CloudEvent, Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
@@ -25,7 +26,7 @@ import { type ConsumerDeps, webhooksCommands, webhooksQueries } from '../consume
 import { createDeliverer } from '../deliveries/deliverer.ts';
 import { createSender } from '../deliveries/send.ts';
 import { createEventConsumer } from '../events/consume-events.ts';
-import { migrateWebhooks, schema } from '../schema.ts';
+import { migrations, schema } from '../schema.ts';
 
 /** For tests: webhooks without Kafka. Messages are passed to the handlers; replies and the outbox can be read. */
 
@@ -40,7 +41,7 @@ export async function startHarness() {
   const database = await createTestDatabase();
   const role = `${database.name}_webhooks`;
   const password = 'only-for-tests';
-  await migrateWebhooks({ owner_url: database.url, role, role_password: password }, silent);
+  await migrate({ ...migrations, owner_url: database.url, role, role_password: password }, silent);
   const url = new URL(database.url);
   url.username = role;
   url.password = password;
@@ -72,7 +73,7 @@ export async function startHarness() {
     addresses,
     retentionDays,
     replies: createReplies({ publisher, source: source.webhooks, logger: silent, now: Date.now }),
-    now: () => clock.now ?? new Date(),
+    now: () => (clock.now ?? new Date()).getTime(),
     onExecuted: () => deliverers.forEach((one) => one.wake()),
   };
   const { handle } = webhooksCommands(deps);
@@ -124,9 +125,8 @@ export async function startHarness() {
         pool: own,
         sender,
         secretKeys: options.secretKeys ?? secretKeys,
-        now: () => deps.now().getTime(),
+        now: deps.now,
         concurrency: options.concurrency ?? 512,
-        userAgent: 'test',
         logger: silent,
         observe: () => undefined,
         onDisabled: () => undefined,
