@@ -10,7 +10,6 @@ import {
   availableMinor,
   type EntryRecord,
   isOfTransfer,
-  isRefusedByOther,
   isShownByIdAlone,
   isTransferLeg,
   type TransactionRecord,
@@ -68,8 +67,8 @@ function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountSta
 }
 
 /** Returns the counterparty account as a serialized field of an event's data, if it is the reason for the failure. */
-function failureAccountOf(record: TransactionRecord): string {
-  return isRefusedByOther(record) ? `"failure_account_id":"${record.counterparty_account_id}",` : '';
+function failureAccountOf({ failure_account_id: other }: TransactionRecord): string {
+  return other === null ? '' : `"failure_account_id":"${other}",`;
 }
 
 function transactionEvent(

@@ -153,6 +153,7 @@ export function draftOf(
     description,
     reference,
     reverses_transaction_id: null,
+    failure_account_id: null,
     hold_id: null,
     idempotency_key: context.idempotency_key ?? null,
     fingerprint: context.fingerprint ?? null,

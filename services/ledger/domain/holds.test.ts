@@ -270,9 +270,14 @@ describe('capturing a hold', () => {
     expect([code(capture(99), books), code(release(99), books)]).toEqual(['hold_not_found', 'hold_not_found']);
     expect(code(capture(7, { amount: '60.01', to: accountOf(55, 'Savings') }), books)).toBe('amount_exceeds_hold');
     expect(code(capture(7, { amount: '1.001', to: accountOf(55, 'Savings') }), books)).toBe('invalid_amount_precision');
-    expect(code(capture(7, { to: accountOf(55, 'Savings') }), books)).toBe('account_not_found');
+    const unknown = accountOf(55, 'Savings');
+    expect(decide(capture(7, { to: unknown }), books).transactions).toMatchObject([
+      { failure_code: 'account_not_found', failure_account_id: unknown.account_id },
+    ]);
     expect(code(capture(7, { to: a }), books)).toBe('same_account');
-    expect(code(capture(7, { to: frozen }), books)).toBe('inactive_account');
+    expect(decide(capture(7, { to: frozen }), books).transactions).toMatchObject([
+      { failure_code: 'inactive_account', failure_account_id: frozen.account_id },
+    ]);
     expect(code(capture(7, { to: b, context: { deadline: '2026-01-01T00:00:00.000Z' } }), books)).toBe(
       'deadline_exceeded',
     );

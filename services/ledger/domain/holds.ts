@@ -152,7 +152,7 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
     hold_id: hold.hold_id,
   };
   const decimal = data.amount ?? fromMinor(left === 0n ? hold.amount_minor : left, currency);
-  const refuse = (reason: Refusal) => fail(name, draft, { decimal, currency }, reason, books);
+  const refuse = (reason: Refusal, refused = draft) => fail(name, refused, { decimal, currency }, reason, books);
   if (pastDeadline(context, books)) return refuse(deadlineExceeded());
   const ended = notActive(hold);
   if (ended) return refuse(ended);
@@ -161,8 +161,10 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   if (minor > left)
     return refuse(refusal('amount_exceeds_hold', `hold ${hold.hold_id} has less than that amount left`));
   const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
-  if (to === undefined && data.to_account_id !== null)
-    return refuse(accountNotFound(data.to_account_id, 'to_account_id'));
+  if (to === undefined && data.to_account_id !== null) {
+    const refused = { ...draft, failure_account_id: data.to_account_id };
+    return refuse(accountNotFound(data.to_account_id, 'to_account_id'), refused);
+  }
   account.held_minor -= minor;
   const decision =
     to === undefined

@@ -70,7 +70,9 @@ export function moveBetween(
   const cannotTake = refusedDestination(to, minor, currency);
   if (cannotTake) {
     const mayKnow = context.bound_client_id === undefined || context.bound_client_id === to.client_id;
-    return mayKnow ? refuse({ ...asked, transaction_type: type }, cannotTake) : refuse(asked, destinationRefused());
+    return mayKnow
+      ? refuse({ ...asked, transaction_type: type, failure_account_id: to.account_id }, cannotTake)
+      : refuse(asked, destinationRefused());
   }
   const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {

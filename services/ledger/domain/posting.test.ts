@@ -212,6 +212,7 @@ describe('deposit and withdrawal', () => {
         status: 'Completed',
         failure_code: null,
         failure_message: null,
+        failure_account_id: null,
         reverses_transaction_id: null,
         hold_id: null,
         idempotency_key: 'key 1',

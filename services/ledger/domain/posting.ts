@@ -134,7 +134,10 @@ function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, b
   const amount = { decimal: data.amount, currency: data.currency };
   if (from === undefined)
     return fail(name, asked, amount, accountNotFound(data.from_account_id, 'from_account_id'), books);
-  if (to === undefined) return fail(name, asked, amount, accountNotFound(data.to_account_id, 'to_account_id'), books);
+  if (to === undefined) {
+    const refused = { ...asked, failure_account_id: data.to_account_id };
+    return fail(name, refused, amount, accountNotFound(data.to_account_id, 'to_account_id'), books);
+  }
   if (pastDeadline(context, books)) return fail(name, asked, amount, deadlineExceeded(), books);
   const currency = data.currency ?? from.currency;
   const minor = toMinor(data.amount, currency);

@@ -82,6 +82,8 @@ export interface TransactionRecord {
   status: 'Completed' | 'Failed';
   failure_code: string | null;
   failure_message: string | null;
+  /** The counterparty account, if it is the reason for the failure. */
+  failure_account_id: string | null;
   reverses_transaction_id: string | null;
   /** The hold that the transaction captures. */
   hold_id: string | null;
@@ -132,11 +134,6 @@ export function isOfTransfer({ transaction_type }: Pick<TransactionRecord, 'tran
 /** Reports whether the row is a leg of a transfer that is not a reversal. */
 export function isTransferLeg(record: TransactionRecord): boolean {
   return isOfTransfer(record) && record.reverses_transaction_id === null;
-}
-
-/** Reports whether the counterparty account is the reason for a refusal. The message then names it. */
-export function isRefusedByOther({ counterparty_account_id: other, failure_message }: TransactionRecord): boolean {
-  return other !== null && failure_message?.includes(other) === true;
 }
 
 /** Returns the record as shown to a caller who may not see why the counterparty account was refused. */

@@ -139,6 +139,7 @@ describe('reversal', () => {
         {
           status: 'Failed',
           failure_code: code,
+          failure_account_id: words.startsWith(b.account_id) ? b.account_id : null,
           reverses_transaction_id: moved,
           amount_minor: 300n,
           currency: 'USD',

@@ -67,8 +67,14 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     });
   }
   const { legs, records } = reversalOf(original, draft, account, books);
-  const reason = refusedReversal(legs, minor);
-  if (reason) return fail(name, draft, amount, reason, books);
+  // The paying account is checked first and completely, as in checks.ts.
+  for (const leg of legs) {
+    const reason = refusedLeg(leg, minor);
+    const failure_account_id = leg.account === account ? null : leg.account.account_id;
+    if (reason) return fail(name, { ...draft, failure_account_id }, amount, reason, books);
+  }
+  const full = beyondSlots(legs, minor);
+  if (full) return fail(name, draft, amount, full, books);
   const decision = complete(
     name,
     records.map((record) => completed(record, minor, currency)),
@@ -116,15 +122,9 @@ function reversalOf(
   return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
-/** The paying account is checked first and completely, as in checks.ts. */
-function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
-  for (const { account, direction } of legs) {
-    if (isSystem(account.account_type)) continue;
-    const reason =
-      inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
-    if (reason) return reason;
-  }
-  return beyondSlots(legs, minor);
+function refusedLeg({ account, direction }: Leg<AccountState>, minor: bigint): Refusal | undefined {
+  if (isSystem(account.account_type)) return undefined;
+  return inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
 }
 
 function beyondBalance(account: AccountState, minor: bigint): Refusal | undefined {

@@ -112,6 +112,7 @@ describe('transfers and loans', () => {
           counterparty_account_id: to.account_id,
           status: 'Failed',
           failure_code: code,
+          failure_account_id: words === to.account_id ? to.account_id : null,
           direction: 'debit',
           amount_minor: 200n,
           currency: currency ?? from.currency,
@@ -133,6 +134,18 @@ describe('transfers and loans', () => {
     );
     expect(codeOf(decide(transfer(a, loan, '100'), books))).toBe('done');
     expect(loan.balance_minor).toBe(0n);
+  });
+
+  it('stores the destination as the reason if it is not found, but not if the source is not found either', () => {
+    const [a, unknown] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Savings')];
+    for (const [from, to, failure_account_id] of [
+      [a, unknown, unknown.account_id],
+      [unknown, a, null],
+      [unknown, unknown, null],
+    ] as const) {
+      const refused = decide(transfer(from, to, '1'), booksOf([a]));
+      expect(refused.transactions).toMatchObject([{ failure_code: 'account_not_found', failure_account_id }]);
+    }
   });
 
   it('lets a bound caller pay any account, but only from its own', () => {
@@ -164,7 +177,13 @@ describe('transfers and loans', () => {
         },
       });
       expect(refused.transactions).toMatchObject([
-        { transaction_type: 'Transfer', failure_code: 'destination_refused', amount_minor: 100n, currency: 'USD' },
+        {
+          transaction_type: 'Transfer',
+          failure_code: 'destination_refused',
+          failure_account_id: null,
+          amount_minor: 100n,
+          currency: 'USD',
+        },
       ]);
       expect(codeOf(ask({ ...other, client_id: a.client_id }))).toBe(codes[i]);
     }

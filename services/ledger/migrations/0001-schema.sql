@@ -51,6 +51,7 @@ create table transactions (
   status                  text not null check (status in ('Completed', 'Failed')),
   failure_code            text,
   failure_message         text,
+  failure_account_id      uuid, -- the counterparty account, if it is the reason for the failure
   reverses_transaction_id uuid,
   idempotency_key         text,
   fingerprint             uuid,
@@ -153,8 +154,8 @@ create table audit_outbox (
 -- The rows of a batch, one parameter per table. Their attributes are those of services/ledger/rows.ts, in the same order.
 create type transaction_row as (
   transaction_id uuid, operation_id uuid, account_id uuid, counterparty_account_id uuid, transaction_type text, direction text, amount_minor bigint, amount_text text,
-  currency text, description text, reference text, status text, failure_code text, failure_message text, reverses_transaction_id uuid, idempotency_key text,
-  fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid
+  currency text, description text, reference text, status text, failure_code text, failure_message text, failure_account_id uuid, reverses_transaction_id uuid,
+  idempotency_key text, fingerprint uuid, actor text, request_id text, created_at timestamptz, external_id text, metadata json, hold_id uuid, batch_id uuid
 );
 create type written_entry as (
   account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz

@@ -38,8 +38,7 @@ const reversalOf = (
  */
 export const linked = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
   (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation,
-  case when strpos(t.failure_message, replace(t.counterparty_account_id::text, '-', '')) > 0
-    then (select c.client_id from accounts c where c.account_id = t.counterparty_account_id) end as refusing_client`;
+  (select c.client_id from accounts c where c.account_id = t.failure_account_id) as refusing_client`;
 
 export type ListedRow = TransactionRow & {
   reversed_by: string | null;

@@ -62,7 +62,8 @@ export function expectedTransaction(
   const ce_type = `corebanking.transaction.${isUnknown ? 'account_not_found' : status.toLowerCase()}.v1`;
   const by = { ...(isUnknown ? {} : owners.get(account_id)), ...askedOf(record) };
   const attributes = { key: account_id, ce_id: idBits(transaction_id), ce_type, 'request-id': record.request_id };
-  if (status === 'Failed') return { attributes, data: { transaction, ...failureAccountOf(record), ...by } };
+  const failure_account_id = record.failure_account_id ?? undefined;
+  if (status === 'Failed') return { attributes, data: { transaction, failure_account_id, ...by } };
   const own = entries.find((entry) => entry.account_id === account_id);
   const balance_after = own && fromMinor(own.balance_after_minor, own.currency);
   return {
@@ -76,11 +77,6 @@ export function expectedTransaction(
       ...by,
     },
   };
-}
-
-/** A refusal because of the account at the other end names that account in its message. */
-function failureAccountOf({ failure_message, counterparty_account_id: other }: TransactionRecord): object {
-  return other !== null && failure_message?.includes(other) ? { failure_account_id: other } : {};
 }
 
 /** The channel of a person's request is not stored, so a token may also be `staff`. */
@@ -137,7 +133,12 @@ export function expectedTransfer(record: TransactionRecord, reversed?: Reversed)
   };
   return {
     attributes,
-    data: { transfer, ...(status === 'Failed' ? failureAccountOf(record) : { operation_id }), ...askedOf(record) },
+    data: {
+      transfer,
+      failure_account_id: record.failure_account_id ?? undefined,
+      operation_id: status === 'Failed' ? undefined : operation_id,
+      ...askedOf(record),
+    },
   };
 }
 
