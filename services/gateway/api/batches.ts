@@ -16,7 +16,7 @@ import { checkLargeItems } from './batch-approvals.ts';
 import type { createPlanners } from './commands.ts';
 import type { Command, Forwarder, Origin, Outcome } from './forward.ts';
 import type { IdempotencySecrets } from './idempotency.ts';
-import { attemptsOf, isUnknownRepeat } from './idempotency.ts';
+import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import type { Plan } from './plan.ts';
@@ -52,24 +52,18 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
     const caller = callerOf(request);
     const { key, body } = parse(request, caller);
     const origin = originOf(request, key, fingerprint({}, body));
-    for (const { bits, ...attempt } of attemptsOf(
-      deps.idempotencySecrets,
-      acceptedAt.getTime(),
-      caller.actor,
-      `${method} ${path}`,
-      key,
-    )) {
-      if (await execute({ request, body, bits, acceptedAt }, { ...origin, ...attempt }, reply)) return;
-    }
-    throw new Refused(unavailable);
+    const route = `${method} ${path}`;
+    const attempts = attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, key);
+    await makeAttempts(attempts, ({ bits, ...attempt }) =>
+      execute({ request, body, bits, acceptedAt }, { ...origin, ...attempt }, reply),
+    );
   };
 
-  /** Returns false if it requested only a repeat and there is none. */
   async function execute(
     { request, body, bits, acceptedAt }: { request: FastifyRequest; body: Body; bits: string; acceptedAt: Date },
     origin: Origin,
     reply: FastifyReply,
-  ): Promise<boolean> {
+  ): Promise<void> {
     const { caller } = origin;
     const batch_id = idOf('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
     // Their ids are not sent: the ledger derives those of the items from the batch id.
@@ -83,8 +77,7 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
     const tooLarge = await checkLargeItems(plans, origin, deps);
     const from = { ...origin, repeatOnly: tooLarge !== undefined || origin.repeatOnly === true };
     const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), from);
-    if (origin.repeatOnly === true && isUnknownRepeat(outcome)) return false;
-    if (tooLarge && isUnknownRepeat(outcome)) throw tooLarge;
+    if (tooLarge && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw tooLarge;
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
     const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin: from }, refused);
@@ -97,7 +90,6 @@ export function batchHandler(planners: Planners, deps: BatchDependencies) {
       plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
     send(reply, endpoints.create_batch.success, present(batch));
-    return true;
   }
 }
 

@@ -1,5 +1,5 @@
 import { unknownRepeat } from '#libs/contracts/errors.ts';
-import { Refused } from '../http/errors.ts';
+import { Refused, unavailable } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 import { derivedBits } from './ids.ts';
 
@@ -55,15 +55,24 @@ export function attemptsOf(
   return nowMs < sinceMs + changeMs ? [repeat] : [repeat, attempt(current, false)];
 }
 
+/** Makes the attempts in order until a service knows or executes the command. Throws service_unavailable if none does. */
+export async function makeAttempts(
+  attempts: readonly Attempt[],
+  execute: (attempt: Attempt) => Promise<void>,
+): Promise<void> {
+  for (const attempt of attempts) {
+    try {
+      return await execute(attempt);
+    } catch (error) {
+      if (!(error instanceof Refused && error.refusal.message === unknownRepeat.message)) throw error;
+    }
+  }
+  throw new Refused(unavailable);
+}
+
 /** Reports whether a service does not know the command of a repeat-only request. */
 export function isUnknownRepeat(outcome: Outcome): boolean {
   return outcome.kind === 'refused' && outcome.refusal.message === unknownRepeat.message;
-}
-
-/** Returns false if the service does not know the id of an attempt; throws any other error. */
-export function unlessUnknownRepeat(error: unknown): false {
-  if (error instanceof Refused && error.refusal.message === unknownRepeat.message) return false;
-  throw error;
 }
 
 /** Returns the secret to use for values without history, and all secrets that are accepted. */

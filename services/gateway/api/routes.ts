@@ -21,7 +21,7 @@ import type { Cursors } from './cursor.ts';
 import { listName } from './cursor.ts';
 import type { Forwarder, Origin, Outcome } from './forward.ts';
 import type { IdempotencySecrets } from './idempotency.ts';
-import { attemptsOf, isUnknownRepeat, unlessUnknownRepeat } from './idempotency.ts';
+import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
@@ -224,18 +224,12 @@ function write(
         ? [{ bits: freshBits(), repeatOnly: false }]
         : attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, idempotencyKey);
     // Usually one attempt. After a change of the idempotency secret, a repeat is first looked for under its old id.
-    for (const [i, attempt] of attempts.entries()) {
-      const isDone = await execute(
-        { params, body, caller, bits: attempt.bits, acceptedAt, ifMatch },
-        { ...origin, ...attempt },
-        reply,
-      ).catch(unlessUnknownRepeat);
-      if (isDone) return;
-      if (i === attempts.length - 1) throw new Refused(unavailable);
-    }
+    await makeAttempts(attempts, ({ bits, ...attempt }) =>
+      execute({ params, body, caller, bits, acceptedAt, ifMatch }, { ...origin, ...attempt }, reply),
+    );
   };
 
-  async function execute(input: Parameters<Planner>[0], origin: Origin, reply: FastifyReply): Promise<true> {
+  async function execute(input: Parameters<Planner>[0], origin: Origin, reply: FastifyReply): Promise<void> {
     const { params, body, bits, acceptedAt } = input;
     const { idempotencyKey } = origin;
     const planned = plan(input);
@@ -244,15 +238,8 @@ function write(
     // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
     const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
     if (needed && (repeat === undefined || isUnknownRepeat(repeat))) {
-      await askForApproval(
-        reply,
-        checked,
-        needed,
-        { endpoint, params, body, bits, acceptedAt },
-        origin,
-        deps.forwarder,
-      );
-      return true;
+      const request = { endpoint, params, body, bits, acceptedAt };
+      return askForApproval(reply, checked, needed, request, origin, deps.forwarder);
     }
     const outcome = repeat ?? (await publish(origin));
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined)
@@ -262,14 +249,12 @@ function write(
       const hasKey = idempotencyKey !== undefined;
       const pending = () => planned.pending?.(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
       if (repeat !== undefined || origin.repeatOnly === true) throw new Refused(unavailable);
-      answerFailed(reply, endpoint, planned, outcome, { hasKey, pending: () => show(pending()) });
-      return true;
+      return void answerFailed(reply, endpoint, planned, outcome, { hasKey, pending: () => show(pending()) });
     }
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed, origin) : outcome.data;
     markVersion(reply, endpoint, data);
     send(reply, endpoint.success, show(data), endpoint.shape === 'bare' ? 'bare' : {});
-    return true;
   }
 }
 
