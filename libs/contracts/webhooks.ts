@@ -35,12 +35,8 @@ export function typesOf(pattern: string): string[] {
 
 const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
 /** The patterns for which typesOf returns event types, as a JSON Schema. */
-const anyPattern = [...feedTypes.keys()]
-  .flatMap((name) => [name, name.replace(/[^.]*$/, '*')])
-  .filter((name, i, all) => all.indexOf(name) === i)
-  .concat('*')
-  .map((name) => name.replace(/[.*]/g, '\\$&'))
-  .join('|');
+const patternNames = new Set([...feedTypes.keys()].flatMap((name) => [name, name.replace(/[^.]*$/, '*')])).add('*');
+const anyPattern = [...patternNames].map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
 const pattern = z
   .string()
   .max(100)
