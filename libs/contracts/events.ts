@@ -155,6 +155,7 @@ export const events = {
   /** As requested by the caller; the account was not found. */
   'corebanking.transaction.account_not_found.v1': event('transactions', {
     transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+    ...failureAccount,
     ...asked,
   }),
   'corebanking.transfer.completed.v1': event('transfers', {

@@ -247,12 +247,16 @@ describe('the event of a transaction', () => {
         payloadOf(event as never),
       );
     }
-    const [unknown, ...others] = eventsNow(decide(transfer(a, accountOf(9, 'Savings'), '1'), books), books);
+    const nowhere = accountOf(9, 'Savings');
+    const [unknown, ...others] = eventsNow(decide(transfer(a, nowhere, '1'), books), books);
     expect([unknown?.type, unknown?.key, others]).toEqual([
       'corebanking.transaction.account_not_found.v1',
       a.account_id,
       [],
     ]);
+    const payload = payloadOf(unknown as never);
+    expect(payload).toMatchObject({ failure_account_id: nowhere.account_id });
+    expect(contract['corebanking.transaction.account_not_found.v1'].data.parse(payload)).toEqual(payload);
   });
 
   it('names the request channel', () => {
