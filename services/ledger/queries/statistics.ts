@@ -18,26 +18,25 @@ const units = {
   day: { ms: 24 * hourMs, defaultMs: 30 * 24 * hourMs },
 };
 
-/**
- * Selects the newest transactions of the period by the index of times, then aggregates. The first transaction
- * of each operation represents it.
- */
-export const statisticsStatement = `with looked_at as materialized (
-    select created_at, currency, amount_minor, status, transaction_id = operation_id as is_first_of_operation
-    from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
-  ), buckets as (
-    select date_trunc($3, created_at, 'UTC') as start, count(*)::int as operations, sum(amount_minor) as amount_minor
-    from looked_at where status = 'Completed' and is_first_of_operation and currency = $4 group by 1
-  )
-  select count, oldest, start, operations, amount_minor from (select count(*)::int as count, min(created_at) as oldest from looked_at) total left join buckets on true order by start`;
+/** Reads, from the index of times alone, the time of the oldest transaction that is scanned; no row: all are. */
+export const oldestStatement = `select created_at from transactions where created_at >= $1 and created_at < $2 order by created_at desc offset ${lookedAt} limit 1`;
+
+/** Which part of a period is counted: the whole of it, or its newest transactions. */
+async function countedIn(pool: Pool, from: string, to: string): Promise<{ complete: boolean; counted_from: string }> {
+  const { rows } = await pool.query<{ created_at: string }>(oldestStatement, [from, to]);
+  return { complete: rows.length === 0, counted_from: rows[0]?.created_at ?? from };
+}
+
+/** The first transaction of each operation represents it. */
+const statisticsStatement = `select date_trunc($3, created_at, 'UTC') as start, count(*)::int as operations, sum(amount_minor) as amount_minor
+  from transactions where created_at >= $1 and created_at < $2 and status = 'Completed' and transaction_id = operation_id and currency = $4
+  group by 1 order by 1`;
 
 interface BucketRow {
-  count: number;
-  oldest: string | null;
-  start: string | null;
-  operations: number | null;
+  start: string;
+  operations: number;
   /** numeric */
-  amount_minor: string | null;
+  amount_minor: string;
 }
 
 /** Returns operations and amounts per currency and unit of time. `now`: ISO 8601 UTC. */
@@ -60,23 +59,14 @@ export async function getPostingStatistics(
       ]),
     };
   }
-  const { rows } = await pool.query<BucketRow>(statisticsStatement, [from, to, unit, currency]);
-  const [{ count, oldest } = { count: 0, oldest: null }] = rows;
-  const complete = count <= lookedAt;
-  const buckets = rows.flatMap(({ start, operations, amount_minor }) =>
-    start === null
-      ? []
-      : [{ start, operations: operations ?? 0, amount: fromMinor(BigInt(amount_minor ?? 0), currency) }],
-  );
-  const data: PostingStatistics = {
-    currency,
-    unit,
-    from,
-    to,
-    complete,
-    counted_from: complete ? from : (oldest ?? from),
-    buckets,
-  };
+  const { complete, counted_from } = await countedIn(pool, from, to);
+  const { rows } = await pool.query<BucketRow>(statisticsStatement, [counted_from, to, unit, currency]);
+  const buckets = rows.map(({ start, operations, amount_minor }) => ({
+    start,
+    operations,
+    amount: fromMinor(BigInt(amount_minor), currency),
+  }));
+  const data: PostingStatistics = { currency, unit, from, to, complete, counted_from, buckets };
   return { ok: true, data };
 }
 
@@ -86,21 +76,13 @@ const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not
 const sumOf = (condition: string) =>
   `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
 
-/** Aggregates the same rows by currency. */
-const totalsStatement = `with looked_at as materialized (
-    select created_at, currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as is_first_of_operation
-    from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
-  ), totals as (
-    select currency, (count(*) filter (where status = 'Completed'))::int as operations, (count(*) filter (where status = 'Failed'))::int as refused,
-      ${sumOf(`${isCash} and ${isIn}`)} as money_in, ${sumOf(`${isCash} and not ${isIn}`)} as money_out, ${sumOf(`not ${isCash}`)} as transferred
-    from looked_at where is_first_of_operation and currency is not null group by currency
-  )
-  select count, oldest, totals.* from (select count(*)::int as count, min(created_at) as oldest from looked_at) total left join totals on true order by operations desc, currency`;
+const totalsStatement = `select currency, (count(*) filter (where status = 'Completed'))::int as operations, (count(*) filter (where status = 'Failed'))::int as refused,
+    ${sumOf(`${isCash} and ${isIn}`)} as money_in, ${sumOf(`${isCash} and not ${isIn}`)} as money_out, ${sumOf(`not ${isCash}`)} as transferred
+  from transactions where created_at >= $1 and created_at < $2 and transaction_id = operation_id and currency is not null
+  group by currency order by operations desc, currency`;
 
 interface TotalsRow {
-  count: number;
-  oldest: string | null;
-  currency: string | null;
+  currency: string;
   operations: number;
   refused: number;
   /** numeric */
@@ -117,15 +99,12 @@ export async function getPostingTotals(
 ): Promise<ReplyBody> {
   const to = period.to ?? now;
   const from = period.from ?? new Date(Date.parse(to) - units.day.ms).toISOString();
-  const { rows } = await pool.query<TotalsRow>(totalsStatement, [from, to]);
-  const [{ count, oldest } = { count: 0, oldest: null }] = rows;
-  const complete = count <= lookedAt;
-  const totals = rows.flatMap(({ currency, operations, refused, money_in, money_out, transferred }) => {
-    if (currency === null) return [];
-    const text = (minor: string) => fromMinor(BigInt(minor), currency);
-    const sums = { money_in: text(money_in), money_out: text(money_out), transferred: text(transferred) };
-    return [{ currency, operations, refused, ...sums }];
+  const { complete, counted_from } = await countedIn(pool, from, to);
+  const { rows } = await pool.query<TotalsRow>(totalsStatement, [counted_from, to]);
+  const totals = rows.map(({ money_in, money_out, transferred, ...row }) => {
+    const text = (minor: string) => fromMinor(BigInt(minor), row.currency);
+    return { ...row, money_in: text(money_in), money_out: text(money_out), transferred: text(transferred) };
   });
-  const data: PostingTotals = { from, to, complete, counted_from: complete ? from : (oldest ?? from), totals };
+  const data: PostingTotals = { from, to, complete, counted_from, totals };
   return { ok: true, data };
 }

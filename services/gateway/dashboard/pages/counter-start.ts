@@ -1,5 +1,5 @@
 import type { SearchHit } from '#libs/contracts/administration.ts';
-import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { refuse } from '../../http/errors.ts';
 import { ApiRefused } from '../api.ts';
@@ -35,12 +35,13 @@ export async function startCounter(visit: Visit): Promise<Shown> {
     };
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
   const shown = clients.slice(0, maxClients);
-  const owners = clientsBy(visit, shown);
-  const [ofClients, ofAccounts] = await Promise.all([
-    Promise.all(shown.map(async (id) => accountsOf(visit, id, (await owners).get(id)))),
+  const [owners, ofClients, ofAccounts] = await Promise.all([
+    clientsBy(visit, shown),
+    Promise.all(shown.map((id) => accountsOf(visit, id))),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
   ]);
-  const rows = [...new Map([...ofAccounts, ...ofClients.flat()].map((row) => [row.account.account_id, row])).values()];
+  const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
+  const rows = [...new Map([...ofAccounts, ...found].map((row) => [row.account.account_id, row])).values()];
   const [only] = rows;
   const [kind] = rows.length === 1 && only ? kindsFor(only.account, person.scopes) : [];
   if (only && kind) return { goTo: `${counterUrl}/${only.account.account_id}/${kind}` };
@@ -65,7 +66,6 @@ async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undef
   }
 }
 
-async function accountsOf({ api }: Visit, client_id: string, owner: Client | undefined): Promise<Owned[]> {
-  const { data: accounts } = await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '50' })}`);
-  return accounts.map((account) => ({ account, owner }));
+async function accountsOf({ api }: Visit, client_id: string): Promise<Account[]> {
+  return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '50' })}`)).data;
 }

@@ -20,9 +20,11 @@ export const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'char
 /** Postings and amounts over time, as a chart and as a table. */
 export function addPostings(app: FastifyInstance): void {
   addPage(app, url, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
-    const { data: accounts } = await api.get<SystemAccount[]>('/admin/system-accounts');
+    const [{ data: accounts }, asked] = await Promise.all([
+      api.get<SystemAccount[]>('/admin/system-accounts'),
+      query.get('currency') ?? busiestIn(api),
+    ]);
     const currencies = [...new Set(accounts.map(({ currency }) => currency))];
-    const asked = query.get('currency') ?? (await busiestIn(api));
     const currency = asked !== undefined && currencies.includes(asked) ? asked : currencies[0];
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));

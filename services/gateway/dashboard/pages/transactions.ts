@@ -31,9 +31,13 @@ export function addTransactions(app: FastifyInstance): void {
       );
       const kind =
         data.reverses_transaction_id === undefined ? data.transaction_type : `Reversal of a ${data.transaction_type}`;
+      const [names, events] = await Promise.all([
+        namesOf(visit, [data.account_id, data.counterparty_account_id]),
+        eventsOf(visit, data.transaction_id, data.status),
+      ]);
       return {
         title: `${kind} ${moneyOf(data)}`,
-        content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, await namesOf(visit, [data.account_id, data.counterparty_account_id]))}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${await story(visit, data.transaction_id, data.status)}`,
+        content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
       };
     },
   );
@@ -42,9 +46,13 @@ export function addTransactions(app: FastifyInstance): void {
       `/transfers/${encodeURIComponent(visit.params['transfer_id'] ?? '')}`,
     );
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
+    const [names, events] = await Promise.all([
+      namesOf(visit, [data.from_account_id, data.to_account_id]),
+      eventsOf(visit, leg, data.status),
+    ]);
     return {
       title: `Transfer ${moneyOf(data)}`,
-      content: html`${transferFacts(data, leg, await namesOf(visit, [data.from_account_id, data.to_account_id]))}${actions(data, data.transfer_id, leg, visit.person)}${await story(visit, leg, data.status)}`,
+      content: html`${transferFacts(data, leg, names)}${actions(data, data.transfer_id, leg, visit.person)}${events}`,
     };
   });
 }
@@ -120,7 +128,7 @@ function transferFacts(row: Transfer, leg: string, names: Names): Html {
 }
 
 /** The timeline, for people who may read it. A pending transaction has none. */
-async function story({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
+async function eventsOf({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
   if (status === 'Pending') return html`<p role="status">It is not decided yet. Open the page again in a moment.</p>`;
   if (!person.scopes.has('audit:read')) return html``;
   try {
