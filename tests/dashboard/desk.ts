@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import type { Records } from './records.ts';
@@ -144,6 +145,36 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       expect([client.client_id, sister.client_id].map((id) => `/admin/ui/clients/${id}`)).toContain(second);
       await page.keyboard.press('Enter');
       await page.waitForURL(`**${second}`);
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('the key /', () => {
+    it('leads to the search box from every control except a field for text, in which it is typed', async () => {
+      const { client, account } = records();
+      const { page, complaints } = await as('officer');
+      const box = page.getByRole('searchbox', { name: 'Find anything' });
+      const focusAfterSlash = async (path: string, control: Locator) => {
+        await page.goto(ui(path));
+        await control.focus();
+        await page.keyboard.press('/');
+        return box.evaluate((element) => element === element.ownerDocument.activeElement);
+      };
+      const main = page.locator('main');
+      for (const [path, control] of [
+        ['/accounts', main.getByRole('link').first()],
+        ['/accounts', main.getByLabel('Status')],
+        ['/accounts', main.getByRole('button', { name: 'Filter', exact: true })],
+        [`/accounts/${account.account_id}/freezing`, main.getByRole('checkbox')],
+      ] as const)
+        expect(await focusAfterSlash(path, control)).toBe(true);
+      for (const [path, control] of [
+        ['/clients', main.getByLabel('Words of the name')],
+        [`/clients/${client.client_id}`, main.getByLabel('New note')],
+      ] as const) {
+        expect(await focusAfterSlash(path, control)).toBe(false);
+        expect(await control.inputValue()).toBe('/');
+      }
       expect(complaints).toEqual([]);
     });
   });

@@ -66,9 +66,10 @@ document.addEventListener('keydown', (event) => {
 // The key / moves to the search box, the arrow keys from result to result.
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const isTyping = event.target.closest('input, textarea, select');
+  const isText = event.target.matches('textarea, input:not([type="checkbox"], [type="radio"], [type="file"])');
+  const isTyping = isText || event.target.matches('input, select');
   const box = document.querySelector('.find [name="q"]');
-  if (event.key === '/' && !isTyping && box) {
+  if (event.key === '/' && !isText && box) {
     event.preventDefault();
     box.focus();
     return box.select();
