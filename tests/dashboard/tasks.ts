@@ -124,9 +124,9 @@ export function testTasks({ world, ui, as }: Dashboard): void {
         await page.waitForURL('**/counter/receipts/txn_*');
         expect(await mainText(page)).toContain('Balance after 90.00 USD');
 
-        const [hold] = await holdsOf(account.account_id);
-        await page.goto(ui(`/holds/${hold?.hold_id}`));
-        await press(page.getByRole('button', { name: 'Release' }));
+        await page.goto(ui(`/accounts/${account.account_id}`));
+        await expectFine(page, 'account-with-hold');
+        await press(page.getByRole('link', { name: 'Release 30.50 USD' }));
         await page.getByRole('heading', question('Release a hold')).waitFor();
         await expectFine(page, 'release-summary');
         await page.reload();

@@ -25,7 +25,9 @@ export const moneyOf = (amount: string, currency: string) => `${moneyText(amount
 export const leftOf = ({ amount, captured_amount, currency }: Hold): string =>
   sumText(amount, captured_amount, currency, -1n);
 
-export function holdTable(rows: readonly Hold[], sort?: Sorting): Html {
+export function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): Html {
+  const release = (hold: Hold) =>
+    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${moneyOf(leftOf(hold), hold.currency)}">Release</a>`}`;
   return table<Hold>(
     'Holds',
     [
@@ -40,19 +42,11 @@ export function holdTable(rows: readonly Hold[], sort?: Sorting): Html {
       { title: 'Until', show: ({ expires_at }) => timeOf(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
+      ...(scopes.has('holds:write') ? [{ title: 'Action', isPlain: true, show: release }] : []),
     ],
     rows,
     'No hold matches.',
   );
-}
-
-/** The available balance of the account, and its held amount. */
-function availableFacts(account: Account): Html {
-  const held = sumText(account.balance, availableOf(account), account.currency, -1n);
-  return facts([
-    ['Held', moneyOf(held, account.currency)],
-    ['Available', html`<strong>${moneyOf(availableOf(account), account.currency)}</strong>`],
-  ]);
 }
 
 const mayHold = ({ account_type, status }: Account, { scopes }: Person): boolean =>
@@ -65,7 +59,8 @@ export function placeAction(account: Account, person: Person): Html {
 /** The holds on the page of their account, with a link to place one. */
 export function holdSection(account: Account, holds: readonly Hold[], more: boolean, person: Person): Html {
   if (holds.length === 0 && !mayHold(account, person)) return html``;
-  return html`<h2>Holds</h2>${holds.length > 0 ? html`${availableFacts(account)}${holdTable(holds)}` : html`<p role="status">Nothing is held.</p>`}
+  const held = sumText(account.balance, availableOf(account), account.currency, -1n);
+  return html`<h2>Holds</h2>${holds.length > 0 ? html`<p>Held <strong>${moneyOf(held, account.currency)}</strong></p>${holdTable(holds, person)}` : html`<p role="status">Nothing is held.</p>`}
 ${more && html`<p><a href="${holdsUrl(account.account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
 }
 

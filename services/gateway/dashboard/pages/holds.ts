@@ -75,7 +75,7 @@ function addList(app: FastifyInstance): void {
         'reference',
         'description',
       ],
-      show: holdTable,
+      show: (rows, sort, { person }) => holdTable(rows, person, sort),
     };
   };
   const page = { title: 'Holds', scope: 'transactions:read' } as const;

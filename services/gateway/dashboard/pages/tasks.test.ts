@@ -261,11 +261,14 @@ describe('a reversal', () => {
 describe('holds', () => {
   it('are on the account’s page, with the held amount and a link to place one', async () => {
     const { body } = await made.signedIn(everything).get(`/admin/ui/accounts/${ids.account}`);
-    expect(textOf(body)).toContain('Held 40.00 USD Available 60.00 USD');
+    expect(textOf(body)).toContain('Held 40.00 USD');
+    expect(body.match(/>Available</g)).toHaveLength(1);
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}"`);
+    expect(body).toContain(`href="/admin/ui/holds/${ids.hold}/release"`);
     expect(body).toContain(`href="/admin/ui/accounts/${ids.account}/holds/new"`);
     const reader = await made.signedIn('accounts:read transactions:read').get(`/admin/ui/accounts/${ids.account}`);
     expect(reader.body).not.toContain('holds/new');
+    expect(reader.body).not.toContain('/release');
   });
 
   it.each([
