@@ -11,7 +11,7 @@ import type { Shown } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
 import { shownOnce } from './api-key-views.ts';
 
 /** The approvals pages. */
@@ -176,8 +176,9 @@ ${isUnknown && html`<p class="notice wrong" role="alert">The bank has not confir
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${outcomeOf(approval)}
-<h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
-<h2>What was asked for</h2>${facts([
+${desk(
+  'What was asked for',
+  html`<h2>What was asked for</h2>${facts([
     ['Action', actionWords[approval.action]],
     ['About', idsIn(request.path) !== '' && linked(idsIn(request.path), accounts)],
     ...Object.entries(request.body).map(
@@ -190,10 +191,12 @@ ${outcomeOf(approval)}
     ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
     ['Reason', reason],
     ['Id', html`<code>${approval_id}</code>`],
-  ])}
+  ])}`,
+  html`<h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
+${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`,
+)}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
-<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>
-${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`;
+<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>`;
 }
 
 /** The request may contain a `reason`, which differs from that of the decision. */
