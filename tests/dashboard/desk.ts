@@ -29,6 +29,22 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
     });
   });
 
+  describe('a list on a phone', () => {
+    it.each(['/accounts', '/transactions', '/clients'])('%s is read by many rows at once', async (path) => {
+      const { page, complaints } = await as('officer', 'phone');
+      await page.goto(ui(path));
+      const rows = await page.locator('tbody tr').all();
+      const boxes = await Promise.all(rows.map((row) => row.boundingBox()));
+      expect(Math.max(...boxes.map((box) => box?.height ?? 0))).toBeLessThan(160);
+      const leading = await Promise.all(
+        (await rows[0]?.locator('.leading').all())?.map((cell) => cell.boundingBox()) ?? [],
+      );
+      expect(leading.map((box) => box?.y)).toEqual([leading[0]?.y, leading[0]?.y]);
+      await expectFine(page, `list-phone${path.replace('/', '-')}`);
+      expect(complaints).toEqual([]);
+    });
+  });
+
   describe('the page of an account', () => {
     it('has facts and actions on one side, movements with the running balance on the other, and a button that copies the id', async () => {
       const client = await api.client({ first_name: 'Wilhelmina-Alexandra', last_name: 'Fitz'.repeat(12) });

@@ -26,8 +26,22 @@ describe('formats of pages', () => {
       '<p role="status">There are none.</p>',
     );
     expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], ['<a>'], '').text).toContain(
-      '<td data-title="Name"><div>&lt;a&gt;</div></td>',
+      '<td data-title="Name" class="leading"><div>&lt;a&gt;</div></td>',
     );
+  });
+
+  it.each([
+    [['Hedda', 'Savings', '', '5.00'], 'number', ['Hedda', '5.00']],
+    [['Hedda', 'Savings', '4.00', '5.00'], 'number', ['Hedda', '4.00']],
+    [['Hedda', '', 'Active', 'x'], 'text', ['Hedda', 'Active']],
+  ] as const)('the card of %j, the last two a %s, begins with %j', (row, kind, leading) => {
+    const columns = row.map((_, index) => ({
+      title: 'x',
+      isNumber: kind === 'number' && index > 1,
+      show: (cells: typeof row) => cells[index] ?? '',
+    }));
+    const shown = table('Cards', columns, [row], '').text.matchAll(/leading"><div>(.*?)<\/div>/g);
+    expect([...shown].map(([, text]) => text)).toEqual(leading);
   });
 
   it('the rows of a list with a descending option can be sorted by other columns if there are at least two', () => {

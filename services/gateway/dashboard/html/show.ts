@@ -154,10 +154,20 @@ export function table<Row>(
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
   const isBlank = (shown: Html | string) =>
     (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
-  // On a narrow screen each row is shown as a list with titles, without empty cells.
-  const cell = (column: Column<Row>, row: Row) => {
-    const shown = column.show(row);
-    return html`<td data-title="${column.title}"${isBlank(shown) && html` data-blank`}${align(column)}><div>${shown}</div></td>`;
+  // On a narrow screen a row is a card. Its first line has the first column and the first number, or the next text.
+  const cellsOf = (row: Row) => {
+    const cells = columns.map((column) => {
+      const shown = column.show(row);
+      return { ...column, shown, isEmpty: isBlank(shown) };
+    });
+    const [first, ...rest] = cells.filter(({ isEmpty }) => !isEmpty);
+    const leading = [first, rest.find(({ isNumber }) => isNumber === true) ?? rest[0]];
+    return cells.map((cell) => {
+      const classes = [cell.isNumber === true && 'number', leading.includes(cell) && 'leading']
+        .filter(Boolean)
+        .join(' ');
+      return html`<td data-title="${cell.title}"${cell.isEmpty && html` data-blank`}${classes !== '' && html` class="${classes}"`}><div>${cell.shown}</div></td>`;
+    });
   };
   const head = ({ title, sort }: Column<Row>) =>
     sort
@@ -170,7 +180,7 @@ export function table<Row>(
       : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${columns.map((column) => cell(column, row))}</tr>`)}</tbody>
+<tbody>${rows.map((row) => html`<tr>${cellsOf(row)}</tr>`)}</tbody>
 </table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
 }
 

@@ -26,9 +26,9 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
     'Clients',
     [
       { title: 'Name', show: (row) => html`<strong>${idLink(row.client_id, nameOf(row))}</strong>` },
-      { title: 'Type', show: (row) => row.client_type },
       { title: 'Phone', show: (row) => row.contact_number },
       { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
+      { title: 'Type', show: (row) => row.client_type },
       { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
     ],
     rows,
