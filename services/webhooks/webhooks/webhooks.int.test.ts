@@ -118,7 +118,7 @@ describe('a webhook', () => {
     expect(() => harness.secretKeys.open(newId('webhook'), row?.secret ?? '')).toThrow();
     expect(() =>
       createSecretKeys(['another key, of 32 characters or more']).open(webhook_id, row?.secret ?? ''),
-    ).toThrow(/no key with the id/);
+    ).toThrow(/the key .* is not configured/);
     const { rows } = await harness.owner.query<{ all: string }>(
       "select string_agg(w::text, '') || (select coalesce(string_agg(c::text, ''), '') from commands c) as all from webhooks w",
     );
@@ -133,7 +133,7 @@ describe('a webhook', () => {
       overlap_seconds: 60,
     });
     const [next, old] = ['a new key for secrets, of 32 characters', 'a key for secrets of webhooks, of tests'];
-    await expect(resealSecrets(harness.pool, createSecretKeys([next]))).rejects.toThrow(/no key with the id/);
+    await expect(resealSecrets(harness.pool, createSecretKeys([next]))).rejects.toThrow(/the key .* is not configured/);
     expect(await resealSecrets(harness.pool, createSecretKeys([next, old]))).toBeGreaterThan(0);
     expect(await resealSecrets(harness.pool, createSecretKeys([next]))).toBe(0);
     const {
