@@ -7,7 +7,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { showTo } from '../events/for-client.ts';
 import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
-import { type Sender, type Sent, signedHeaders } from './send.ts';
+import { type Sender, type Sent, signedHeaders, unsent } from './send.ts';
 import { type Claimed, claimDue, maxPerWebhook } from './store.ts';
 import { type Attempt, isDelivered, retryDelaysMs, type Verdict } from './verdict.ts';
 
@@ -20,7 +20,7 @@ export interface DelivererOptions {
   /** The maximum number of concurrent requests, in addition to one per webhook. */
   concurrency: number;
   logger: Logger;
-  observe(attempt: Attempt, verdict: Verdict): void;
+  observe(ended: Attempt & Verdict): void;
   /** Called when a webhook was disabled and its event must be published. */
   onDisabled(): void;
 }
@@ -36,15 +36,12 @@ const commonHeaders = {
   'user-agent': `core-banking/${packageJson.version}`,
 };
 
-/** Reports that an attempt ended without a request. */
-const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
-
 type Ended = Attempt & { webhook_id: string };
 
 /**
  * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
  * run it concurrently. Each webhook may always have one running request; additional ones share `concurrency`. A
- * receiver that hangs therefore takes nothing that others need.
+ * receiver that hangs therefore does not delay others.
  */
 export function createDeliverer(options: DelivererOptions) {
   const { pool, sender, secretKeys, now, concurrency, logger } = options;
@@ -114,10 +111,10 @@ export function createDeliverer(options: DelivererOptions) {
   async function record(webhook_id: string, attempts: Ended[]): Promise<void> {
     try {
       const at = new Date(now()).toISOString();
-      const { verdicts, disabled } = await finishAttempts(pool, webhook_id, attempts, at);
-      attempts.forEach((one, i) => options.observe(one, verdicts[i] as Verdict));
-      if (disabled) {
-        logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
+      const finished = await finishAttempts(pool, webhook_id, attempts, at);
+      finished.ended.forEach(options.observe);
+      if (finished.disabled) {
+        logger.warn({ webhook_id, reason: finished.disabled }, 'a webhook was disabled');
         options.onDisabled();
       }
       const receiver = receiverOf(webhook_id);

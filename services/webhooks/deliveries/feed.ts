@@ -71,13 +71,10 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     from (select * from examined order by n desc limit 1) x where f.feed_id = x.feed_id
   ) select count(*)::int as examined from examined`;
 
-/**
- * Feeds one webhook and returns its id, if there was anything to do. `except`: webhooks that already had their
- * turn.
- */
-function feedOne(pool: Pool, except: readonly string[]): Promise<string | undefined> {
+/** Feeds one webhook, except those already fed, and returns its id if there was anything to do. */
+function feedOne(pool: Pool, fed: readonly string[]): Promise<string | undefined> {
   return transaction(pool, async (client) => {
-    const [feed] = (await client.query<Feed>(nextFeed, [except])).rows;
+    const [feed] = (await client.query<Feed>(nextFeed, [fed])).rows;
     if (!feed) return undefined;
     const values = [feed.feed_id, feed.event_types.flatMap(typesOf)];
     const { rows } = await client.query<{ examined: number }>(insertDeliveries(feed), values);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { events } from '#libs/contracts/events.ts';
+import { type EventData, events } from '#libs/contracts/events.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
@@ -7,47 +7,38 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditMessage } from '../audit.ts';
 import { writeAttempts } from './store.ts';
-import { type Attempt, healthOf, type Verdict, verdictOf } from './verdict.ts';
+import { type Attempt, healthOf, verdictOf } from './verdict.ts';
 
 /**
  * Records how attempts of one webhook ended, in order. Throws only on faults, with nothing done. Until the
  * transaction ends, the lock of the webhook keeps others from changing which of its deliveries are Pending.
  */
-export function finishAttempts(
-  pool: Pool,
-  webhookId: string,
-  attempts: readonly Attempt[],
-  now: string,
-): Promise<{ verdicts: Verdict[]; disabled?: 'gone' | 'failing' }> {
+export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonly Attempt[], now: string) {
   return transaction(pool, async (client) => {
     const { rows } = await client.query<Pick<Webhook, 'status' | 'client_id' | 'failing_since'>>(
       'select status, client_id, failing_since from webhooks where webhook_id = $1 for update',
-      [webhookId],
+      [webhook_id],
     );
-    const verdicts = attempts.map((attempt) => verdictOf(attempt, Math.random()));
+    const ended = attempts.map((attempt) => ({ ...attempt, ...verdictOf(attempt, Math.random()) }));
     // Running attempts are recorded even if the webhook was deleted or disabled meanwhile.
-    await writeAttempts(client, webhookId, attempts, verdicts);
+    await writeAttempts(client, webhook_id, ended);
     const [webhook] = rows;
-    if (webhook?.status !== 'Active') return { verdicts };
+    if (webhook?.status !== 'Active') return { ended };
     const { failing_since, disabled } = healthOf(webhook.failing_since, attempts, now);
     if (failing_since !== webhook.failing_since)
-      await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhookId, failing_since]);
-    if (!disabled) return { verdicts };
-    await disableWebhook(client, webhookId, webhook.client_id, { reason: disabled, failing_since, disabled_at: now });
-    return { verdicts, disabled };
+      await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhook_id, failing_since]);
+    if (!disabled) return { ended };
+    const { client_id } = webhook;
+    await disableWebhook(client, { webhook_id, client_id, reason: disabled, failing_since, disabled_at: now });
+    return { ended, disabled };
   });
 }
 
 const type = 'corebanking.webhook.disabled.v1';
 
-/** Disables a webhook: Pending deliveries become Failed, later events are left to a replay, and an event says so. */
-export async function disableWebhook(
-  client: Queries,
-  webhook_id: string,
-  client_id: string | null,
-  why: { reason: 'gone' | 'failing' | 'revoked'; failing_since: string | null; disabled_at: string },
-): Promise<void> {
-  const { reason, failing_since, disabled_at: time } = why;
+/** Disables a webhook: Pending deliveries become Failed, later events are left to a replay, and an event reports it. */
+export async function disableWebhook(client: Queries, event: EventData<typeof type>): Promise<void> {
+  const { webhook_id, reason, failing_since, disabled_at: time } = event;
   await client.query(
     `with disabled as (
        update webhooks set status = 'Disabled', updated_at = $2 where webhook_id = $1
@@ -69,9 +60,8 @@ export async function disableWebhook(
     details: { reason, failing_since },
     address: null,
   };
-  const payload = JSON.stringify({ webhook_id, client_id, ...why });
   await writeOutbox(client, [
-    { id, topic: events[type].topic, key: webhook_id, type, time, payload },
+    { id, topic: events[type].topic, key: webhook_id, type, time, payload: JSON.stringify(event) },
     auditMessage(record),
   ]);
 }

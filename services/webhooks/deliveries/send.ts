@@ -8,6 +8,9 @@ import type { Attempt } from './verdict.ts';
 /** How a request ended. Without a response, the status is null and the error says why. */
 export type Sent = Pick<Attempt, 'response_status' | 'error' | 'duration_ms'>;
 
+/** Reports that an attempt ended without a request. */
+export const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
+
 const idleMs = 30_000;
 /** The response body is not stored, and no more than this is read. */
 const maxAnswerBytes = 64 * 1024;
@@ -20,12 +23,13 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
   const agents = { http: new http.Agent(options), https: new https.Agent(options) };
   const lateError = Object.assign(new Error(`no answer within ${timeoutMs / 1000} s`), { code: 'ELATE' });
 
+  /** `isRepeatable`: a kept-alive connection turned out to be closed. */
   function attempt(
     url: URL,
     headers: Record<string, string>,
     body: string,
     remainingMs: number,
-  ): Promise<{ status: number } | { error: NodeJS.ErrnoException; wasReused: boolean }> {
+  ): Promise<Omit<Sent, 'duration_ms'> & { isRepeatable: boolean }> {
     const isPlain = url.protocol === 'http:';
     const agent = isPlain ? agents.http : agents.https;
     return new Promise((done) => {
@@ -33,9 +37,12 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
       // An AbortSignal for each request would cost a tenth of its CPU.
       const timer = setTimeout(() => request.destroy(lateError), remainingMs);
       request.on('close', () => clearTimeout(timer));
-      request.on('error', (error: NodeJS.ErrnoException) => done({ error, wasReused: request.reusedSocket }));
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        const isRepeatable = request.reusedSocket && error.code === 'ECONNRESET';
+        done({ response_status: null, error: reasonOf(error), isRepeatable });
+      });
       request.on('response', (response) => {
-        done({ status: response.statusCode ?? 0 });
+        done({ response_status: response.statusCode ?? 0, error: null, isRepeatable: false });
         let bytes = 0;
         response.on('error', () => undefined);
         response.on('data', (chunk: Buffer) => {
@@ -54,21 +61,16 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
      */
     async post(text: string, headers: Record<string, string>, body: string): Promise<Sent> {
       const url = new URL(text);
-      const begun = performance.now();
-      const passedMs = () => performance.now() - begun;
-      const ended = (response_status: number | null, error: string | null): Sent => ({
-        response_status,
-        error,
-        duration_ms: Math.round(passedMs()),
-      });
       const host = url.hostname.replace(/^\[|\]$/g, '');
       // Node calls `lookup` only for names.
-      if (isIP(host) !== 0 && !addresses.allows(host)) return ended(null, 'its address is one of a private network');
+      if (isIP(host) !== 0 && !addresses.allows(host)) return unsent('its address is one of a private network');
       const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
-      let result = await attempt(url, all, body, timeoutMs);
-      if ('error' in result && result.wasReused && result.error.code === 'ECONNRESET')
-        result = await attempt(url, all, body, Math.max(0, timeoutMs - passedMs()));
-      return 'status' in result ? ended(result.status, null) : ended(null, reasonOf(result.error));
+      const begun = performance.now();
+      const passedMs = () => performance.now() - begun;
+      let sent = await attempt(url, all, body, timeoutMs);
+      if (sent.isRepeatable) sent = await attempt(url, all, body, Math.max(0, timeoutMs - passedMs()));
+      const { response_status, error } = sent;
+      return { response_status, error, duration_ms: Math.round(passedMs()) };
     },
     stop: () => Object.values(agents).forEach((agent) => agent.destroy()),
   };

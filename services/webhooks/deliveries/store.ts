@@ -3,10 +3,7 @@ import type { Attempt, Verdict } from './verdict.ts';
 
 /** SQL of deliveries: claims due ones and records how attempts ended. */
 
-/**
- * Longer than an attempt, in seconds. After that, another process may claim the delivery, because the first one
- * is gone.
- */
+/** In seconds; longer than an attempt. After that the process must have ended, and another one may claim the delivery. */
 const claimS = 30;
 /** The number of attempts stored with a delivery, which can be redelivered any number of times. */
 const maxAttempts = 100;
@@ -25,19 +22,16 @@ export interface Claimed extends Pick<Attempt, 'ordinal' | 'claim' | 'tries'> {
   event: string | null;
 }
 
-/** What this process is sending to a webhook. */
-interface Load {
-  webhook_id: string;
-  running: number;
-  /** The number of further requests that it may get. */
-  places: number;
-}
-
 /**
  * Claims due deliveries of Active webhooks, those that have been due longest first: one of each webhook to which
- * this process is sending nothing, and `shared` more. Each is claimed by one process.
+ * this process is sending nothing, and `shared` more. Each is claimed by one process. `loads` are the webhooks to which
+ * it is sending, with the number of further requests (`places`) that each may get.
  */
-export async function claimDue(pool: Pool, loads: readonly Load[], shared: number): Promise<Claimed[]> {
+export async function claimDue(
+  pool: Pool,
+  loads: readonly { webhook_id: string; running: number; places: number }[],
+  shared: number,
+): Promise<Claimed[]> {
   const { rows } = await pool.query<Claimed>(
     `with due as materialized (
        select d.*, coalesce(l.running, 0) = 0
@@ -68,12 +62,7 @@ export async function claimDue(pool: Pool, loads: readonly Load[], shared: numbe
  * Records how attempts ended, if their claims are still valid, and makes the first Pending delivery of each of
  * their ordering keys due. The webhook must be locked.
  */
-export async function writeAttempts(
-  client: Queries,
-  webhookId: string,
-  attempts: readonly Attempt[],
-  verdicts: readonly Verdict[],
-): Promise<void> {
+export async function writeAttempts(client: Queries, webhookId: string, ended: (Attempt & Verdict)[]): Promise<void> {
   await client.query(
     `update deliveries d set status = e.status, tries = d.tries + 1,
        next_attempt_at = case when e.status = 'Pending' then clock_timestamp() + e."delayMs" * interval '1 ms' end,
@@ -83,7 +72,7 @@ export async function writeAttempts(
      from json_to_recordset($2::json) as e (ordinal int8, claim int4, status text, "delayMs" int4, attempted_at text,
        duration_ms int4, response_status int4, error text)
      where d.webhook_id = $1 and d.ordinal = e.ordinal and d.claim = e.claim and d.status = 'Pending'`,
-    [webhookId, JSON.stringify(attempts.map((attempt, i) => ({ ...attempt, ...verdicts[i] })))],
+    [webhookId, JSON.stringify(ended)],
   );
   await client.query(
     `update deliveries d set next_attempt_at = clock_timestamp() from (
@@ -93,6 +82,6 @@ export async function writeAttempts(
        ) as ordinal
        from (select distinct ordering_key from deliveries where webhook_id = $1 and ordinal = any($2::int8[])) k
      ) first where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
-    [webhookId, attempts.map(({ ordinal }) => ordinal)],
+    [webhookId, ended.map(({ ordinal }) => ordinal)],
   );
 }

@@ -12,7 +12,7 @@ const deleteFinished = `delete from deliveries where ctid = any(array(
 const deleteOfDeleted = `delete from deliveries where ctid = any(array(
   select d.ctid from webhooks w join deliveries d using (webhook_id) where w.status = 'Deleted' limit ${chunk}))`;
 
-/** By time, oldest first. */
+/** Oldest first. */
 const deleteEvents = `with old as (
     select position from events where occurred_at < clock_timestamp() - make_interval(days => $1)
     order by occurred_at, position limit ${chunk}
@@ -32,7 +32,7 @@ export async function sweep(pool: Pool, retentionDays: number): Promise<boolean>
   return results.some(({ rowCount }) => rowCount);
 }
 
-/** Sweeps every minute, and at once again while there is more. */
+/** Deletes expired rows every minute, and again immediately while there are more. */
 export function createSweeper(pool: Pool, retentionDays: number, logger: Logger): Sweeping {
   return sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
 }

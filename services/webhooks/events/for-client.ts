@@ -12,10 +12,8 @@ export async function showTo<Row extends { event: string | null; client_id: stri
   const confined = rows.map(({ event, client_id }) =>
     event === null || client_id === null ? undefined : (JSON.parse(event) as CloudEvent),
   );
-  const owners = await ownersOf(
-    queries,
-    confined.flatMap((event) => (event ? accountsIn(event) : [])),
-  );
+  const accounts = confined.flatMap((event) => (event ? accountsIn(event) : []));
+  const owners = await ownersOf(queries, accounts);
   return rows.map((row, i) => {
     const event = confined[i];
     return event ? { ...row, event: forClient(event, (account) => owners.get(account) === row.client_id) } : row;

@@ -31,10 +31,7 @@ export function readEvent({ headers, key: subject, value }: ReceivedMessage): Fe
   return { event_id: id, type, subject, occurred_at: time, ...subjectsOf(type, data as Data), event };
 }
 
-/**
- * Events about approvals and about probing for accounts are visible only to the bank, whichever
- * client they concern.
- */
+/** Events about approvals and about probing for accounts are visible only to the bank, whichever client they concern. */
 const isOfTheBank = (type: string): boolean =>
   type.startsWith('corebanking.approval.') || type === 'corebanking.transaction.account_not_found.v1';
 

@@ -33,12 +33,12 @@ const wrongStatus = (message: string): Outcome => refused(refusal('invalid_statu
 
 export const handlers = {
   create_webhook: createWebhook,
-  update_webhook: updateWebhook,
-  delete_webhook: deleteWebhook,
-  rotate_webhook_secret: rotateSecret,
-  test_webhook: testWebhook,
-  redeliver,
-  replay_webhook: replayWebhook,
+  update_webhook: locked(updateWebhook),
+  delete_webhook: locked(deleteWebhook),
+  rotate_webhook_secret: locked(rotateSecret),
+  test_webhook: active(testWebhook),
+  redeliver: active(redeliver),
+  replay_webhook: active(replayWebhook),
   disable_webhooks: disableWebhooks,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
@@ -71,90 +71,80 @@ async function openFeed(client: Queries, webhookId: string): Promise<void> {
   await client.query('insert into feeds (webhook_id, position) select $1, position from event_head', [webhookId]);
 }
 
-/** Runs with the webhook locked, if it belongs to the caller. */
-async function withWebhook(
-  { client, context }: Work,
-  webhookId: string,
-  change: (webhook: Webhook) => Promise<Outcome>,
-): Promise<Outcome> {
-  const webhook = await findWebhook(client, context, webhookId, 'for update');
-  return webhook ? change(webhook) : refused(webhookNotFound(webhookId));
+/** The arguments of a handler for one webhook, which is locked. */
+type OwnWork = Work & { webhook: Webhook };
+
+/** Locks the webhook of a command, if it belongs to the caller. */
+function locked<D extends { webhook_id: string }>(handle: (work: OwnWork, data: D) => Promise<Outcome>) {
+  return async (work: Work, data: D): Promise<Outcome> => {
+    const webhook = await findWebhook(work.client, work.context, data.webhook_id, 'for update');
+    return webhook ? handle({ ...work, webhook }, data) : refused(webhookNotFound(data.webhook_id));
+  };
 }
 
 /** Only an Active webhook can be sent anything. */
-function withActive(work: Work, webhookId: string, change: (webhook: Webhook) => Promise<Outcome>): Promise<Outcome> {
-  return withWebhook(work, webhookId, async (webhook) =>
-    webhook.status === 'Active'
-      ? change(webhook)
-      : wrongStatus(`webhook ${webhookId} is ${webhook.status}: make it Active first`),
-  );
+function active<D extends { webhook_id: string }>(handle: (work: OwnWork, data: D) => Promise<Outcome>) {
+  return locked<D>(async (work, data) => {
+    const { webhook_id, status } = work.webhook;
+    return status === 'Active'
+      ? handle(work, data)
+      : wrongStatus(`webhook ${webhook_id} is ${status}: make it Active first`);
+  });
 }
 
-/** Changes columns of a webhook. The parameters of `set` start at $3. */
-async function change({ client, now }: Work, webhookId: string, set: string[], ...values: unknown[]): Promise<Webhook> {
+/** Changes columns of the webhook. The parameters of `set` start at $3. */
+async function change({ client, now, webhook }: OwnWork, set: string[], ...values: unknown[]): Promise<Webhook> {
   const { rows } = await client.query<Webhook>(
     `update webhooks set ${['updated_at = $2', ...set].join(', ')} where webhook_id = $1 returning ${webhookColumns}`,
-    [webhookId, now, ...values],
+    [webhook.webhook_id, now, ...values],
   );
   return rows[0] as Webhook;
 }
 
-function updateWebhook(work: Work, { webhook_id, changes }: MessageData<'update_webhook'>): Promise<Outcome> {
-  const { client, addresses } = work;
-  return withWebhook(work, webhook_id, async ({ status: before }) => {
-    const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
-    if (wrong !== undefined) return wrongUrl(wrong);
-    const { status = before } = changes;
-    const isResumed = status === 'Active' && before !== 'Active';
-    if (isResumed) await openFeed(client, webhook_id);
-    // What was published until now is still sent, but nothing after it.
-    if (status !== 'Active' && before === 'Active')
-      await client.query(
-        `update feeds set until_position = (select position from event_head)
-         where webhook_id = $1 and until_position is null and until_time is null`,
-        [webhook_id],
-      );
-    const fields = Object.keys(changes);
-    const set = fields.map((field, i) => `${field} = $${i + 3}`);
-    if (isResumed) set.push('failing_since = null');
-    const webhook = await change(work, webhook_id, set, ...Object.values(changes));
-    return done(webhook, { changed_fields: fields, status });
-  });
+async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData<'update_webhook'>): Promise<Outcome> {
+  const { client, addresses, webhook } = work;
+  const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
+  if (wrong !== undefined) return wrongUrl(wrong);
+  const { status = webhook.status } = changes;
+  const isResumed = status === 'Active' && webhook.status !== 'Active';
+  if (isResumed) await openFeed(client, webhook_id);
+  // What was published until now is still sent, but nothing after it.
+  if (status !== 'Active' && webhook.status === 'Active')
+    await client.query(
+      `update feeds set until_position = (select position from event_head)
+       where webhook_id = $1 and until_position is null and until_time is null`,
+      [webhook_id],
+    );
+  const fields = Object.keys(changes);
+  const set = fields.map((field, i) => `${field} = $${i + 3}`);
+  if (isResumed) set.push('failing_since = null');
+  return done(await change(work, set, ...Object.values(changes)), { changed_fields: fields, status });
 }
 
 /** The sweeper deletes its deliveries, sent or not. */
-function deleteWebhook(work: Work, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
-  return withWebhook(work, webhook_id, async (webhook) => {
-    await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
-    await change(work, webhook_id, ["status = 'Deleted'"]);
-    return done(webhook);
-  });
+async function deleteWebhook(work: OwnWork, { webhook_id }: MessageData<'delete_webhook'>): Promise<Outcome> {
+  await work.client.query('delete from feeds where webhook_id = $1', [webhook_id]);
+  await change(work, ["status = 'Deleted'"]);
+  return done(work.webhook);
 }
 
-function rotateSecret(
-  work: Work,
-  { webhook_id, sealed_secret, overlap_seconds }: MessageData<'rotate_webhook_secret'>,
-): Promise<Outcome> {
-  return withWebhook(work, webhook_id, async () => {
-    const ends = new Date(Date.parse(work.now) + overlap_seconds * 1000).toISOString();
-    const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4'];
-    return done(await change(work, webhook_id, set, sealed_secret, ends), { old_secret_ends_at: ends });
-  });
+async function rotateSecret(work: OwnWork, data: MessageData<'rotate_webhook_secret'>): Promise<Outcome> {
+  const ends = new Date(Date.parse(work.now) + data.overlap_seconds * 1000).toISOString();
+  const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4'];
+  return done(await change(work, set, data.sealed_secret, ends), { old_secret_ends_at: ends });
 }
 
-function testWebhook(work: Work, { webhook_id }: MessageData<'test_webhook'>): Promise<Outcome> {
-  return withActive(work, webhook_id, async () => done(await insertTest(work.client, webhook_id, work.now)));
+async function testWebhook({ client, now }: OwnWork, { webhook_id }: MessageData<'test_webhook'>): Promise<Outcome> {
+  return done(await insertTest(client, webhook_id, now));
 }
 
-function redeliver(work: Work, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
-  return withActive(work, webhook_id, async () => {
-    const found = await readDelivery(work.client, webhook_id, delivery_id);
-    if (!found) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
-    if (!found.has_event) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
-    await redeliverNow(work.client, webhook_id, delivery_id);
-    const redelivered = await readDelivery(work.client, webhook_id, delivery_id);
-    return done(redelivered?.delivery, { delivery_id, status: found.delivery.status });
-  });
+async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
+  const found = await readDelivery(client, webhook_id, delivery_id);
+  if (!found) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
+  if (!found.has_event) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
+  await redeliverNow(client, webhook_id, delivery_id);
+  const redelivered = await readDelivery(client, webhook_id, delivery_id);
+  return done(redelivered?.delivery, { delivery_id, status: found.delivery.status });
 }
 
 /** Webhooks created by revoked keys, or for this client, send nothing more until somebody makes them Active again. */
@@ -168,19 +158,20 @@ async function disableWebhooks(
     [made_by, client_id],
   );
   const why = { reason: 'revoked', failing_since: null, disabled_at: now } as const;
-  for (const row of rows) await disableWebhook(client, row.webhook_id, row.client_id, why);
+  for (const row of rows) await disableWebhook(client, { ...row, ...why });
   const disabled = rows.map(({ webhook_id }) => webhook_id);
   return done({ disabled }, { disabled });
 }
 
-function replayWebhook(work: Work, { webhook_id, from, to }: MessageData<'replay_webhook'>): Promise<Outcome> {
-  return withActive(work, webhook_id, async (webhook) => {
-    const opened = await work.client.query(
-      `insert into feeds (webhook_id, position, from_time, until_time)
-       select $1, -1, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
-      [webhook_id, from, to],
-    );
-    if (opened.rowCount === 1) return done(webhook, { from, to });
-    return wrongStatus(`webhook ${webhook_id} has too many running replays: wait until one has finished`);
-  });
+async function replayWebhook(
+  { client, webhook }: OwnWork,
+  { webhook_id, from, to }: MessageData<'replay_webhook'>,
+): Promise<Outcome> {
+  const opened = await client.query(
+    `insert into feeds (webhook_id, position, from_time, until_time)
+     select $1, -1, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
+    [webhook_id, from, to],
+  );
+  if (opened.rowCount === 1) return done(webhook, { from, to });
+  return wrongStatus(`webhook ${webhook_id} has too many running replays: wait until one has finished`);
 }
