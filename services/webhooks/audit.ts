@@ -4,7 +4,7 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 
-/** accounts, who owns the audit, gets the record through the outbox: no write is without one. */
+/** Sends a record through the outbox to accounts, which stores the audit, so that no write is without a record. */
 export function auditMessage(record: AuditRecord): OutboxEvent {
   const { audit_id: id, actor, created_at: time, request_id } = record;
   return {

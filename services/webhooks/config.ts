@@ -20,5 +20,3 @@ export const webhooksConfig = z.object({
     .prefault('512')
     .describe('Maximum number of concurrent requests to receivers in this process, in addition to one per webhook'),
 });
-
-export type WebhooksConfig = z.output<typeof webhooksConfig>;

@@ -1,4 +1,4 @@
-import { storedDays, topicName } from '#libs/contracts/topics.ts';
+import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
@@ -8,15 +8,17 @@ import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
+import { connectDatabase, consumerGroups, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { webhooksConfig } from './config.ts';
-import { createConsumers } from './consumers.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { createSweeper } from './deliveries/sweeper.ts';
+import { createEventConsumer } from './events/consume-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
+import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';
+import { webhooksCommands } from './webhooks/execute.ts';
 import { resealSecrets } from './webhooks/reseal.ts';
 
 /** Starts webhooks. It stops in reverse order: readiness, consumers, probes, deliveries, relay, publishers, pools. */
@@ -67,26 +69,32 @@ run('webhooks', async (context) => {
   const retentionDays = storedDays(config.EVENTS_RETENTION_DAYS);
   const sweeper = createSweeper(pool, retentionDays, logger);
   onStop('sweeper', () => sweeper.stop());
-  const { consumers, execution } = createConsumers(kafka, config, {
-    pool,
-    prefix,
-    keys,
-    logger,
-    replies,
-    addresses,
-    retentionDays,
-    now,
+  const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };
+  const execution = webhooksCommands({
+    ...deps,
     onExecuted(name, outcome) {
       count.command(name, outcome);
       relay.wake();
       deliverer.wake();
     },
+  });
+  const storeEvents = createEventConsumer({
+    pool,
+    logger,
     onStored(stored) {
       count.stored.inc(stored);
       deliverer.wake();
     },
     onUnreadable: () => count.unreadable.inc(),
   });
+  const group = consumerGroups(kafka, config, logger);
+  // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
+  const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
+  const consumers = {
+    commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
+    queries: group('webhooks-queries', ['webhooks.queries'], queries),
+    events: group('webhooks-events', feedTopics, { handle: storeEvents }),
+  };
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool });
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };

@@ -1,9 +1,12 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { byCreation, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import type { Item } from '#libs/service/command-consumer.ts';
+import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
 import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
@@ -17,7 +20,7 @@ export interface Read {
 }
 
 /** One handler per query. Not found is a value; anything a handler throws is a fault. */
-export const queryHandlers = {
+const queryHandlers = {
   list_webhooks: listWebhooks,
   get_webhook: getWebhook,
   list_deliveries: listDeliveries,
@@ -25,7 +28,27 @@ export const queryHandlers = {
   get_webhooks_operations: getOperations,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
-export type QueryName = keyof typeof queryHandlers;
+type QueryDeps = Pick<Read, 'pool' | 'retentionDays'> &
+  Pick<QueryConsumerOptions, 'prefix' | 'keys' | 'replies' | 'logger' | 'now'>;
+
+/** Answers the queries in webhooks.queries. */
+export function webhooksQueries(deps: QueryDeps): (messages: ReceivedMessage[]) => Promise<void> {
+  const { pool, retentionDays, now } = deps;
+  return createQueryConsumer({
+    ...deps,
+    takes: (name) => Object.hasOwn(queryHandlers, name),
+    isBatched: () => false,
+    async answer(requests) {
+      const [{ content }] = requests as [Item<Request>];
+      const handler = queryHandlers[content.name as keyof typeof queryHandlers] as (
+        read: Read,
+        data: unknown,
+      ) => Promise<ReplyBody>;
+      return [await handler({ pool, context: content.context, now: now(), retentionDays }, content.data)];
+    },
+    concurrency: 1,
+  });
+}
 
 async function getOperations({ pool }: Read): Promise<ReplyBody> {
   const { rows, oldest_age_ms } = await outboxStats(pool);

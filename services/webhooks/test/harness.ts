@@ -22,11 +22,12 @@ import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts
 import { allowedAddresses } from '#libs/service/addresses.ts';
 import { createReplies } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { type ConsumerDeps, webhooksCommands, webhooksQueries } from '../consumers.ts';
 import { createDeliverer } from '../deliveries/deliverer.ts';
 import { createSender } from '../deliveries/send.ts';
 import { createEventConsumer } from '../events/consume-events.ts';
+import { webhooksQueries } from '../queries/queries.ts';
 import { migrations, schema } from '../schema.ts';
+import { webhooksCommands } from '../webhooks/execute.ts';
 
 /** For tests: webhooks without Kafka. Messages are passed to the handlers; replies and the outbox can be read. */
 
@@ -65,7 +66,7 @@ export async function startHarness() {
   };
   const addresses = allowedAddresses(['127.0.0.0/8', '::1']);
   const clock: { now: Date | undefined } = { now: undefined };
-  const deps: ConsumerDeps = {
+  const deps = {
     pool,
     prefix: 'p.',
     keys: testKeys,
