@@ -36,7 +36,15 @@ const commonHeaders = {
   'user-agent': `core-banking/${packageJson.version}`,
 };
 
-type Ended = Attempt & { webhook_id: string };
+/** A webhook to which this process is sending, or whose last attempts failed. */
+interface Receiver {
+  /** Running requests, and ended ones that are not recorded. */
+  running: number;
+  /** In a row. */
+  failures: number;
+  ended: Attempt[];
+  isRecording: boolean;
+}
 
 /**
  * Creates deliveries for events, sends those that are due, and records the results. Any number of processes can
@@ -45,17 +53,9 @@ type Ended = Attempt & { webhook_id: string };
  */
 export function createDeliverer(options: DelivererOptions) {
   const { pool, sender, secretKeys, now, concurrency, logger } = options;
-  /** The number of running requests and of failures in a row, by webhook. */
-  const receivers = new Map<string, { running: number; failures: number }>();
-  const ended: Ended[] = [];
-  let isRecording = false;
+  const receivers = new Map<string, Receiver>();
 
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
-  const receiverOf = (webhookId: string) => {
-    const receiver = receivers.get(webhookId) ?? { running: 0, failures: 0 };
-    receivers.set(webhookId, receiver);
-    return receiver;
-  };
 
   async function claimRound(): Promise<void> {
     let shared = concurrency;
@@ -71,14 +71,18 @@ export function createDeliverer(options: DelivererOptions) {
 
   async function attempt(one: Claimed): Promise<void> {
     const { webhook_id, ordinal, claim, event } = one;
-    const receiver = receiverOf(webhook_id);
+    const receiver = receivers.get(webhook_id) ?? { running: 0, failures: 0, ended: [], isRecording: false };
+    receivers.set(webhook_id, receiver);
     receiver.running++;
     const begun = now();
     const sent = event === null ? unsent('the event is no longer kept') : await post(one, event, begun);
     const tries = event === null ? retryDelaysMs.length : one.tries;
     receiver.failures = isDelivered(sent) ? 0 : receiver.failures + 1;
-    ended.push({ webhook_id, ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
-    await recordAll();
+    receiver.ended.push({ ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
+    if (receiver.isRecording) return;
+    receiver.isRecording = true;
+    while (receiver.ended.length > 0) await record(webhook_id, receiver);
+    receiver.isRecording = false;
   }
 
   async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
@@ -94,37 +98,23 @@ export function createDeliverer(options: DelivererOptions) {
     }
   }
 
-  /**
-   * Records ended attempts; those that end meanwhile are recorded next. Retries until Postgres accepts them, and
-   * they count as running until then.
-   */
-  async function recordAll(): Promise<void> {
-    if (isRecording) return;
-    isRecording = true;
-    while (ended.length > 0) {
-      const groups = Map.groupBy(ended.splice(0), ({ webhook_id }) => webhook_id);
-      await Promise.all(groups.entries().map(([webhookId, group]) => record(webhookId, group)));
-    }
-    isRecording = false;
-  }
-
-  async function record(webhook_id: string, attempts: Ended[]): Promise<void> {
+  /** Records the ended attempts of a webhook together. If that fails, they stay ended, and running, for the next call. */
+  async function record(webhook_id: string, receiver: Receiver): Promise<void> {
+    const attempts = receiver.ended.splice(0);
     try {
-      const at = new Date(now()).toISOString();
-      const finished = await finishAttempts(pool, webhook_id, attempts, at);
-      finished.ended.forEach(options.observe);
-      if (finished.disabled) {
-        logger.warn({ webhook_id, reason: finished.disabled }, 'a webhook was disabled');
+      const { ended, disabled } = await finishAttempts(pool, webhook_id, attempts, new Date(now()).toISOString());
+      ended.forEach(options.observe);
+      if (disabled) {
+        logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
         options.onDisabled();
       }
-      const receiver = receiverOf(webhook_id);
       receiver.running -= attempts.length;
       if (receiver.running === 0 && receiver.failures === 0) receivers.delete(webhook_id);
       rounds.wake();
     } catch (error) {
       logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
       await sleep(pollMs);
-      ended.unshift(...attempts);
+      receiver.ended.unshift(...attempts);
     }
   }
 
