@@ -10,10 +10,11 @@ import { createPublishing } from '#libs/service/publishing.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, consumerGroups, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
+import { sweeping } from '#libs/service/sweeping.ts';
 import { webhooksConfig } from './config.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
-import { createSweeper } from './deliveries/sweeper.ts';
+import { sweep } from './deliveries/sweeper.ts';
 import { createEventConsumer } from './events/consume-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
@@ -67,7 +68,7 @@ run('webhooks', async (context) => {
   });
   onStop('deliveries', () => deliverer.stop());
   const retentionDays = storedDays(config.EVENTS_RETENTION_DAYS);
-  const sweeper = createSweeper(pool, retentionDays, logger);
+  const sweeper = sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
   onStop('sweeper', () => sweeper.stop());
   const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };
   const execution = webhooksCommands({

@@ -1,6 +1,4 @@
-import type { Logger } from 'pino';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 
 const chunk = 5_000;
 
@@ -30,9 +28,4 @@ export async function sweep(pool: Pool, retentionDays: number): Promise<boolean>
     ...(retentionDays === -1 ? [] : [pool.query(deleteEvents, [retentionDays])]),
   ]);
   return results.some(({ rowCount }) => rowCount);
-}
-
-/** Deletes expired rows every minute, and again immediately while there are more. */
-export function createSweeper(pool: Pool, retentionDays: number, logger: Logger): Sweeping {
-  return sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
 }

@@ -5,7 +5,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
 
-export interface EventConsumerOptions {
+interface EventConsumerOptions {
   pool: Pool;
   logger: Logger;
   /** Called after the commit. */

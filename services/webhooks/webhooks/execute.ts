@@ -10,7 +10,7 @@ import { outcomeOf } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { type KnownCommand, refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import { auditMessage } from '../audit.ts';
-import { type CommandName, handlers, type Outcome, refused, type Work } from './handlers.ts';
+import { handlers, type Outcome, refused, type Work } from './handlers.ts';
 
 interface CommandDeps extends Reader, Pick<CommandConsumerOptions<Request>, 'replies' | 'logger'> {
   pool: Pool;
@@ -45,7 +45,7 @@ function executeCommand({ pool, addresses, ...deps }: CommandDeps, request: Requ
   const { name, context, data } = request;
   const now = new Date(deps.now()).toISOString();
   const { message_id: id, fingerprint, correlation_id } = context;
-  const handle = handlers[name as CommandName] as (work: Work, data: unknown) => Promise<Outcome>;
+  const handle = handlers[name as keyof typeof handlers] as (work: Work, data: unknown) => Promise<Outcome>;
   return transaction(pool, async (client) => {
     // Waits for a concurrent transaction with the same id. The reply is null if the command is new.
     const { rows } = await client.query<KnownCommand & { reply: ReplyBody | null }>(

@@ -42,8 +42,6 @@ export const handlers = {
   disable_webhooks: disableWebhooks,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
-export type CommandName = keyof typeof handlers;
-
 async function createWebhook(
   { client, context, addresses }: Work,
   { webhook_id, url, event_types, description, sealed_secret }: MessageData<'create_webhook'>,
