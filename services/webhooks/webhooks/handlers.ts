@@ -1,11 +1,12 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { randomUUID } from 'node:crypto';
+import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import type { Webhook } from '#libs/contracts/webhooks.ts';
+import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
-import { findWebhook, insertTest, readDelivery, redeliverNow, webhookColumns, webhookNotFound } from './store.ts';
+import { deliveryColumns, findWebhook, ordinalOf, readDelivery, webhookColumns, webhookNotFound } from './store.ts';
 
 /** The arguments of a handler. It runs in the transaction that stores the command's record. */
 export interface Work {
@@ -132,15 +133,45 @@ async function rotateSecret(work: OwnWork, data: MessageData<'rotate_webhook_sec
   return done(await change(work, set, data.sealed_secret, ends), { old_secret_ends_at: ends });
 }
 
+/** A test event belongs to no account, so its delivery waits for no other event. */
 async function testWebhook({ client, now }: OwnWork, { webhook_id }: MessageData<'test_webhook'>): Promise<Outcome> {
-  return done(await insertTest(client, webhook_id, now));
+  const event: CloudEvent = {
+    specversion: '1.0',
+    id: randomUUID(),
+    source: source.webhooks,
+    type: testEventType,
+    subject: webhook_id,
+    time: now,
+    datacontenttype: 'application/json',
+    data: { webhook_id },
+  };
+  const { rows } = await client.query<Delivery>(
+    `insert into deliveries as d (webhook_id, event_id, event_type, ordering_key, body, next_attempt_at)
+     values ($1, $2::uuid, $3, 'test ' || $2::text, $4, clock_timestamp()) returning ${deliveryColumns}`,
+    [webhook_id, event.id, event.type, event],
+  );
+  return done(rows[0]);
 }
 
 async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
   const found = await readDelivery(client, webhook_id, delivery_id);
   if (!found) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
   if (!found.has_event) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
-  await redeliverNow(client, webhook_id, delivery_id);
+  const key = [ordinalOf(delivery_id), webhook_id];
+  // One that is already running or about to run is left unchanged.
+  await client.query(
+    `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
+     where ordinal = $1 and webhook_id = $2
+       and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
+    key,
+  );
+  // The first Pending delivery of its ordering key becomes due, unless one of them has a time already.
+  await client.query(
+    `update deliveries set next_attempt_at = clock_timestamp() where webhook_id = $2 and ordinal = (
+       select min(p.ordinal) from deliveries d join deliveries p using (webhook_id, ordering_key)
+       where d.ordinal = $1 and d.webhook_id = $2 and p.status = 'Pending' having count(p.next_attempt_at) = 0)`,
+    key,
+  );
   const redelivered = await readDelivery(client, webhook_id, delivery_id);
   return done(redelivered?.delivery, { delivery_id, status: found.delivery.status });
 }

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
-import { type MessageContext, source } from '#libs/contracts/envelope.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
+import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of single webhooks and deliveries. The id of a delivery contains its ordinal. */
@@ -57,44 +56,4 @@ export async function readDelivery(
   if (!rows[0]) return undefined;
   const { has_event, ...delivery } = rows[0];
   return { delivery, has_event };
-}
-
-/**
- * Redelivers a delivery. One that is already running or about to run is left unchanged. The first Pending delivery of
- * its ordering key becomes due, unless one of them has a time already. The webhook must be locked.
- */
-export async function redeliverNow(client: Queries, webhookId: string, deliveryId: string): Promise<void> {
-  await client.query(
-    `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
-     where ordinal = $1 and webhook_id = $2
-       and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
-    [ordinalOf(deliveryId), webhookId],
-  );
-  await client.query(
-    `update deliveries set next_attempt_at = clock_timestamp() where webhook_id = $2 and ordinal = (
-       select min(p.ordinal) from deliveries d join deliveries p using (webhook_id, ordering_key)
-       where d.ordinal = $1 and d.webhook_id = $2 and p.status = 'Pending' having count(p.next_attempt_at) = 0)`,
-    [ordinalOf(deliveryId), webhookId],
-  );
-}
-
-/** Inserts a test event. It belongs to no account, so its delivery waits for no other event. */
-export async function insertTest(client: Queries, webhookId: string, time: string): Promise<Delivery | undefined> {
-  const id = randomUUID();
-  const event: CloudEvent = {
-    specversion: '1.0',
-    id,
-    source: source.webhooks,
-    type: testEventType,
-    subject: webhookId,
-    time,
-    datacontenttype: 'application/json',
-    data: { webhook_id: webhookId },
-  };
-  const { rows } = await client.query<Delivery>(
-    `insert into deliveries as d (webhook_id, event_id, event_type, ordering_key, body, next_attempt_at)
-     values ($1, $2::uuid, $3, 'test ' || $2::text, $4, clock_timestamp()) returning ${deliveryColumns}`,
-    [webhookId, id, testEventType, event],
-  );
-  return rows[0];
 }
