@@ -19,7 +19,8 @@ describeInBrowser('approvals in the dashboard', () => {
   async function openWaiting(page: Page, count: number): Promise<void> {
     await page.goto(ui(''));
     await page.getByRole('link', { name: `Approvals ${count}`, exact: true }).click();
-    await page.locator('tbody').getByRole('link').first().click();
+    await page.locator('tbody :focus').waitFor();
+    await page.keyboard.press('Enter');
   }
 
   describe('unfreezing', () => {
@@ -81,6 +82,7 @@ describeInBrowser('approvals in the dashboard', () => {
         await enter(page.getByLabel('Reason'), 'no receipt');
         await press(reject);
         await page.getByText('It was rejected').waitFor();
+        expect(await page.locator(':focus').innerText()).toBe('To the approvals');
         expect(await world.api.balance(account.account_id)).toBe(250.5);
         expect(complaints).toEqual([]);
       },

@@ -149,6 +149,9 @@ export function testCounter({ world, ui, as }: Dashboard): void {
         await enter(page.getByLabel('Customer'), name);
         await send(page.getByRole('button', { name: 'Show' }));
         await page.getByRole('link', { name: loan.account_number }).waitFor();
+        await page.locator('[data-hit]:focus').waitFor();
+        await page.keyboard.press('ArrowDown');
+        expect(await page.locator(':focus').innerText()).toBe(account.account_number);
         await expectFine(page, 'counter-choice');
         await page.goto(ui(`/clients/${client.client_id}`));
         await press(page.getByRole('button', { name: 'To the counter' }));

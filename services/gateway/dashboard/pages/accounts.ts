@@ -148,7 +148,7 @@ async function showAccount(visit: Visit) {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
       'The account',
-      html`${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person)}${statusActions(account, person)}`,
+      html`${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
       html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}

@@ -11,7 +11,7 @@ import type { Shown } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, idText, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
 import { shownOnce } from './api-key-views.ts';
 
 /** The approvals pages. */
@@ -53,15 +53,22 @@ function linked(sentence: string, accounts: Known): Html {
   return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
 }
 
-export function approvalTable(rows: readonly Approval[], accounts: Known, names: KeyNames, sort: Sorting): Html {
+/** `isQueue`: these are waiting for this person, and the first has the focus; the arrow keys lead to the others. */
+export function approvalTable(
+  rows: readonly Approval[],
+  accounts: Known,
+  names: KeyNames,
+  sort: Sorting,
+  isQueue: boolean,
+): Html {
   return table<Approval>(
     'Approvals',
     [
       {
         title: 'Asked',
         sort,
-        show: ({ approval_id, requested_at }) =>
-          html`<a href="${approvalsUrl}/${approval_id}">${timeOf(requested_at)}</a>`,
+        show: (row) =>
+          html`<a${isQueue && html` data-hit`}${isQueue && row === rows[0] && html` data-next`} href="${approvalsUrl}/${row.approval_id}">${timeOf(row.requested_at)}</a>`,
       },
       {
         title: 'What',
@@ -171,7 +178,8 @@ export function approvalPage({
 }: ApprovalPage): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
-  return html`<p><a href="${approvalsUrl}">To the approvals</a></p>
+  const mayDecide = !isOwn && person.scopes.has('approvals:write');
+  return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
 ${isUnknown && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
@@ -190,10 +198,10 @@ ${desk(
     ['Waits until', status === 'Waiting' && fullTimeOf(expires_at)],
     ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
     ['Reason', reason],
-    ['Id', html`<code>${approval_id}</code>`],
+    ['Id', idText(approval_id)],
   ])}`,
   html`<h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
-${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`,
+${mayDecide && status === 'Waiting' && decisionForm(person, approval, fields, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
 <pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>`;

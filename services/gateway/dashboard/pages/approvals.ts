@@ -111,7 +111,7 @@ function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Sho
     ],
     show: async (rows, sorting, visit) => {
       const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
-      return approvalTable(rows, accounts, names, sorting);
+      return approvalTable(rows, accounts, names, sorting, url === approvalsUrl);
     },
   };
   addPage(app, url, { title, ...everybody }, async (visit) => {

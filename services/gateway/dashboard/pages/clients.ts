@@ -90,7 +90,7 @@ async function accountsOf({ api: bank, person, query }: Visit, { client_id, eras
   const isServed =
     data.length > 0 && ['transactions:write', 'transfers:write'].some((scope) => person.scopes.has(scope));
   const mayOpen = erased_at === undefined && person.scopes.has('accounts:write');
-  return html`<h2>Accounts</h2><p class="actions">${isServed && html`<a role="button" href="/admin/ui/counter?q=${client_id}">To the counter</a> `}${mayOpen && html`<a role="button"${isServed && html` class="secondary"`} href="/admin/ui/accounts/new?client_id=${client_id}">Open an account</a>`}</p>
+  return html`<h2>Accounts</h2><p class="actions">${isServed && html`<a role="button" href="/admin/ui/counter?q=${client_id}">To the counter</a> `}${mayOpen && html`<a role="button"${isServed && html` class="secondary"`}${query.get('saved') === 'opened' && html` data-next`} href="/admin/ui/accounts/new?client_id=${client_id}">Open an account</a>`}</p>
 ${accountTable(data)}${pager(`${url}/${client_id}`, new URLSearchParams(cursor === null ? {} : { cursor }), next)}`;
 }
 

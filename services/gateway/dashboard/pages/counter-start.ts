@@ -48,7 +48,7 @@ export async function startCounter(visit: Visit): Promise<Shown> {
   if (rows.length === 0)
     return { content: html`${startForm(q)}<p role="status">${nothing(q, clients.length > 0)}</p>` };
   const more = clients.length > maxClients && html`<p class="quiet">More customers match: enter more of the name.</p>`;
-  return { content: html`${startForm(q)}${choiceTable(rows, person)}${more}` };
+  return { content: html`${startForm(q, true)}${choiceTable(rows, person)}${more}` };
 }
 
 const nothing = (q: string, isKnown: boolean): string =>

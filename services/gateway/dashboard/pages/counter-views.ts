@@ -7,7 +7,7 @@ import type { Field, Wrong } from '../html/forms.ts';
 import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { desk, facts, fullTimeOf, idLink, moneyText, statusOf, table } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
 import { availableOf, directionOf, hasOther, kinds, kindsFor, refusalText } from './counter-instructions.ts';
@@ -25,29 +25,32 @@ export interface Owned {
   owner: Client | undefined;
 }
 
-/** Links to the counter on the account's page. */
-export function counterActions(account: Account, { scopes }: Person): Html {
+/** Links to the counter on the account's page. `isNew`: the account was just opened, and the first link is the next step. */
+export function counterActions(account: Account, { scopes }: Person, isNew: boolean): Html {
   const possible = kindsFor(account, scopes);
   const url = `${counterUrl}/${account.account_id}`;
-  const link = (kind: CounterKind) => html`<a role="button" href="${url}/${kind}">${kinds[kind].verb}</a> `;
+  const link = (kind: CounterKind) =>
+    html`<a role="button"${isNew && kind === possible[0] && html` data-next`} href="${url}/${kind}">${kinds[kind].verb}</a> `;
   return html`${possible.length > 0 && html`<p class="actions">${possible.map(link)}</p>`}`;
 }
 
-export function startForm(q: string): Html {
+/** `isFound`: a choice of accounts follows, which has the focus. */
+export function startForm(q: string, isFound = false): Html {
   return html`<form class="narrow" method="get" action="${counterUrl}">
-<label>Customer <input type="search" name="q" value="${q}" required autofocus maxlength="255" autocomplete="off">
+<label>Customer <input type="search" name="q" value="${q}" required${!isFound && html` autofocus`} maxlength="255" autocomplete="off">
 <small>Account number, phone number, e-mail address, or words of a name.</small></label>
 <div class="actions"><button>Show</button></div>
 </form>
 <p><a href="${counterUrl}/batches">Many payments at once, from a file</a></p>`;
 }
 
+/** The arrow keys move from account to account (admin.js), starting at the first one. */
 export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
-  const target = ({ account }: Owned) => {
-    const [kind] = kindsFor(account, scopes);
-    return kind === undefined
-      ? idLink(account.account_id, account.account_number)
-      : html`<a href="${counterUrl}/${account.account_id}/${kind}">${account.account_number}</a>`;
+  const target = (row: Owned) => {
+    const { account_id, account_number } = row.account;
+    const [kind] = kindsFor(row.account, scopes);
+    const url = kind === undefined ? pageOf(account_id) : `${counterUrl}/${account_id}/${kind}`;
+    return html`<a data-hit href="${url}"${row === rows[0] && html` autofocus`}>${account_number}</a>`;
   };
   return table<Owned>(
     'Accounts',

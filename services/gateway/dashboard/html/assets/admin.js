@@ -51,9 +51,9 @@ for (const here of document.querySelectorAll('nav li > [aria-current]')) {
   list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
 
-// A form is begun, or corrected, without a click or a Tab: unless that would move the page, its first field has the focus.
+// The next step needs no click and no Tab: unless that would move the page, a form's first field, or a link marked so, has the focus.
 const chosen = document.querySelector('[autofocus]');
-const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
+const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main [data-next]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
 if (field && !chosen && location.hash === '' && field.getBoundingClientRect().bottom <= innerHeight) field.focus();
 
 // Enter in a select sends the form, as in every other field.
