@@ -149,6 +149,8 @@ export async function groupLag(
   timeoutMs?: number,
 ): Promise<PartitionLag[]> {
   return kafka.withAdmin(async (admin) => {
+    // Before the first metadata, kafkajs does not know the group's coordinator, and retries only after 100 ms.
+    await admin.fetchTopicMetadata({ topics: [...topics] });
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
     const lags = await Promise.all(
       committed.map(async ({ topic, partitions }) => {
