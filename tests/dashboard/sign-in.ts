@@ -94,6 +94,9 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
       expect(await page.getByRole('navigation', { name: 'Sections' }).getByRole('link').allInnerTexts()).toEqual(
         sections,
       );
+      // The header is one line.
+      const [first, last] = [page.getByRole('link', { name: 'Home' }), page.getByRole('button', { name: 'Sign out' })];
+      expect((await last.boundingBox())?.y).toBeLessThan(((await first.boundingBox())?.y ?? 0) + 20);
       expect(complaints).toEqual([]);
       if (user === 'admin' || user === 'manager') return;
       await page.goto(ui('/api-keys/new'));

@@ -131,8 +131,8 @@ function changeTable(changes: readonly Change[]): Html {
     'What would change',
     [
       { title: 'What', isPlain: true, show: ({ field }) => html`<span class="details">${field}</span>` },
-      { title: 'Before', isPlain: true, show: ({ before }) => before ?? '–' },
-      { title: 'After', isPlain: true, show: ({ after }) => html`<strong>${after ?? '–'}</strong>` },
+      { title: 'Before', isNumber: true, isPlain: true, show: ({ before }) => before ?? '–' },
+      { title: 'After', isNumber: true, isPlain: true, show: ({ after }) => html`<strong>${after ?? '–'}</strong>` },
     ],
     changes,
     'Nothing.',
