@@ -483,6 +483,21 @@ it('an attempt is not recorded if another process has claimed the delivery since
   ]);
 });
 
+it('a feed whose next events are no longer kept has nothing more to do', async () => {
+  const at = await receiver();
+  await harness.webhook(at.url);
+  const expired = completed(newId('account'), 1);
+  await harness.take(expired);
+  await harness.owner.query('delete from events where event_id = $1', [idOf(expired)]);
+  await feedAll(harness.pool);
+  expect(await feedAll(harness.pool)).toBe(false);
+  const next = completed(newId('account'), 1);
+  await harness.take(next);
+  deliver();
+  await until(() => at.received.length === 1);
+  expect(at.ids()).toEqual([idOf(next)]);
+});
+
 it('the sweeper deletes events after their retention, Delivered deliveries after 7 days, Failed ones after 30, and those of a deleted webhook', async () => {
   deliver();
   const at = await receiver();

@@ -50,7 +50,10 @@ function nextPositions({ client_id, is_replay }: Feed): string {
     order by occurred_at, position`;
 }
 
-/** Inserts the deliveries of the next positions of a feed, and advances it. Returns how many positions were examined. */
+/**
+ * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if the events up to
+ * the head are no longer kept, to the head. Returns how many positions were examined.
+ */
 const insertDeliveries = (feed: Feed): string => `with examined as materialized (
     select f.*, p.*, row_number() over (order by p.reached_time, p.reached) as n
     from feeds f join webhooks w using (webhook_id)
@@ -67,8 +70,8 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
     order by n
   ), advanced as (
-    update feeds f set position = x.reached, from_time = coalesce(x.reached_time, f.from_time)
-    from (select * from examined order by n desc limit 1) x where f.feed_id = x.feed_id
+    update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time)
+    from event_head h left join (select * from examined order by n desc limit 1) x on true where f.feed_id = $1
   ) select count(*)::int as examined from examined`;
 
 /** Feeds one webhook, except those already fed, and returns its id if there was anything to do. */
