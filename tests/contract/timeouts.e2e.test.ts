@@ -305,6 +305,8 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
         20_000,
       );
       for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /dead-lettered/);
+      // A ledger that hung for longer than its session receives the command twice.
+      await caughtUp(world.bank, 'ledger');
       await world.sql('drop trigger refuse_late on transactions');
       await world.sql('drop function refuse_late');
       expect(
