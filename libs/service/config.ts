@@ -39,8 +39,11 @@ export function loadConfig<Schema extends z.ZodObject>(
     failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
   }
+  // Node itself reads this variable, for every connection of the process.
+  const ofNode = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const checked = { ...input, [ofNode]: env[ofNode] ?? '' };
   const unsafe = isProduction(env['NODE_ENV'])
-    ? productionProblems(Object.keys(schema.shape), input).filter(({ name }) => !failed.has(name))
+    ? productionProblems([...Object.keys(schema.shape), ofNode], checked).filter(({ name }) => !failed.has(name))
     : [];
   problems.push(...unsafe.map(({ name, problem }) => `  ${name}: ${problem}`));
   if (!parsed.success || problems.length > 0) {

@@ -12,7 +12,8 @@ const named: Record<string, string[]> = {
 };
 
 const ipv4: Range = [0xffffn << 32n, (0xffffn << 32n) + (1n << 32n)];
-const ipv6: Range = [0n, 1n << 128n];
+/** 2000::/3, the only IPv6 addresses that are routed publicly. */
+const globalIpv6: Range = [1n << 125n, 1n << 126n];
 
 function numberOf(address: string): bigint {
   // The URL parser normalizes every notation of an address.
@@ -50,21 +51,42 @@ function covered(ranges: readonly Range[], [first, end]: Range): bigint {
   return count;
 }
 
+/** The part of each space that is too much to trust: a /10, and a /23, because whole regions have a /12. */
+const limits = [
+  { space: ipv4, part: 1n << 10n },
+  { space: globalIpv6, part: 1n << 20n },
+];
+const privateRanges = [...Object.keys(named), '100.64.0.0/10'].flatMap((network) => rangesOf(network) ?? []);
+
 /**
- * Reports whether the networks together contain more than a sixty-fourth of all IPv4 or all IPv6 addresses,
- * which is more than all private networks. Returns undefined if an element is neither an address, a network
- * with prefix length, nor a name that fastify accepts.
+ * Reports whether the networks together contain more public addresses than a /10 of IPv4 or a /23 of IPv6. Returns
+ * undefined if an element is neither an address, a network with prefix length, nor a name that fastify accepts.
  */
 export function areVast(networks: readonly string[]): boolean | undefined {
   const ranges = networks.map(rangesOf);
   if (ranges.includes(undefined)) return undefined;
   const known = ranges.flatMap((one) => one ?? []);
-  return [ipv4, ipv6].some((space) => covered(known, space) * 64n > space[1] - space[0]);
+  const hidden = (space: Range): Range[] => privateRanges.filter(([from]) => from >= space[0] && from < space[1]);
+  return limits.some(({ space, part }) => {
+    const count = hidden(space).reduce((left, range) => left - covered(known, range), covered(known, space));
+    return count * part > space[1] - space[0];
+  });
 }
 
-const local = ['127.0.0.0/8', '::1', '169.254.0.0/16', 'fe80::/10'].flatMap((network) => rangesOf(network) ?? []);
+/** Addresses of this machine (Linux connects to 0.0.0.0 and :: locally), of its link, and of metadata services. */
+const local = [
+  '0.0.0.0/8',
+  '::',
+  ...Object.keys(named)
+    .filter((name) => name !== 'uniquelocal')
+    .flatMap((name) => named[name] ?? []),
+  '100.100.100.200',
+  '168.63.129.16',
+  '192.0.0.192',
+  'fd00:ec2::254',
+].flatMap((network) => rangesOf(network) ?? []);
 
-/** Reports whether a network contains addresses of this machine or of its link. */
+/** Reports whether a network contains addresses of this machine, its link, or its cloud provider's metadata service. */
 export function touchLocal(network: string): boolean {
   return (rangesOf(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
 }

@@ -9,6 +9,7 @@ import { macConfig } from './signing.ts';
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url');
 const databasePassword = random(24);
+const twice = random(32);
 const keyPair = generateKeyPairSync('ed25519', {
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -70,6 +71,10 @@ test('safe values are accepted, with the defaults of everything else', () => {
     }),
   ).toEqual({});
   expect(problems({ TRUST_PROXY: 'loopback, linklocal, uniquelocal' })).toEqual({});
+  // The networks of a large content delivery network.
+  expect(problems({ TRUST_PROXY: '104.16.0.0/13,172.64.0.0/13,2400:cb00::/32,2606:4700::/32,2a06:98c0::/29' })).toEqual(
+    {},
+  );
   expect(problems({ KAFKA_SASL_MECHANISM: undefined, KAFKA_SSL_CERT: certificate })).toEqual({});
   expect(problems({ JWT_ISSUER: undefined, JWKS_URL: undefined, JWT_WHOLE_BANK_CLIENTS: undefined })).toEqual({});
   expect(problems({ JWT_WHOLE_BANK_CLIENTS: '*', API_KEY_ENVIRONMENTS: 'live' })).toEqual({});
@@ -84,12 +89,20 @@ test.each<[string, string | undefined, RegExp]>([
   ['JWT_WHOLE_BANK_CLIENTS', undefined, /azp.*\*/],
   ['API_KEY_ENVIRONMENTS', 'live,test', /live only/],
   ['RATE_LIMIT_PER_MINUTE', '0', /limit/],
+  ['RATE_LIMIT_PER_MINUTE', '-0', /limit/],
+  ['RATE_LIMIT_PER_MINUTE', '1000001', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '0', /limit/],
+  ['AUTH_FAILURES_PER_MINUTE', '10001', /limit/],
   ['DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=require', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-ca', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&sslmode=disable', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&ssl=false', /verify-full/],
+  ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&password=a', /no parameters but sslmode/],
+  ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&host=other', /no parameters but sslmode/],
+  ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&options=-c%20synchronous_commit%3Doff', /no parameters/],
+  ['DATABASE_URL', 'postgres://u:100%@db/bank?sslmode=verify-full', /percent-encoded/],
+  ['DATABASE_URL', ' Postgres://u:postgres@db/bank?sslmode=verify-full', /password has less than 16/],
   ['DATABASE_URL', 'postgres://u:postgres@db/bank?sslmode=verify-full', /password has less than 16/],
   ['MIGRATION_DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['SERVICE_ROLE_PASSWORD', 'short and sweet', /less than 32.*openssl rand/],
@@ -100,7 +113,12 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PEPPER', 'a'.repeat(64), /repeats itself/],
   ['API_KEY_PEPPER', '0123abcdef'.repeat(5), /repeats itself/],
   ['API_KEY_PEPPER', `${random(20)}-change-me-${random(20)}`, /easily guessed/],
+  ['API_KEY_PEPPER', 'abcdefghijklmnopqrstuvwxyzabcdefghij', /easily guessed/],
   ['IDEMPOTENCY_SECRET', 'correct horse battery', /less than 32/],
+  ['IDEMPOTENCY_SECRET', ` ${good['API_KEY_PEPPER']}\n`, /must differ from API_KEY_PEPPER/],
+  ['SESSION_SECRET', `${twice},${twice}`, /same secret twice/],
+  ['GATEWAY_MAC_KEYS', `${twice}, ${twice}`, /same secret twice/],
+  ['NODE_TLS_REJECT_UNAUTHORIZED', '0', /no certificate/],
   ['IDEMPOTENCY_SECRET', good['API_KEY_PEPPER'], /must differ from API_KEY_PEPPER/],
   ['API_KEY_PEPPER_PREVIOUS', good['API_KEY_PEPPER'], /must differ/],
   ['SESSION_SECRET', good['IDEMPOTENCY_SECRET'], /must differ/],
@@ -123,6 +141,10 @@ test.each<[string, string | undefined, RegExp]>([
   ['TRUST_PROXY', '::ffff:0:0/96', /name the proxies/],
   ['TRUST_PROXY', '::ffff:0.0.0.0/97,::ffff:128.0.0.0/97', /name the proxies/],
   ['TRUST_PROXY', Array.from({ length: 64 }, (_, i) => `${4 * i}.0.0.0/8`).join(), /name the proxies/],
+  ['TRUST_PROXY', '2001:db8::/7', /name the proxies/],
+  ['TRUST_PROXY', '2a00::/12', /name the proxies/],
+  ['TRUST_PROXY', '10.0.0.0/8,3.0.0.0/8', /name the proxies/],
+  ['TRUST_PROXY', Array.from({ length: 255 }, (_, i) => `${i}.0.0.0/15`).join(), /name the proxies/],
   ['TRUST_PROXY', '0.0.0.0/0.0.0.0', /address or network/],
   ['TRUST_PROXY', 'true', /address or network/],
   ['WEBHOOKS_MAC_KEYS', 'short', /at least 32/],
@@ -132,6 +154,10 @@ test.each<[string, string | undefined, RegExp]>([
   ['WEBHOOK_ALLOW_NETWORKS', '0.0.0.0/0', /loopback/],
   ['WEBHOOK_ALLOW_NETWORKS', '::1', /loopback/],
   ['WEBHOOK_ALLOW_NETWORKS', '169.254.169.254', /link-local/],
+  ['WEBHOOK_ALLOW_NETWORKS', '0.0.0.0', /loopback/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::', /loopback/],
+  ['WEBHOOK_ALLOW_NETWORKS', '168.63.129.16', /metadata/],
+  ['WEBHOOK_ALLOW_NETWORKS', 'fd00::/8', /metadata/],
 ])('%s=%s is refused by name, with advice', (name, value, reason) => {
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);

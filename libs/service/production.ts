@@ -30,6 +30,8 @@ export function productionProblems(
 }
 
 const rules = {
+  NODE_TLS_REJECT_UNAUTHORIZED: (value) =>
+    value === '0' ? 'must not be 0, because then no certificate of any server is verified' : undefined,
   KAFKA_SSL: atBrokers((value) =>
     isTrue(value)
       ? undefined
@@ -79,8 +81,8 @@ const rules = {
       : 'must begin with https://, because session cookies are sent to it',
   // CORS_ORIGINS may be *: the API accepts no cookies, and the dashboard sends no CORS headers.
   TRUST_PROXY: proxies,
-  RATE_LIMIT_PER_MINUTE: limit,
-  AUTH_FAILURES_PER_MINUTE: limit,
+  RATE_LIMIT_PER_MINUTE: limit(1_000_000),
+  AUTH_FAILURES_PER_MINUTE: limit(10_000),
   RETENTION_YEARS: (value) =>
     value !== undefined && Number(value) === 0
       ? 'must not be 0, because the law requires clients and their accounts to be kept for years'
@@ -118,12 +120,20 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
 
 /** Returns the secrets in a value: the password of a database URL, or each element of a list. */
 function secretsIn(value = ''): string[] {
-  if (/^postgres(ql)?:/.test(value) && URL.canParse(value))
-    return [decodeURIComponent(new URL(value).password)].filter((password) => password !== '');
+  if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
+    return [decoded(new URL(value).password) ?? ''].filter((password) => password !== '');
   return value
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const isTrue = (value: string | undefined): boolean => z.stringbool().safeParse(value).data === true;
@@ -133,8 +143,11 @@ function atBrokers(rule: Rule): Rule {
   return (value, all) => (all['KAFKA_BROKERS'] === undefined ? undefined : rule(value, all));
 }
 
-function limit(value: string | undefined): string | undefined {
-  return value !== undefined && Number(value) === 0 ? 'must not be 0, which disables the limit' : undefined;
+function limit(max: number): Rule {
+  return (value) =>
+    value !== undefined && !(Number(value) >= 1 && Number(value) <= max)
+      ? `must be 1 to ${max}, because 0 disables the limit and more has no effect`
+      : undefined;
 }
 
 function proxies(value: string | undefined): string | undefined {
@@ -153,7 +166,7 @@ function proxies(value: string | undefined): string | undefined {
 function noLoopback(value: string | undefined): string | undefined {
   const overlaps = (value ?? '').split(',').some((network) => touchLocal(network.trim()));
   return overlaps
-    ? 'must not contain loopback or link-local addresses, because services of this machine or of its cloud provider listen there'
+    ? 'must not contain loopback, link-local, or metadata addresses, because services of this machine or of its cloud provider listen there'
     : undefined;
 }
 
@@ -163,12 +176,18 @@ function https(value: string | undefined): string | undefined {
     : 'must begin with https://, because anyone who can change its content can sign tokens';
 }
 
+/** Any other parameter would replace what the URL says before it (host, password) or settings of the pool (options). */
+const databaseParameters = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
+
 function database(value: string | undefined): string | undefined {
   if (value === undefined || !URL.canParse(value)) return undefined;
-  const { searchParams } = new URL(value);
+  const { searchParams, password: encoded } = new URL(value);
+  if (decoded(encoded) === undefined) return 'must have a percent-encoded password, in which % is %25';
   const [password] = secretsIn(value);
   const modes = searchParams.getAll('sslmode');
   if (modes.length !== 1 || modes[0] !== 'verify-full' || searchParams.has('ssl')) return tlsToPostgres;
+  if ([...searchParams.keys()].some((name) => !databaseParameters.includes(name)))
+    return `must have no parameters but ${databaseParameters.join(', ')}`;
   const weakness = password === undefined ? undefined : weaknessOf(password, 16);
   return weakness && `its password ${weakness}; set a longer random one`;
 }
@@ -181,13 +200,13 @@ function secret(length: number, wayOut: string): Rule {
 }
 
 function eachSecret(value: string | undefined, all: Record<string, string>): string | undefined {
-  return secretsIn(value)
-    .map((one) => secret(32, makeOne)(one, all))
-    .find((problem) => problem !== undefined);
+  const given = secretsIn(value);
+  if (new Set(given).size < given.length) return 'contains the same secret twice: a rotation needs a new one';
+  return given.map((one) => secret(32, makeOne)(one, all)).find((problem) => problem !== undefined);
 }
 
 const wellKnown =
-  /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
+  /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|abcdefgh|postgres/i;
 
 /** Returns why a secret is guessable, or undefined. */
 function weaknessOf(secretText: string, length: number): string | undefined {

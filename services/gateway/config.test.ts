@@ -42,6 +42,19 @@ it('there is one idempotency secret, or two with the time from which the first o
   expect(() => secrets(`${one},${other}`, 'tomorrow')).toThrow('IDEMPOTENCY_SECRET_SINCE');
 });
 
+it('a currency has one limit', () => {
+  const limits = (FOUR_EYES_LIMITS: string) =>
+    loadConfig(gatewayConfig, { ...base, FOUR_EYES_LIMITS }).FOUR_EYES_LIMITS;
+  expect(limits('KES:1000000, USD:10.50')).toEqual(
+    new Map([
+      ['KES', '1000000'],
+      ['USD', '10.50'],
+    ]),
+  );
+  for (const wrong of ['USD:1 USD:9999', 'USD:-1', 'USD:1e9', 'USD:0.001', 'XXL:1', 'USD'])
+    expect(() => limits(wrong)).toThrow(/FOUR_EYES_LIMITS: must be currencies with amounts/);
+});
+
 it('roles have existing scopes, and need a named claim', () => {
   const roles = (JWT_ROLE_SCOPES: string, JWT_SCOPES_CLAIM: string | undefined = 'roles') =>
     loadConfig(gatewayConfig, { ...base, JWT_SCOPES_CLAIM, JWT_ROLE_SCOPES }).JWT_ROLE_SCOPES;

@@ -74,11 +74,12 @@ const amountLimits = z
     const limits = new Map<string, string>();
     for (const part of text.split(/[\s,]+/).filter((one) => one !== '')) {
       const [, currency = '', amount = ''] = /^([A-Z]{3}):(\d{1,15}(?:\.\d{1,4})?)$/.exec(part) ?? [];
-      if (isCurrency(currency) && typeof toMinor(amount, currency) === 'bigint') limits.set(currency, amount);
+      const isLimit = isCurrency(currency) && typeof toMinor(amount, currency) === 'bigint' && !limits.has(currency);
+      if (isLimit) limits.set(currency, amount);
       else
         ctx.addIssue({
           code: 'custom',
-          message: `must be currencies with amounts, such as "KES:1000000 USD:10000"; ${part} is invalid`,
+          message: `must be currencies with amounts, each once, such as "KES:1000000 USD:10000"; ${part} is invalid`,
         });
     }
     return limits as ReadonlyMap<string, string>;
