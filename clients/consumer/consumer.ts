@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs';
-import { addZstd } from '../../libs/kafka/codecs/codecs.ts';
+import { addCodecs } from '../../libs/kafka/codecs/codecs.ts';
 import { DeadLetters } from './dead-letter.ts';
 import { noCounts } from './measures.ts';
 import { checkOffsetsRetention } from './offsets-retention.ts';
@@ -32,7 +32,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const { groupId, logger = consoleLogger, sessionTimeoutMs = 6_000, handlerLimitMs = 60_000 } = options;
   if (Object.keys(options.handlers).length === 0)
     throw new Error('a consumer needs at least one handler, because their types determine the topics to read');
-  addZstd(kafkajs);
+  addCodecs(kafkajs);
   // Separate clients: consumers of one group must not share one, because kafkajs keeps their offsets in it.
   const client = (retries: number) =>
     new kafkajs.Kafka({

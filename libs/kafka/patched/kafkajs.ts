@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as KafkaJs from 'kafkajs';
-import { addZstd } from '../codecs/codecs.ts';
+import { addCodecs } from '../codecs/codecs.ts';
 import { keepBrokers } from './brokers.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
@@ -34,7 +34,7 @@ export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
   if (!loaded) {
     if (!asPublished) patch();
     loaded = { kafkajs: require('kafkajs') as typeof KafkaJs, asPublished };
-    addZstd(loaded.kafkajs);
+    addCodecs(loaded.kafkajs);
   }
   if (loaded.asPublished !== asPublished)
     throw new Error('kafkajs was already loaded, with or without its patches: a process can use only one of the two');
