@@ -4,14 +4,11 @@ import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
 /** The Postgres schema that only webhooks reads and writes. */
 export const schema = 'webhooks';
 
-/**
- * Returns the grants of the service's role. A stored event can only be assigned to owners, and deleted by
- * retention.
- */
+/** Returns the grants of the service's role. A stored event never changes; only retention deletes it. */
 function grants(role: string): string[] {
   return [
     `grant select, update (position) on event_head to ${role}`,
-    `grant select, insert, update (client_ids), delete on events to ${role}`,
+    `grant select, insert, delete on events to ${role}`,
     `grant select, insert, delete on event_subjects to ${role}`,
     `grant select, insert on account_owners to ${role}`,
     `grant select, insert, update (url, event_types, description, status, secret, previous_secret, previous_secret_ends_at, updated_at, failing_since) on webhooks to ${role}`,

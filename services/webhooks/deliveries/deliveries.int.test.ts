@@ -549,3 +549,48 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
   ]).toEqual([0, 0]);
   expect((await harness.events({ account_id: old.key ?? '' })).items).toEqual([]);
 });
+
+it('the sweeper leaves nothing of an event whose owner became known after it', async () => {
+  const [client, account] = [newId('client'), newId('account')];
+  const old = completed(account, 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() });
+  await harness.take(old);
+  await harness.take(opened(account, client));
+  const { rows } = await harness.owner.query('select position from events where event_id = $1', [idOf(old)]);
+  const subjects = async () =>
+    (
+      await harness.owner.query<{ subject: string }>(
+        'select subject from event_subjects where event_position = $1 order by subject',
+        [rows[0]?.position],
+      )
+    ).rows.map(({ subject }) => subject);
+  expect(await subjects()).toEqual([account, client]);
+  await sweep(harness.pool, retentionDays);
+  expect(await subjects()).toEqual([]);
+});
+
+it('the sweeper waits for a transaction that assigns an expired event to its owner', async () => {
+  const [client, account] = [newId('client'), newId('account')];
+  await harness.take(completed(account, 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() }));
+  const assigning = await harness.owner.connect();
+  await assigning.query('begin');
+  await assigning.query('select from event_head for update');
+  const sweeping = sweep(harness.pool, retentionDays);
+  await until(async () => {
+    const { rowCount } = await harness.owner.query(
+      "select from pg_stat_activity where datname = current_database() and query like '%event_%' and wait_event_type = 'Lock'",
+    );
+    return rowCount === 1;
+  });
+  await assigning.query(
+    `with added as (
+       insert into event_subjects (subject, position, event_position)
+       select $1, h.position + 1, s.event_position from event_head h, event_subjects s where s.subject = $2
+     ) update event_head set position = position + 1`,
+    [client, account],
+  );
+  await assigning.query('commit');
+  assigning.release();
+  await sweeping;
+  const { rows } = await harness.owner.query('select from event_subjects where subject = any($1)', [[client, account]]);
+  expect(rows).toEqual([]);
+});

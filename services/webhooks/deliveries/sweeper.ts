@@ -1,4 +1,5 @@
 import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
 
 const chunk = 5_000;
 
@@ -10,14 +11,20 @@ const deleteFinished = `delete from deliveries where ctid = any(array(
 const deleteOfDeleted = `delete from deliveries where ctid = any(array(
   select d.ctid from webhooks w join deliveries d using (webhook_id) where w.status = 'Deleted' limit ${chunk}))`;
 
-/** Oldest first. */
-const deleteEvents = `with old as (
-    select position from events where occurred_at < clock_timestamp() - make_interval(days => $1)
-    order by occurred_at, position limit ${chunk}
-  ), subjects as (
-    delete from event_subjects s using events e, unnest(e.account_ids || e.client_ids) as named (subject)
-    where e.position in (select position from old) and s.subject = named.subject and s.position = e.position
-  ) delete from events where position in (select position from old)`;
+/** Oldest first. The lock excludes a transaction that assigns an event to another owner while it is deleted. */
+const deleteEvents = (pool: Pool, retentionDays: number) =>
+  transaction(pool, async (client) => {
+    await client.query('select from event_head for update');
+    return client.query(
+      `with old as materialized (
+         select position from events where occurred_at < clock_timestamp() - make_interval(days => $1)
+         order by occurred_at, position limit ${chunk}
+       ), subjects as (
+         delete from event_subjects where event_position = any(array(select position from old))
+       ) delete from events where position = any(array(select position from old))`,
+      [retentionDays],
+    );
+  });
 
 /** Deletes one chunk of each kind of expired rows. Returns whether there were any. -1 days: unlimited. */
 export async function sweep(pool: Pool, retentionDays: number): Promise<boolean> {
@@ -25,7 +32,7 @@ export async function sweep(pool: Pool, retentionDays: number): Promise<boolean>
     pool.query(deleteFinished, ['Delivered', 7]),
     pool.query(deleteFinished, ['Failed', 30]),
     pool.query(deleteOfDeleted),
-    ...(retentionDays === -1 ? [] : [pool.query(deleteEvents, [retentionDays])]),
+    ...(retentionDays === -1 ? [] : [deleteEvents(pool, retentionDays)]),
   ]);
   return results.some(({ rowCount }) => rowCount);
 }

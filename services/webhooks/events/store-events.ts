@@ -12,19 +12,19 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
     await client.query('select from event_head for update');
     await addOwners(client, events);
     const { rows } = await client.query<{ stored: number }>(
-      `with added as (
-         insert into events (position, event_id, type, subject, account_ids, client_ids, occurred_at, event)
-         select (select position from event_head) + n, event_id, type, subject, account_ids, array(
-             select unnest(client_ids) union select client_id from account_owners where account_id = any(account_ids)
-           ), occurred_at, event
-         from json_to_recordset($1::json) as e (n int8, event_id uuid, type text, subject text, account_ids text[],
-           client_ids text[], occurred_at timestamptz, event text)
-         order by n
-         on conflict (event_id) do nothing
-         returning position, account_ids || client_ids as subjects
+      `with given as materialized (
+         select h.position + n as position, e.* from event_head h cross join json_to_recordset($1::json) as e (n int8,
+           event_id uuid, type text, subject text, account_ids text[], client_ids text[], occurred_at timestamptz, event text)
+       ), added as (
+         insert into events (position, event_id, type, subject, occurred_at, event)
+         select position, event_id, type, subject, occurred_at, event from given order by position
+         on conflict (event_id) do nothing returning position
        ), found_by as (
          insert into event_subjects (subject, position, event_position)
-         select subject, position, position from added cross join unnest(subjects) as subject
+         select found.subject, position, position from added join given using (position) cross join lateral (
+           select unnest(account_ids || client_ids)
+           union select client_id from account_owners where account_id = any(account_ids)
+         ) as found (subject)
        ), advanced as (
          update event_head h set position = a.last from (select max(position) as last from added) a
          where a.last is not null
@@ -50,17 +50,13 @@ async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise
        select * from json_to_recordset($1::json) as o (account_id text, client_id text)
        on conflict do nothing returning account_id, client_id
      ), late as (
-       select distinct e.position, o.client_id from owners o
-       join event_subjects s on s.subject = o.account_id join events e on e.position = s.event_position
-       where o.client_id <> all(e.client_ids)
-     ), assigned as (
-       update events e set client_ids = e.client_ids || l.client_ids
-       from (select position, array_agg(client_id) as client_ids from late group by position) l
-       where e.position = l.position
+       select distinct s.event_position, o.client_id from owners o join event_subjects s on s.subject = o.account_id
+       where not exists (
+         select from event_subjects k where k.event_position = s.event_position and k.subject = o.client_id)
      ), numbered as (
        insert into event_subjects (subject, position, event_position)
-       select client_id, h.position + row_number() over (order by l.position, client_id), l.position
-       from late l cross join event_head h returning 1
+       select client_id, h.position + row_number() over (order by event_position, client_id), event_position
+       from late cross join event_head h returning 1
      ) update event_head set position = position + (select count(*) from numbered)`,
     [JSON.stringify(owners)],
   );

@@ -10,13 +10,11 @@ insert into event_head (position) values (0);
 
 create table events (
   position    bigint primary key,
-  event_id    uuid not null unique,   -- ce_id, by which repeats are recognized
+  event_id    uuid not null unique,    -- ce_id, by which repeats are recognized
   type        text not null,
-  subject     text not null,          -- the message key, which determines the order
-  account_ids text[] not null,        -- the customer accounts that it is about
-  client_ids  text[] not null,        -- their owners, as far as they are known
+  subject     text not null,           -- the message key, which determines the order
   occurred_at timestamptz(3) not null, -- ce_time, which has three decimals: a replay continues after it
-  event       text not null           -- the CloudEvent in structured JSON
+  event       text not null            -- the CloudEvent in structured JSON
 );
 create index events_by_time on events (occurred_at, position);
 
@@ -28,6 +26,7 @@ create table event_subjects (
   event_position bigint not null,
   primary key (subject, position)
 );
+create index event_subjects_by_event on event_subjects (event_position);
 
 -- The owners of accounts, as named in events.
 create table account_owners (
