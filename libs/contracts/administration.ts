@@ -285,8 +285,6 @@ export const erasureSchema = z.object({
 export type Erasure = z.infer<typeof erasureSchema>;
 
 export const administrationBodies = {
-  eraseClient: z.strictObject({}),
-  verifyBooks: z.strictObject({}),
   redriveDeadLetter: z.strictObject({ renew_deadline: z.boolean().default(false) }),
   dropDeadLetter: z.strictObject({ reason: text(1, 255, { lines: true }).nullish() }),
 };

@@ -2,47 +2,20 @@ import { z } from 'zod';
 import {
   administrationBodies,
   administrationParameters,
-  auditRecordSchema,
-  deadLetterContentSchema,
-  deadLetterSchema,
-  erasureSchema,
   operationsSchema,
-  postingStatisticsSchema,
-  postingTotalsSchema,
-  searchHitSchema,
-  timelineSchema,
   verificationSchema,
 } from './administration.ts';
 import { approvalAction, approvalAsker, approvalBodies, approvalSchema, approvalStatus } from './approvals.ts';
 import type { ErrorCode } from './errors.ts';
+import { notFoundCodes } from './errors.ts';
 import { bodies, page, parameters } from './fields.ts';
-import { capturedHoldSchema, holdBodies, holdParameters, holdSchema } from './holds.ts';
+import { holdBodies, holdParameters } from './holds.ts';
+import { idFields, isIdField } from './ids.ts';
 import type { MessageName } from './messages.ts';
-import {
-  accountBalanceSchema,
-  accountSchema,
-  apiKeySchema,
-  balanceAtSchema,
-  batchSchema,
-  clientSchema,
-  entryLineSchema,
-  noteSchema,
-  statementSchema,
-  statusTransitionSchema,
-  systemAccountSchema,
-  transactionSchema,
-  transferSchema,
-  trialBalanceSchema,
-} from './resources.ts';
+import { messages } from './messages.ts';
+import { accountSchema, apiKeySchema, batchSchema } from './resources.ts';
 import type { Scope } from './scopes.ts';
-import {
-  cloudEventSchema,
-  deliverySchema,
-  webhookBodies,
-  webhookParameters,
-  webhookSchema,
-  webhookWithSecretSchema,
-} from './webhooks.ts';
+import { webhookBodies, webhookParameters, webhookWithSecretSchema } from './webhooks.ts';
 
 /**
  * An endpoint. Routes of the gateway, OpenAPI, and clients are derived from the table below. Paths use fastify's
@@ -90,7 +63,7 @@ export interface Endpoint {
 type Row = Omit<Endpoint, 'method' | 'path' | 'tag' | Defaulted> & {
   route: `${Endpoint['method']} ${string}`;
 } & Partial<Pick<Endpoint, Defaulted>>;
-type Defaulted = 'query' | 'shape' | 'success' | 'message' | 'errors';
+type Defaulted = 'query' | 'result' | 'shape' | 'success' | 'message' | 'errors';
 
 /** An endpoint with the exact types of its row. */
 type Completed<R extends Row> = Omit<Endpoint, keyof R | 'method'> &
@@ -110,11 +83,7 @@ const postingErrors: ErrorCode[] = [
   'invalid_account_type',
   'currency_mismatch',
   'balance_limit_exceeded',
-  'deadline_exceeded',
-  'idempotency_key_reused',
-  'outcome_unknown',
 ];
-const writeErrors: ErrorCode[] = ['deadline_exceeded', 'idempotency_key_reused', 'outcome_unknown'];
 
 const searched = (when: string) =>
   `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
@@ -122,8 +91,10 @@ const searched = (when: string) =>
 const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
 
 /**
- * A row without a query takes no parameters; without a shape it returns one resource; without a success status it
- * returns 200; without a message it sends the one of the same name.
+ * A row without a query takes no parameters, or those of a page; a POST without a body takes an empty one. Without a
+ * message it sends the one of the same name, and without a result it returns what the message returns: one resource,
+ * unless it has a shape. Without a success status it returns 200. Errors that follow from the route, shape, and message
+ * are not listed (`notFoundErrors`, `listErrors`, `writeErrors`).
  */
 const rows = {
   health: {
@@ -139,16 +110,13 @@ const rows = {
     summary: 'List clients',
     scope: 'clients:read',
     query: parameters.listClients,
-    result: clientSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   search_client_by_ussd: {
     route: 'GET /clients/ussd/search',
     summary: 'Find a Retail client by USSD phone number',
     scope: 'clients:read',
     query: parameters.searchUssd,
-    result: clientSchema,
     versioned: true,
     errors: ['client_not_found'],
   },
@@ -156,19 +124,16 @@ const rows = {
     route: 'GET /clients/:client_id',
     summary: 'Get a client',
     scope: 'clients:read',
-    result: clientSchema,
     versioned: true,
-    errors: ['client_not_found'],
   },
   create_client: {
     route: 'POST /clients',
     summary: 'Create a client',
     scope: 'clients:write',
     body: bodies.createClient,
-    result: clientSchema,
     success: 201,
     versioned: true,
-    errors: ['duplicate_ussd_phone', 'duplicate_external_id', ...writeErrors],
+    errors: ['duplicate_ussd_phone', 'duplicate_external_id'],
   },
   update_client: {
     route: 'PATCH /clients/:client_id',
@@ -177,17 +142,8 @@ const rows = {
     body: bodies.updateClient,
     description:
       'Omitted fields keep their values. Credentials bound to a client cannot change names and the registration number; the audit log records their previous values. With `If-Match`, the client is changed only if it still has this `ETag`.',
-    result: clientSchema,
     versioned: true,
-    errors: [
-      'client_not_found',
-      'client_erased',
-      'version_mismatch',
-      'duplicate_ussd_phone',
-      'duplicate_external_id',
-      'deadline_exceeded',
-      'outcome_unknown',
-    ],
+    errors: ['client_erased', 'version_mismatch', 'duplicate_ussd_phone', 'duplicate_external_id'],
   },
   add_client_note: {
     route: 'POST /clients/:client_id/notes',
@@ -195,20 +151,16 @@ const rows = {
     scope: 'clients:write',
     body: bodies.addNote,
     description: ofStaff,
-    result: noteSchema,
     success: 201,
-    errors: ['client_not_found', 'client_erased', ...writeErrors],
+    errors: ['client_erased'],
   },
   list_client_notes: {
     route: 'GET /clients/:client_id/notes',
     summary: 'Notes on a client',
     scope: 'clients:read',
-    query: parameters.page,
     description: ofStaff,
-    result: noteSchema,
     shape: 'page',
     message: 'list_notes',
-    errors: ['client_not_found', 'invalid_cursor'],
   },
   list_accounts: {
     route: 'GET /accounts',
@@ -217,13 +169,12 @@ const rows = {
     query: parameters.listAccounts,
     result: accountSchema,
     shape: 'page',
-    errors: ['invalid_cursor', 'unsupported_currency'],
+    errors: ['unsupported_currency'],
   },
   get_balance_by_number: {
     route: 'GET /accounts/number/:accountNumber/balance',
     summary: 'Get a balance by account number',
     scope: 'accounts:read',
-    result: accountBalanceSchema,
     errors: ['account_not_found'],
   },
   get_account: {
@@ -231,7 +182,6 @@ const rows = {
     summary: 'Get an account',
     scope: 'accounts:read',
     result: accountSchema,
-    errors: ['account_not_found'],
   },
   open_account: {
     route: 'POST /accounts',
@@ -240,35 +190,23 @@ const rows = {
     body: bodies.openAccount,
     description:
       'An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`.',
-    result: accountSchema,
     success: 201,
     approval: true,
-    errors: [
-      ...moneyErrors,
-      'client_not_found',
-      'client_erased',
-      'duplicate_account_number',
-      'duplicate_external_id',
-      ...writeErrors,
-    ],
+    errors: [...moneyErrors, 'client_not_found', 'client_erased', 'duplicate_account_number', 'duplicate_external_id'],
   },
   change_account_status: {
     route: 'POST /accounts/:account_id/status-transitions',
     summary: 'Activate, deactivate, or freeze an account',
     scope: 'accounts:status',
     body: bodies.changeStatus,
-    result: accountSchema,
     approval: true,
-    errors: ['account_not_found', 'client_erased', 'approval_required', ...writeErrors],
+    errors: ['client_erased', 'approval_required'],
   },
   list_status_transitions: {
     route: 'GET /accounts/:account_id/status-transitions',
     summary: 'List the status history of an account',
     scope: 'accounts:read',
-    query: parameters.page,
-    result: statusTransitionSchema,
     shape: 'page',
-    errors: ['account_not_found', 'invalid_cursor'],
   },
   add_account_note: {
     route: 'POST /accounts/:account_id/notes',
@@ -276,29 +214,22 @@ const rows = {
     scope: 'accounts:write',
     body: bodies.addNote,
     description: ofStaff,
-    result: noteSchema,
     success: 201,
-    errors: ['account_not_found', 'client_erased', ...writeErrors],
+    errors: ['client_erased'],
   },
   list_account_notes: {
     route: 'GET /accounts/:account_id/notes',
     summary: 'Notes on an account',
     scope: 'accounts:read',
-    query: parameters.page,
     description: ofStaff,
-    result: noteSchema,
     shape: 'page',
     message: 'list_notes',
-    errors: ['account_not_found', 'invalid_cursor'],
   },
   list_entries: {
     route: 'GET /accounts/:account_id/entries',
     summary: 'List the ledger entries of an account',
     scope: 'transactions:read',
-    query: parameters.page,
-    result: entryLineSchema,
     shape: 'page',
-    errors: ['account_not_found', 'invalid_cursor'],
   },
   get_account_balance: {
     route: 'GET /accounts/:account_id/balance',
@@ -307,8 +238,6 @@ const rows = {
     query: parameters.balance,
     description:
       'With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0.',
-    result: balanceAtSchema,
-    errors: ['account_not_found'],
   },
   get_statement: {
     route: 'GET /accounts/:account_id/statement',
@@ -317,10 +246,8 @@ const rows = {
     query: parameters.statement,
     description:
       'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. One PDF is made at a time; a concurrent request gets a 503 and can be repeated.',
-    result: statementSchema,
     shape: 'document',
     pdf: true,
-    errors: ['account_not_found', 'invalid_cursor'],
   },
   list_transactions: {
     route: 'GET /transactions',
@@ -328,23 +255,20 @@ const rows = {
     scope: 'transactions:read',
     query: parameters.listTransactions,
     description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
-    result: transactionSchema,
     shape: 'page',
-    errors: ['invalid_cursor', 'invalid_amount', 'unsupported_currency'],
+    errors: ['invalid_amount', 'unsupported_currency'],
   },
   get_transaction: {
     route: 'GET /transactions/:transaction_id',
     summary: 'Get a transaction',
     scope: 'transactions:read',
-    result: transactionSchema,
-    errors: ['transaction_not_found', 'idempotency_key_reused'],
+    errors: ['idempotency_key_reused'],
   },
   create_transaction: {
     route: 'POST /transactions',
     summary: 'Deposit or withdraw',
     scope: 'transactions:write',
     body: bodies.createTransaction,
-    result: transactionSchema,
     shape: 'bare',
     success: 201,
     pending: true,
@@ -356,18 +280,15 @@ const rows = {
     summary: 'Reverse a transaction',
     scope: 'transactions:reverse',
     body: bodies.reverse,
-    result: transactionSchema,
     success: 201,
     approval: true,
     errors: [
-      'transaction_not_found',
       'not_reversible',
       'already_reversed',
       'insufficient_funds',
       'inactive_account',
       'balance_limit_exceeded',
       'amount_exceeds_outstanding',
-      ...writeErrors,
     ],
   },
   list_transfers: {
@@ -376,23 +297,19 @@ const rows = {
     scope: 'transactions:read',
     query: parameters.listTransfers,
     description: searched('without `account_id` or `external_id`'),
-    result: transferSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   get_transfer: {
     route: 'GET /transfers/:transfer_id',
     summary: 'Get a transfer',
     scope: 'transactions:read',
-    result: transferSchema,
-    errors: ['transfer_not_found', 'idempotency_key_reused'],
+    errors: ['idempotency_key_reused'],
   },
   create_transfer: {
     route: 'POST /transfers',
     summary: 'Move funds between two accounts',
     scope: 'transfers:write',
     body: bodies.createTransfer,
-    result: transferSchema,
     success: 201,
     pending: true,
     approval: true,
@@ -403,16 +320,12 @@ const rows = {
     summary: 'List the holds of an account',
     scope: 'transactions:read',
     query: holdParameters.listHolds,
-    result: holdSchema,
     shape: 'page',
-    errors: ['account_not_found', 'invalid_cursor'],
   },
   get_hold: {
     route: 'GET /holds/:hold_id',
     summary: 'Get a hold',
     scope: 'transactions:read',
-    result: holdSchema,
-    errors: ['hold_not_found'],
   },
   place_hold: {
     route: 'POST /accounts/:account_id/holds',
@@ -421,17 +334,8 @@ const rows = {
     body: holdBodies.placeHold,
     description:
       'Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans.',
-    result: holdSchema,
     success: 201,
-    errors: [
-      ...moneyErrors,
-      'account_not_found',
-      'insufficient_funds',
-      'inactive_account',
-      'invalid_account_type',
-      'currency_mismatch',
-      ...writeErrors,
-    ],
+    errors: [...moneyErrors, 'insufficient_funds', 'inactive_account', 'invalid_account_type', 'currency_mismatch'],
   },
   capture_hold: {
     route: 'POST /holds/:hold_id/capture',
@@ -441,11 +345,9 @@ const rows = {
     description:
       'With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. ' +
       'If the account is not Active, the capture is refused and the hold remains.',
-    result: capturedHoldSchema,
     success: 201,
     approval: true,
     errors: [
-      'hold_not_found',
       'hold_not_active',
       'amount_exceeds_hold',
       'same_account',
@@ -457,10 +359,8 @@ const rows = {
     route: 'POST /holds/:hold_id/release',
     summary: 'Release a hold',
     scope: 'holds:write',
-    body: holdBodies.releaseHold,
     description: 'Also possible if the account is not Active.',
-    result: holdSchema,
-    errors: ['hold_not_found', 'hold_not_active', ...writeErrors],
+    errors: ['hold_not_active'],
   },
   create_batch: {
     route: 'POST /batches',
@@ -482,7 +382,6 @@ const rows = {
       'batch_refused',
       'missing_idempotency_key',
       'approval_required',
-      ...writeErrors,
     ],
   },
   get_batch: {
@@ -490,8 +389,7 @@ const rows = {
     summary: 'Get the results of a batch',
     scope: 'transactions:read',
     description: 'A refused atomic batch returns the same error as its request.',
-    result: batchSchema,
-    errors: ['batch_not_found', 'batch_refused', 'deadline_exceeded', 'idempotency_key_reused'],
+    errors: ['batch_refused', 'deadline_exceeded', 'idempotency_key_reused'],
   },
   list_events: {
     route: 'GET /events',
@@ -502,9 +400,7 @@ const rows = {
       'Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. ' +
       'No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. ' +
       'A caller bound to a client sees only events and entries of its own accounts.',
-    result: cloudEventSchema,
     shape: 'feed',
-    errors: ['invalid_cursor'],
   },
   create_webhook: {
     route: 'POST /webhooks',
@@ -515,23 +411,17 @@ const rows = {
       'Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response. A caller may have at most 20 webhooks. Private network addresses are refused.',
     result: webhookWithSecretSchema,
     success: 201,
-    errors: writeErrors,
   },
   list_webhooks: {
     route: 'GET /webhooks',
     summary: 'List webhooks',
     scope: 'webhooks:manage',
-    query: parameters.page,
-    result: webhookSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   get_webhook: {
     route: 'GET /webhooks/:webhook_id',
     summary: 'Get a webhook',
     scope: 'webhooks:manage',
-    result: webhookSchema,
-    errors: ['webhook_not_found'],
   },
   update_webhook: {
     route: 'PATCH /webhooks/:webhook_id',
@@ -540,15 +430,11 @@ const rows = {
     body: webhookBodies.update,
     description:
       'Events are not sent while the webhook is Paused or Disabled; a replay sends them later. Setting Active also resumes a Disabled webhook.',
-    result: webhookSchema,
-    errors: ['webhook_not_found', 'deadline_exceeded', 'outcome_unknown'],
   },
   delete_webhook: {
     route: 'DELETE /webhooks/:webhook_id',
     summary: 'Delete a webhook and its pending deliveries',
     scope: 'webhooks:manage',
-    result: webhookSchema,
-    errors: ['webhook_not_found', 'deadline_exceeded', 'outcome_unknown'],
   },
   rotate_webhook_secret: {
     route: 'POST /webhooks/:webhook_id/secret-rotation',
@@ -558,15 +444,12 @@ const rows = {
     description:
       'During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest.',
     result: webhookWithSecretSchema,
-    errors: ['webhook_not_found', ...writeErrors],
   },
   test_webhook: {
     route: 'POST /webhooks/:webhook_id/test',
     summary: 'Send a test event to a webhook',
     scope: 'webhooks:manage',
-    body: webhookBodies.none,
-    result: deliverySchema,
-    errors: ['webhook_not_found', 'invalid_status_transition', ...writeErrors],
+    errors: ['invalid_status_transition'],
   },
   replay_webhook: {
     route: 'POST /webhooks/:webhook_id/replay',
@@ -575,8 +458,7 @@ const rows = {
     body: webhookBodies.replay,
     description:
       'Sends the stored events from `from` (inclusive) to `to` (exclusive; default: now) by event time, including events from before the webhook was created.',
-    result: webhookSchema,
-    errors: ['webhook_not_found', 'invalid_status_transition', ...writeErrors],
+    errors: ['invalid_status_transition'],
   },
   list_deliveries: {
     route: 'GET /webhooks/:webhook_id/deliveries',
@@ -584,19 +466,15 @@ const rows = {
     scope: 'webhooks:manage',
     query: webhookParameters.deliveries,
     description: 'Delivered deliveries are kept for 7 days, Failed ones for 30 days.',
-    result: deliverySchema,
     shape: 'page',
-    errors: ['webhook_not_found', 'invalid_cursor'],
   },
   redeliver: {
     route: 'POST /webhooks/:webhook_id/deliveries/:delivery_id/redelivery',
     summary: 'Redeliver a delivery',
     scope: 'webhooks:manage',
-    body: webhookBodies.none,
     description:
       'A Pending delivery is attempted now, or as soon as earlier events of its account are delivered or Failed.',
-    result: deliverySchema,
-    errors: ['webhook_not_found', 'delivery_not_found', 'invalid_status_transition', ...writeErrors],
+    errors: ['invalid_status_transition'],
   },
   create_api_key: {
     route: 'POST /admin/api-keys',
@@ -608,23 +486,18 @@ const rows = {
     result: apiKeySchema.extend({ api_key: z.string().optional() }),
     success: 201,
     approval: true,
-    errors: ['client_not_found', 'client_erased', ...writeErrors],
+    errors: ['client_not_found', 'client_erased'],
   },
   list_api_keys: {
     route: 'GET /admin/api-keys',
     summary: 'List API keys',
     scope: 'keys:manage',
-    query: parameters.page,
-    result: apiKeySchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   get_api_key: {
     route: 'GET /admin/api-keys/:key_id',
     summary: 'Get an API key',
     scope: 'keys:manage',
-    result: apiKeySchema,
-    errors: ['api_key_not_found'],
   },
   rotate_api_key: {
     route: 'POST /admin/api-keys/:key_id/rotation',
@@ -636,7 +509,7 @@ const rows = {
     result: apiKeySchema.extend({ api_key: z.string().optional() }),
     success: 201,
     approval: true,
-    errors: ['api_key_not_found', 'invalid_status_transition', ...writeErrors],
+    errors: ['invalid_status_transition'],
   },
   revoke_api_key: {
     route: 'POST /admin/api-keys/:key_id/revocation',
@@ -645,32 +518,26 @@ const rows = {
     body: bodies.revokeKey,
     description:
       'Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively.',
-    result: apiKeySchema,
-    errors: ['api_key_not_found', ...writeErrors],
   },
   erase_client: {
     route: 'POST /admin/clients/:client_id/erasure',
     summary: 'Erase the personal data of a client',
     scope: 'clients:erase',
-    body: administrationBodies.eraseClient,
     description:
       'Replaces names, contact data, and texts, also in stored responses and audit records, and revokes bound API keys. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that topics still contain and when it is deleted. A repeat replaces what was added since.',
-    result: erasureSchema,
     approval: true,
-    errors: ['client_not_found', 'erasure_refused', ...writeErrors],
+    errors: ['erasure_refused'],
   },
   get_trial_balance: {
     route: 'GET /admin/trial-balance',
     summary: 'Get the trial balance per currency',
     scope: 'books:read',
-    result: trialBalanceSchema,
     shape: 'list',
   },
   get_system_accounts: {
     route: 'GET /admin/system-accounts',
     summary: 'Get Teller and Vault per currency',
     scope: 'books:read',
-    result: systemAccountSchema,
     shape: 'list',
   },
   search: {
@@ -682,7 +549,6 @@ const rows = {
       'Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
       'transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. ' +
       'Values other than names must match completely. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited.',
-    result: searchHitSchema,
     shape: 'list',
     message: 'search_records',
     errors: ['insufficient_scope'],
@@ -693,8 +559,6 @@ const rows = {
     scope: 'audit:read',
     description:
       'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication.',
-    result: timelineSchema,
-    errors: ['transaction_not_found'],
   },
   get_posting_statistics: {
     route: 'GET /admin/posting-statistics',
@@ -703,7 +567,6 @@ const rows = {
     query: administrationParameters.postingStatistics,
     description:
       '`to` defaults to now; `from` defaults to an hour of minutes, a day of hours, or thirty days. At most 1,500 buckets. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
-    result: postingStatisticsSchema,
     errors: ['unsupported_currency'],
   },
   get_posting_totals: {
@@ -713,7 +576,6 @@ const rows = {
     query: administrationParameters.postingTotals,
     description:
       '`to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
-    result: postingTotalsSchema,
   },
   get_operations: {
     route: 'GET /admin/operations',
@@ -727,54 +589,44 @@ const rows = {
     route: 'POST /admin/verifications',
     summary: 'Verify the books and the audit log',
     scope: 'books:read',
-    body: administrationBodies.verifyBooks,
     description:
       'Responds when the verification has started; its result is in `last_verification` of GET /admin/operations. It checks every entry, in one snapshot, and every audit record; `covers` says whether the audit log could be checked. If a verification is already running, returns that one.',
     result: verificationSchema,
-    errors: ['outcome_unknown'],
   },
   list_audit: {
     route: 'GET /admin/audit',
     summary: 'List audit records',
     scope: 'audit:read',
     query: administrationParameters.listAudit,
-    result: auditRecordSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   list_dead_letters: {
     route: 'GET /admin/dead-letters',
     summary: 'List messages that could not be processed',
     scope: 'ops:manage',
     query: administrationParameters.listDeadLetters,
-    result: deadLetterSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   get_dead_letter: {
     route: 'GET /admin/dead-letters/:dead_letter_id',
     summary: 'Get a dead letter with headers and value',
     scope: 'ops:manage',
     also: 'clients:read',
-    result: deadLetterContentSchema,
-    errors: ['dead_letter_not_found'],
   },
   redrive_dead_letter: {
     route: 'POST /admin/dead-letters/:dead_letter_id/redrive',
     summary: 'Redrive a dead letter: publish its original bytes to its topic again',
     scope: 'ops:manage',
     body: administrationBodies.redriveDeadLetter,
-    result: deadLetterSchema,
     approval: true,
-    errors: ['dead_letter_not_found', 'invalid_status_transition', 'dead_letter_expired', ...writeErrors],
+    errors: ['invalid_status_transition', 'dead_letter_expired'],
   },
   drop_dead_letter: {
     route: 'POST /admin/dead-letters/:dead_letter_id/drop',
     summary: 'Drop a dead letter, so that it is never executed',
     scope: 'ops:manage',
     body: administrationBodies.dropDeadLetter,
-    result: deadLetterSchema,
-    errors: ['dead_letter_not_found', 'invalid_status_transition', ...writeErrors],
+    errors: ['invalid_status_transition'],
   },
   list_approvals: {
     route: 'GET /admin/approvals',
@@ -788,9 +640,7 @@ const rows = {
     }),
     description:
       "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
-    result: approvalSchema,
     shape: 'page',
-    errors: ['invalid_cursor'],
   },
   get_approval: {
     route: 'GET /admin/approvals/:approval_id',
@@ -799,7 +649,7 @@ const rows = {
     description:
       "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
     result: approvalSchema.extend({ api_key: z.string().optional() }),
-    errors: ['approval_not_found', 'insufficient_scope', 'outcome_unknown'],
+    errors: ['insufficient_scope', 'outcome_unknown'],
   },
   approve_request: {
     route: 'POST /admin/approvals/:approval_id/approval',
@@ -808,8 +658,7 @@ const rows = {
     body: approvalBodies.approve,
     description:
       "Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known.",
-    result: approvalSchema,
-    errors: ['approval_not_found', 'own_approval', 'approval_decided', ...writeErrors],
+    errors: ['own_approval', 'approval_decided'],
   },
   reject_request: {
     route: 'POST /admin/approvals/:approval_id/rejection',
@@ -817,18 +666,60 @@ const rows = {
     scope: 'approvals:write',
     body: approvalBodies.reject,
     description: 'Also requires the scope of the action.',
-    result: approvalSchema,
-    errors: ['approval_not_found', 'own_approval', 'approval_decided', ...writeErrors],
+    errors: ['own_approval', 'approval_decided'],
   },
 } satisfies Record<string, Row>;
 
 export type EndpointName = keyof typeof rows;
 
-function complete([name, { route, ...row }]: [string, Row]): [string, Endpoint] {
+function complete([name, row]: [string, Row]): [string, Endpoint] {
+  const { route, message = name as MessageName, shape = 'one', errors = [], ...rest } = row;
   const [method, path] = route.split(' ') as [Endpoint['method'], string];
-  const message = name as MessageName;
-  const defaults = { query: parameters.none, shape: 'one' as const, success: 200 as const, message, errors: [] };
-  return [name, { method, path, tag: tagOf(path), ...defaults, ...row }];
+  const endpoint = {
+    method,
+    path,
+    tag: tagOf(path),
+    query: shape === 'page' ? parameters.page : parameters.none,
+    ...(method === 'POST' ? { body: parameters.none } : {}),
+    result: message === null ? z.null() : itemOf(messages[message].result, shape),
+    shape,
+    success: 200 as const,
+    message,
+    ...rest,
+  };
+  return [
+    name,
+    {
+      ...endpoint,
+      errors: [...notFoundErrors(path), ...listErrors(shape), ...errors, ...writeErrors(method, message)],
+    },
+  ];
+}
+
+/** Returns the schema of a list's items, or of the document that a page is a part of. */
+function itemOf(result: z.ZodType, shape: Endpoint['shape']): z.ZodType {
+  if (shape === 'list') return (result as z.ZodArray<z.ZodType>).element;
+  const { items, item } = (result as z.ZodObject<Record<string, z.ZodType>>).shape ?? {};
+  if (shape === 'page' || shape === 'feed') return (items as z.ZodArray<z.ZodType>).element;
+  return shape === 'document' ? (item as z.ZodType) : result;
+}
+
+/** An id in the path may be unknown. */
+function notFoundErrors(path: string): ErrorCode[] {
+  return [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) =>
+    isIdField(name) ? [notFoundCodes[idFields[name]]] : [],
+  );
+}
+
+function listErrors(shape: Endpoint['shape']): ErrorCode[] {
+  return isPaged({ shape }) || shape === 'feed' ? ['invalid_cursor'] : [];
+}
+
+/** Only a POST can have an Idempotency-Key. Commands on a queries topic have no deadline and are not stored. */
+function writeErrors(method: Endpoint['method'], message: MessageName | null): ErrorCode[] {
+  if (method === 'GET') return [];
+  if (message !== null && messages[message].topic.endsWith('.queries')) return ['outcome_unknown'];
+  return ['deadline_exceeded', ...(method === 'POST' ? ['idempotency_key_reused' as const] : []), 'outcome_unknown'];
 }
 
 /** Groups the endpoints in OpenAPI by the first part of their path. */

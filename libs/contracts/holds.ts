@@ -63,7 +63,6 @@ export const holdBodies = {
     description,
     ...givenNames,
   }),
-  releaseHold: z.strictObject({}),
 };
 
 export const holdParameters = {

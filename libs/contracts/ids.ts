@@ -29,6 +29,27 @@ export const idPrefix = {
 
 export type IdKind = keyof typeof idPrefix;
 
+/** What the field or parameter of this name identifies, in bodies, paths, and filters. */
+export const idFields = {
+  client_id: 'client',
+  account_id: 'account',
+  transaction_id: 'transaction',
+  transfer_id: 'transfer',
+  hold_id: 'hold',
+  key_id: 'key',
+  dead_letter_id: 'deadLetter',
+  approval_id: 'approval',
+  batch_id: 'batch',
+  webhook_id: 'webhook',
+  delivery_id: 'delivery',
+} as const satisfies Record<string, IdKind>;
+
+export type IdField = keyof typeof idFields;
+
+export function isIdField(name: string): name is IdField {
+  return Object.hasOwn(idFields, name);
+}
+
 const hex = /^[0-9a-f]{32}$/;
 
 /**

@@ -149,7 +149,6 @@ export const webhookBodies = {
       .meta({ input_default: 86400 }),
   }),
   replay: z.strictObject({ from: time, to: time.optional() }).check(inOrder),
-  none: z.strictObject({}),
 };
 
 const oneOf = ` *(${anyPattern}) *`;

@@ -9,7 +9,7 @@ import { errorCodes } from '#libs/contracts/errors.ts';
 import { auditId, isId } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { encodeNotice } from '../api/forward.ts';
-import { kindOfField } from '../api/unknown-ids.ts';
+import { kindOf } from '../api/unknown-ids.ts';
 import { networkOf, plainAddress } from '../http/network.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Activity, Summary } from './activities.ts';
@@ -209,6 +209,6 @@ function destinationOf({ body }: FastifyRequest): string | null {
 /** Returns the id in the path if it has the form of one. */
 export function resourceOf({ params }: FastifyRequest): string | null {
   const [[name, value] = []] = Object.entries((params ?? {}) as Record<string, string>);
-  const kind = name === undefined ? undefined : kindOfField[name];
+  const kind = kindOf(name);
   return kind && value !== undefined && isId(kind, value) ? value : null;
 }

@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { kindOfField, notFound, numberNotFound } from '../api/unknown-ids.ts';
+import { kindOf, notFound, numberNotFound } from '../api/unknown-ids.ts';
 import type { RouteGroup } from '../config.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { networkOf } from '../http/network.ts';
@@ -132,7 +132,7 @@ export function undecodable(request: FastifyRequest): Refused {
   const path = request.url.split('?', 1)[0] ?? '';
   for (const { form } of routes.values()) {
     const [name, value = ''] = Object.entries(form.exec(path)?.groups ?? {})[0] ?? [];
-    const kind = name === undefined ? undefined : kindOfField[name];
+    const kind = kindOf(name);
     if (kind) return notFound(kind, value);
     if (name === 'accountNumber') return numberNotFound(value);
   }

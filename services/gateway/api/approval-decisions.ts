@@ -6,12 +6,12 @@ import { refuse } from '../http/errors.ts';
 import { presentApproval, scopesOf } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
 import type { Input, Plan } from './plan.ts';
-import { knownForm } from './unknown-ids.ts';
+import { pathId } from './unknown-ids.ts';
 
 /** Approves and rejects. accounts decides; the gateway sends it the caller and the caller's scopes. */
 export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder; fourEyes: FourEyes }) {
   const common = ({ params, body, bits, caller }: Input<{ reason?: string | null | undefined }>) => {
-    const approval_id = knownForm('approval', params['approval_id']);
+    const approval_id = pathId('approval_id', params);
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
     const scopes = scopesOf(caller);

@@ -22,7 +22,7 @@ import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
 import type { Page, ReadDependencies, ReadInput } from './reads.ts';
 import { readPage } from './reads.ts';
-import { knownForm } from './unknown-ids.ts';
+import { pathId } from './unknown-ids.ts';
 
 /** Four eyes in the gateway: requests approvals instead of publishing commands, and reads and presents approvals. */
 
@@ -174,7 +174,7 @@ export async function readApproval(
   input: ReadInput,
   deps: ReadDependencies & CommandDependencies & { now: () => number },
 ): Promise<object> {
-  const approval_id = knownForm('approval', input.params['approval_id']);
+  const approval_id = pathId('approval_id', input.params);
   const { approval, has_unread_key } = await findApproval(approval_id, input.origin, deps.forwarder);
   const api_key = has_unread_key && !input.isHead ? await claimKey(approval, input.origin, deps) : undefined;
   return { ...presentApproval(approval), ...(api_key === undefined ? {} : { api_key }) };

@@ -16,7 +16,7 @@ import type { Forwarder, Origin } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { verificationOf } from './operations.ts';
 import { about, type Input, type Plan } from './plan.ts';
-import { knownForm } from './unknown-ids.ts';
+import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
@@ -116,7 +116,7 @@ const accountPlanners = {
     body,
     bits,
   }: Input<Body<typeof bodies.changeStatus>>): Plan<'change_account_status'> {
-    const account_id = knownForm('account', params['account_id']);
+    const account_id = pathId('account_id', params);
     const transition_id = idOf('transition', bits);
     const data = {
       transition_id,
@@ -138,14 +138,14 @@ const accountPlanners = {
 /** A note is read in the list of its client or account. */
 const notePlanners = {
   add_client_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_client_note'> {
-    const client_id = knownForm('client', params['client_id']);
+    const client_id = pathId('client_id', params);
     const note_id = idOf('note', bits);
     const data = { note_id, client_id, note: body.note };
     const location = `/clients/${client_id}/notes`;
     return { name: 'add_client_note', id: note_id, key: client_id, data, resource: { note_id }, location };
   },
   add_account_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_account_note'> {
-    const account_id = knownForm('account', params['account_id']);
+    const account_id = pathId('account_id', params);
     const note_id = idOf('note', bits);
     const data = { note_id, account_id, note: body.note };
     const location = `/accounts/${account_id}/notes`;
@@ -197,7 +197,7 @@ const moneyPlanners = {
     };
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
-    const original = knownForm('transaction', params['transaction_id']);
+    const original = pathId('transaction_id', params);
     // The command is in the bucket of the original transaction, which may still be waiting there.
     const bucket = bucketOfId(original);
     const transaction_id = idOf('transaction', inBucket(bits, bucket));
@@ -302,7 +302,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       caller,
       acceptedAt,
     }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
-      const rotates_key_id = knownForm('key', params['key_id']);
+      const rotates_key_id = pathId('key_id', params);
       const key_id = idOf('key', bits);
       // The environment is that of the old key. This gateway may not know it yet.
       const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', key_id);

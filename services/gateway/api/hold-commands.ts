@@ -4,14 +4,14 @@ import { bucketOfId, debitLegId, idOf, inBucket, withBucket } from '#libs/contra
 import { namesOf } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
 import { about, type Input, type Plan } from './plan.ts';
-import { knownForm } from './unknown-ids.ts';
+import { knownForm, pathId } from './unknown-ids.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
 
 /** Planners for holds. Commands for a hold are executed in order, because its id contains the bucket of its account. */
 export const holdPlanners = {
   place_hold({ params, body, bits }: Input<Body<typeof holdBodies.placeHold>>): Plan<'place_hold'> {
-    const account_id = knownForm('account', params['account_id']);
+    const account_id = pathId('account_id', params);
     const hold_id = idOf('hold', withBucket(bits, account_id));
     const { amount, currency = null, description = null, reference = null, expires_at = null } = body;
     const data = { hold_id, account_id, amount, currency, description, reference, expires_at, ...namesOf(body) };
@@ -25,7 +25,7 @@ export const holdPlanners = {
     };
   },
   capture_hold({ params, body, bits, caller }: Input<Body<typeof holdBodies.captureHold>>): Plan<'capture_hold'> {
-    const hold_id = knownForm('hold', params['hold_id']);
+    const hold_id = pathId('hold_id', params);
     const to_account_id = body.to_account_id == null ? null : knownForm('account', body.to_account_id);
     const needed = to_account_id === null ? 'transactions:write' : 'transfers:write';
     if (!caller.scopes.has(needed))
@@ -49,7 +49,7 @@ export const holdPlanners = {
       location,
     };
   },
-  release_hold(input: Input<Body<typeof holdBodies.releaseHold>>): Plan<'release_hold'> {
+  release_hold(input: Input): Plan<'release_hold'> {
     const plan = about('release_hold', 'hold_id', input, (hold_id) => ({ hold_id }));
     return { ...plan, bucket: bucketOfId(plan.key) };
   },

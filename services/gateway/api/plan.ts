@@ -1,8 +1,9 @@
+import type { IdField } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Origin, Outcome } from './forward.ts';
-import { type IdName, kindOfField, knownForm } from './unknown-ids.ts';
+import { pathId } from './unknown-ids.ts';
 
 /**
  * The command for a writing request, with the data that its response needs. There is one planner per command endpoint.
@@ -43,10 +44,10 @@ export interface Input<B = unknown> {
 /** Plans a command under an id of its own about the resource whose id the path contains in this parameter. */
 export function about<N extends MessageName>(
   name: N,
-  parameter: IdName,
+  parameter: IdField,
   { params, bits }: Pick<Input, 'params' | 'bits'>,
   data: (id: string) => MessageData<N>,
 ): Plan<N> {
-  const id = knownForm(kindOfField[parameter], params[parameter]);
+  const id = pathId(parameter, params);
   return { name, id: `cmd_${bits}`, key: id, data: data(id), resource: { [parameter]: id } };
 }

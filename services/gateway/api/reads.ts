@@ -8,7 +8,7 @@ import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Searches } from '../overload/searches.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import type { Behind, Forwarder, Origin } from './forward.ts';
-import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
+import { kindOf, knownForm, numberNotFound, pathId } from './unknown-ids.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 
@@ -45,7 +45,7 @@ export interface Document {
 /** Returns the ids in the path. Throws the 404 of the resource if one is malformed. */
 function pathIds(params: Record<string, string>): Record<string, string> {
   for (const name in params) {
-    const kind = kindOfField[name];
+    const kind = kindOf(name);
     if (kind) knownForm(kind, params[name]);
   }
   return params;
@@ -54,7 +54,7 @@ function pathIds(params: Record<string, string>): Record<string, string> {
 /** Reports whether a filter contains a malformed id. It matches nothing, so no query is sent. */
 function findsNothing(query: Record<string, unknown>): boolean {
   return Object.entries(query).some(([name, value]) => {
-    const kind = kindOfField[name];
+    const kind = kindOf(name);
     return kind !== undefined && typeof value === 'string' && !isId(kind, value);
   });
 }
@@ -93,7 +93,7 @@ export async function readPage(name: MessageName, input: ReadInput, deps: ReadDe
 
 /** Combines master data from accounts with balance and status from the ledger, queried concurrently. */
 export async function readAccount({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<Account> {
-  const account_id = knownForm('account', params['account_id']);
+  const account_id = pathId('account_id', params);
   const [master, balances] = await Promise.all([
     forwarder.query('get_account', { account_id }, account_id, origin),
     forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
@@ -164,7 +164,7 @@ export async function readPosting(
 
 /** Reads a batch in the same way. */
 export async function readBatch({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
-  const batch_id = knownForm('batch', params['batch_id']);
+  const batch_id = pathId('batch_id', params);
   const ask = (behind?: Behind) => forwarder.query('get_batch', { batch_id }, batch_id, origin, behind);
   const outcome = await ask();
   return dataOf(isNotFound(outcome) ? await ask({ topic: 'ledger.batches', bucket: bucketOfId(batch_id) }) : outcome);

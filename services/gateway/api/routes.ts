@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { tagsOf } from '#libs/contracts/etag.ts';
+import { parameters } from '#libs/contracts/fields.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
@@ -189,16 +189,13 @@ function nextLink(path: string, url: string, cursor: string, parameter = 'cursor
   return `<${path}?${parameters.toString()}>; rel="next"`;
 }
 
-/** The accepted body of a write that takes none. */
-const noBody = z.strictObject({});
-
 function write(
   endpoint: Endpoint,
   plan: Planner,
   deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances },
 ): Handler {
   const route = `${endpoint.method} ${endpoint.path}`;
-  const schema = endpoint.body ?? noBody;
+  const schema = endpoint.body ?? parameters.none;
   const needsBody = !schema.safeParse({}).success;
   const present = presenterOf(endpoint.result);
   const show = (data: unknown): unknown => (present ? present(data) : data);

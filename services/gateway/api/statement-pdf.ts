@@ -37,7 +37,7 @@ export function statementHandler(json: Handler, deps: PdfDependencies): Handler 
         { field: 'cursor', code: 'validation_failed', message: 'cursor is of a page, and a PDF is the whole period' },
       ]);
     const origin = originOf(request);
-    const account_id = knownForm('account', (request.params as { account_id?: string }).account_id);
+    const account_id = knownForm('account', (request.params as Record<string, string>)['account_id']);
     const file = await make(async () => {
       const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
       const holder = await holderOf(account_id, origin, deps.forwarder);

@@ -1,43 +1,12 @@
-import { isId } from '#libs/contracts/ids.ts';
+import { notFoundCodes } from '#libs/contracts/errors.ts';
+import type { IdField } from '#libs/contracts/ids.ts';
+import { idFields, isId, isIdField } from '#libs/contracts/ids.ts';
 import type { Refused } from '../http/errors.ts';
 import { quote, refuse } from '../http/errors.ts';
 
 /** A malformed id is unknown (contract: Envelope, ids, time), so it is a 404 and no query is sent. */
 
-const notFoundCodes = {
-  client: 'client_not_found',
-  account: 'account_not_found',
-  transaction: 'transaction_not_found',
-  transfer: 'transfer_not_found',
-  hold: 'hold_not_found',
-  key: 'api_key_not_found',
-  deadLetter: 'dead_letter_not_found',
-  approval: 'approval_not_found',
-  batch: 'batch_not_found',
-  webhook: 'webhook_not_found',
-  delivery: 'delivery_not_found',
-} as const;
-
-export type ResourceKind = keyof typeof notFoundCodes;
-
-const kinds = {
-  client_id: 'client',
-  account_id: 'account',
-  transaction_id: 'transaction',
-  transfer_id: 'transfer',
-  hold_id: 'hold',
-  key_id: 'key',
-  dead_letter_id: 'deadLetter',
-  approval_id: 'approval',
-  batch_id: 'batch',
-  webhook_id: 'webhook',
-  delivery_id: 'delivery',
-} as const satisfies Record<string, ResourceKind>;
-
-export type IdName = keyof typeof kinds;
-
-/** The resource that a parameter refers to, by the parameter's name. */
-export const kindOfField: Record<IdName, ResourceKind> & Record<string, ResourceKind | undefined> = kinds;
+type ResourceKind = keyof typeof notFoundCodes;
 
 const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };
 
@@ -53,4 +22,14 @@ export function numberNotFound(accountNumber: string): Refused {
 export function knownForm(kind: ResourceKind, id: string | undefined): string {
   if (id === undefined || !isId(kind, id)) throw notFound(kind, id ?? '');
   return id;
+}
+
+/** Returns the id in the path parameter of this name. Throws the 404 of its resource if it is malformed. */
+export function pathId(name: IdField, params: Record<string, string>): string {
+  return knownForm(idFields[name], params[name]);
+}
+
+/** Returns what the field or parameter of this name identifies, if it contains an id. */
+export function kindOf(name: string | undefined): ResourceKind | undefined {
+  return name !== undefined && isIdField(name) ? idFields[name] : undefined;
 }

@@ -6,7 +6,7 @@ import type { webhookBodies } from '#libs/contracts/webhooks.ts';
 import { dataOf } from './answer.ts';
 import { about, type Input, type Plan } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
-import { knownForm } from './unknown-ids.ts';
+import { pathId } from './unknown-ids.ts';
 
 type Body<S extends z.ZodType> = z.output<S>;
 
@@ -60,7 +60,7 @@ export function webhookPlanners({ secretKeys }: { secretKeys: SecretKeys }) {
     redeliver(input: Input): Plan<'redeliver'> {
       const plan = about('redeliver', 'webhook_id', input, (webhook_id) => ({
         webhook_id,
-        delivery_id: knownForm('delivery', input.params['delivery_id']),
+        delivery_id: pathId('delivery_id', input.params),
       }));
       return { ...plan, resource: { ...plan.resource, delivery_id: plan.data.delivery_id } };
     },
