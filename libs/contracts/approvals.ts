@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { errorCodeSchema, violationSchema } from './errors.ts';
+import { page } from './fields.ts';
 import { scopes } from './scopes.ts';
 import { text } from './texts.ts';
 
@@ -17,7 +18,7 @@ export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expire
 export type ApprovalStatus = z.infer<typeof approvalStatus>;
 
 /** The requester, relative to the caller that lists approvals. */
-export const approvalAsker = z.enum(['me', 'others']);
+const approvalAsker = z.enum(['me', 'others']);
 
 export const approvalLifetimeMs = 24 * 60 * 60 * 1000;
 
@@ -98,4 +99,13 @@ export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 export const approvalBodies = {
   approve: z.strictObject({ reason: text(1, 500, { lines: true }).nullish() }),
   reject: z.strictObject({ reason: text(1, 500, { lines: true }) }),
+};
+
+export const approvalParameters = {
+  list: z.strictObject({
+    status: approvalStatus.optional(),
+    action: approvalAction.optional(),
+    requested_by: approvalAsker.optional(),
+    ...page,
+  }),
 };

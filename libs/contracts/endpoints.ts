@@ -5,10 +5,10 @@ import {
   operationsSchema,
   verificationSchema,
 } from './administration.ts';
-import { approvalAction, approvalAsker, approvalBodies, approvalSchema, approvalStatus } from './approvals.ts';
+import { approvalBodies, approvalParameters, approvalSchema } from './approvals.ts';
 import type { ErrorCode } from './errors.ts';
 import { notFoundCodes } from './errors.ts';
-import { bodies, page, parameters } from './fields.ts';
+import { bodies, parameters } from './fields.ts';
 import { holdBodies, holdParameters } from './holds.ts';
 import { idFields, isIdField } from './ids.ts';
 import type { MessageName } from './messages.ts';
@@ -632,12 +632,7 @@ const rows = {
     route: 'GET /admin/approvals',
     summary: 'List approvals',
     scope: null,
-    query: z.strictObject({
-      status: approvalStatus.optional(),
-      action: approvalAction.optional(),
-      requested_by: approvalAsker.optional(),
-      ...page,
-    }),
+    query: approvalParameters.list,
     description:
       "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
     shape: 'page',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  administrationParameters,
   auditCheckSchema,
   auditRecordSchema,
   bookCheckSchema,
@@ -11,19 +12,11 @@ import {
   postingTotalsSchema,
   searchHitSchema,
   searchKind,
-  statisticsUnit,
   timelineSchema,
 } from './administration.ts';
-import {
-  approvableCommand,
-  approvalAction,
-  approvalAsker,
-  approvalRequestSchema,
-  approvalSchema,
-  approvalStatus,
-} from './approvals.ts';
-import { bodies, maxItems } from './fields.ts';
-import { capturedHoldSchema, holdSchema, holdStatus } from './holds.ts';
+import { approvableCommand, approvalParameters, approvalRequestSchema, approvalSchema } from './approvals.ts';
+import { bodies, maxItems, parameters } from './fields.ts';
+import { capturedHoldSchema, holdParameters, holdSchema } from './holds.ts';
 import type { Signer } from './mac.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import { givenNames } from './names.ts';
@@ -49,12 +42,11 @@ import {
   statusTransitionSchema,
   systemAccountSchema,
   transactionSchema,
-  transactionType,
   transferSchema,
   trialBalanceSchema,
 } from './resources.ts';
 import type { TopicName } from './topics.ts';
-import { cloudEventSchema, deliverySchema, deliveryStatus, webhookChanges, webhookSchema } from './webhooks.ts';
+import { cloudEventSchema, deliverySchema, webhookChanges, webhookParameters, webhookSchema } from './webhooks.ts';
 
 /**
  * The messages table: every command and query with its topic, data, and result. Sender and receiver validate
@@ -84,8 +76,13 @@ const currency = z.string().refine(isCurrency);
 export const position = z.object({ at: z.string(), id: z.string() });
 export type Position = z.infer<typeof position>;
 
-const named = { external_id: z.string().optional() };
 const page = { limit: z.number().int().min(1).max(500), order: z.enum(['asc', 'desc']), after: position.optional() };
+
+/** The filters of a list, which accept what they return when parsed again, and the page of the message. */
+function listOf<S extends typeof parameters.page.shape>({ shape }: z.ZodObject<S>) {
+  const { limit: _limit, order: _order, cursor: _cursor, ...filters } = shape;
+  return { ...filters, ...page };
+}
 
 function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next: position.optional() });
@@ -231,52 +228,16 @@ export const messages = {
   claim_approved_key: accounts.command({ approval_id: id, key_id: id, secret_hash: secretHash }, apiKeySchema),
 
   // accounts: queries
-  list_clients: accounts.query(
-    {
-      client_type: z.string().optional(),
-      client_ids: z.string().optional(),
-      ussd_phone: z.string().optional(),
-      email: z.string().optional(),
-      registration_number: z.string().optional(),
-      q: z.string().optional(),
-      ...named,
-      ...page,
-    },
-    pageOf(clientSchema),
-  ),
+  list_clients: accounts.query(listOf(parameters.listClients), pageOf(clientSchema)),
   get_client: accounts.query({ client_id: id }, clientSchema),
-  search_client_by_ussd: accounts.query({ ussd_phone: z.string() }, clientSchema),
-  list_accounts: accounts.query(
-    {
-      client_id: z.string().optional(),
-      account_ids: z.string().optional(),
-      account_type: z.string().optional(),
-      status: z.string().optional(),
-      currency: z.string().optional(),
-      ...named,
-      ...page,
-    },
-    pageOf(accountMasterSchema),
-  ),
+  search_client_by_ussd: accounts.query(parameters.searchUssd.shape, clientSchema),
+  list_accounts: accounts.query(listOf(parameters.listAccounts), pageOf(accountMasterSchema)),
   get_account: accounts.query({ account_id: id }, accountMasterSchema),
   list_status_transitions: accounts.query({ account_id: id, ...page }, pageOf(statusTransitionSchema)),
   list_notes: accounts.query({ client_id: id.optional(), account_id: id.optional(), ...page }, pageOf(noteSchema)),
   list_api_keys: accounts.query({ ...page }, pageOf(apiKeySchema)),
   get_api_key: accounts.query({ key_id: id }, apiKeySchema),
-  list_audit: accounts.query(
-    {
-      actor: z.string().optional(),
-      action: z.string().optional(),
-      resource_id: z.string().optional(),
-      outcome: z.string().optional(),
-      request_id: z.string().optional(),
-      reads: z.enum(['with', 'without']).optional(),
-      from: time.optional(),
-      to: time.optional(),
-      ...page,
-    },
-    pageOf(auditRecordSchema),
-  ),
+  list_audit: accounts.query(listOf(administrationParameters.listAudit), pageOf(auditRecordSchema)),
   search_records: accounts.query({ q: z.string(), kinds: z.array(searchKind) }, z.array(searchHitSchema)),
   get_accounts_operations: accounts.query(
     {},
@@ -288,26 +249,11 @@ export const messages = {
   ),
   /** On the queries topic, so that no command waits for the check. The reply is sent when the check has started. */
   verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
-  list_dead_letters: accounts.query(
-    {
-      topic: z.string().optional(),
-      state: z.string().optional(),
-      from: time.optional(),
-      to: time.optional(),
-      ...page,
-    },
-    pageOf(deadLetterSchema),
-  ),
+  list_dead_letters: accounts.query(listOf(administrationParameters.listDeadLetters), pageOf(deadLetterSchema)),
   get_dead_letter: accounts.query({ dead_letter_id: id }, deadLetterContentSchema),
   /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
   list_approvals: accounts.query(
-    {
-      status: approvalStatus.optional(),
-      action: approvalAction.optional(),
-      requested_by: approvalAsker.optional(),
-      scopes: z.array(z.string()),
-      ...page,
-    },
+    { ...listOf(approvalParameters.list), scopes: z.array(z.string()) },
     pageOf(approvalSchema),
   ),
   get_approval: accounts.query(
@@ -400,21 +346,11 @@ export const messages = {
   get_ledger_accounts: ledger.query({ account_ids: z.array(id).max(500) }, z.array(ledgerAccountSchema)),
   get_balance_by_number: ledger.query({ account_number: z.string().max(64) }, accountBalanceSchema),
   list_transactions: ledger.query(
+    // A canonical decimal may be longer than a parameter.
     {
-      account_id: z.string().optional(),
-      transaction_type: transactionType.optional(),
-      status: z.string().optional(),
-      currency: z.string().optional(),
-      actor: z.string().optional(),
-      reference: z.string().optional(),
-      transfer_id: z.string().optional(),
-      from: time.optional(),
-      to: time.optional(),
+      ...listOf(parameters.listTransactions),
       min_amount: amountOrZero.optional(),
       max_amount: amountOrZero.optional(),
-      idempotency_key: z.string().optional(),
-      ...named,
-      ...page,
     },
     searchedPageOf(transactionSchema),
   ),
@@ -423,20 +359,10 @@ export const messages = {
    * then answered after the preceding commands.
    */
   get_transaction: ledger.query({ transaction_id: id }, transactionSchema),
-  list_transfers: ledger.query(
-    {
-      account_id: z.string().optional(),
-      status: z.string().optional(),
-      from: time.optional(),
-      to: time.optional(),
-      ...named,
-      ...page,
-    },
-    searchedPageOf(transferSchema),
-  ),
+  list_transfers: ledger.query(listOf(parameters.listTransfers), searchedPageOf(transferSchema)),
   get_transfer: ledger.query({ transfer_id: id }, transferSchema),
   get_hold: ledger.query({ hold_id: id }, holdSchema),
-  list_holds: ledger.query({ account_id: id, status: holdStatus.optional(), ...named, ...page }, pageOf(holdSchema)),
+  list_holds: ledger.query({ account_id: id, ...listOf(holdParameters.listHolds) }, pageOf(holdSchema)),
   get_batch: ledger.query({ batch_id: id }, batchSchema),
   list_entries: ledger.query({ account_id: id, ...page }, pageOf(entryLineSchema)),
   get_account_balance: ledger.query({ account_id: id, at: time.optional() }, balanceAtSchema),
@@ -461,11 +387,8 @@ export const messages = {
   ),
   /** Also on the queries topic. */
   verify_books: command('ledger.queries', z.object({ verification_id: id }), bookCheckSchema),
-  get_posting_statistics: ledger.query(
-    { currency, unit: statisticsUnit, from: time.optional(), to: time.optional() },
-    postingStatisticsSchema,
-  ),
-  get_posting_totals: ledger.query({ from: time.optional(), to: time.optional() }, postingTotalsSchema),
+  get_posting_statistics: ledger.query(administrationParameters.postingStatistics.shape, postingStatisticsSchema),
+  get_posting_totals: ledger.query(administrationParameters.postingTotals.shape, postingTotalsSchema),
   search_postings: ledger.query({ q: z.string() }, z.array(searchHitSchema)),
   get_trial_balance: ledger.query({}, z.array(trialBalanceSchema)),
   get_system_accounts: ledger.query({}, z.array(systemAccountSchema)),
@@ -499,10 +422,7 @@ export const messages = {
   // webhooks: queries
   list_webhooks: webhooks.query({ ...page }, pageOf(webhookSchema)),
   get_webhook: webhooks.query({ webhook_id: id }, webhookSchema),
-  list_deliveries: webhooks.query(
-    { webhook_id: id, status: deliveryStatus.optional(), ...page },
-    pageOf(deliverySchema),
-  ),
+  list_deliveries: webhooks.query({ webhook_id: id, ...listOf(webhookParameters.deliveries) }, pageOf(deliverySchema)),
   get_webhooks_operations: webhooks.query({}, z.object({ outbox: outboxStateSchema })),
   list_events: webhooks.query(
     {

@@ -68,7 +68,7 @@ it('transfers are searched among all transactions; a list with an index is alway
     { account_id, max_amount: '2' },
     { reference: 'x' },
     { from: '2020-01-01T00:00:00.000Z' },
-    { status: 'Failed' },
+    { status: 'Failed' as const },
   ])
     expect((await list(filters, 8)).complete, JSON.stringify(filters)).toBeUndefined();
 });
