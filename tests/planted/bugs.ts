@@ -193,9 +193,9 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/gateway/api/commands.ts',
-        find: "pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),",
+        find: "pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),",
         replace:
-          "pending: (acceptedAt) => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never,",
+          "pending: (acceptedAt) => ({ ...plan.data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never,",
       },
     ],
     tests: 'services/gateway/api',

@@ -1,36 +1,28 @@
-import type { z } from 'zod';
-import type { Approval, approvalBodies } from '#libs/contracts/approvals.ts';
+import type { Approval } from '#libs/contracts/approvals.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval, scopesOf } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
-import type { Input, Plan } from './plan.ts';
-import { pathId } from './unknown-ids.ts';
+import { about, type Input, type Planners } from './plan.ts';
 
 /** Approves and rejects. accounts decides; the gateway sends it the caller and the caller's scopes. */
 export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder; fourEyes: FourEyes }) {
-  const common = ({ params, body, bits, caller }: Input<{ reason?: string | null | undefined }>) => {
-    const approval_id = pathId('approval_id', params);
+  const verdict = (input: Input<{ reason?: string | null | undefined }>) => {
+    const { body, caller } = input;
+    const plan = about('approval_id', input, (approval_id) => {
+      return { approval_id, reason: body.reason ?? null, scopes: scopesOf(caller) };
+    });
     if (!mayDecide(caller, fourEyes))
       throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
-    const scopes = scopesOf(caller);
-    const finish = async (approval: unknown): Promise<unknown> => presentApproval(approval as Approval);
-    return {
-      id: `cmd_${bits}`,
-      key: approval_id,
-      data: { approval_id, reason: body.reason ?? null, scopes },
-      resource: { approval_id },
-      finish,
-    };
+    return { ...plan, finish: async (approval: unknown) => presentApproval(approval as Approval) };
   };
   return {
-    approve_request(input: Input<z.output<typeof approvalBodies.approve>>): Plan<'approve_request'> {
-      const planned = common(input);
-      const { approval_id, scopes } = planned.data;
+    approve_request(input) {
+      const plan = verdict(input);
+      const { approval_id, scopes } = plan.data;
       return {
-        ...planned,
-        name: 'approve_request',
+        ...plan,
         // The reply contains the outcome of the approved command. The decision on the approval itself may be known
         // earlier.
         async otherwise(origin) {
@@ -43,8 +35,6 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
         },
       };
     },
-    reject_request(input: Input<z.output<typeof approvalBodies.reject>>): Plan<'reject_request'> {
-      return { ...common(input), name: 'reject_request' };
-    },
-  };
+    reject_request: verdict,
+  } satisfies Partial<Planners>;
 }

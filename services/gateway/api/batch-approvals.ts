@@ -23,10 +23,11 @@ export async function checkLargeItems(
     ({ data: { amount, currency } }) => currency === null && isAboveSome(amount, fourEyes.limits),
   );
   const currencies = await currenciesOf([...new Set(unnamed.map(({ key }) => key))], origin, forwarder);
-  const errors = plans.flatMap(({ name, key, data: { amount, currency } }, index): Violation[] => {
+  const errors = plans.flatMap(({ key, data }, index): Violation[] => {
+    const { amount, currency } = data;
     const known = currency ?? currencies.get(key);
     if (known === undefined || !isAbove({ amount, currency: known }, fourEyes.limits)) return [];
-    const field = `items[${index}].${name === 'create_transfer' ? 'transfer' : 'transaction'}`;
+    const field = `items[${index}].${'transfer_id' in data ? 'transfer' : 'transaction'}`;
     return [
       { field, code: 'approval_required', message: `${field} must be approved by a second person: send it alone` },
     ];

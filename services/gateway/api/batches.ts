@@ -13,13 +13,12 @@ import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/e
 import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkLargeItems } from './batch-approvals.ts';
-import type { createPlanners } from './commands.ts';
 import type { Command, Forwarder, Origin, Outcome } from './forward.ts';
 import type { IdempotencySecrets } from './idempotency.ts';
 import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
-import type { Plan } from './plan.ts';
+import type { Planners } from './plan.ts';
 import { presenterOf } from './present.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 
@@ -36,17 +35,17 @@ export interface BatchDependencies {
   now: () => number;
 }
 
-type Planners = Pick<ReturnType<typeof createPlanners>, 'create_transaction' | 'create_transfer'>;
+type ItemPlanners = Pick<Planners, 'create_transaction' | 'create_transfer'>;
 type Body = z.output<typeof bodies.createBatch>;
 type BodyItem = Body['items'][number];
 
 /** An item as the command that it would be alone. */
-export type ItemPlan = Plan<'create_transaction'> | Plan<'create_transfer'>;
+export type ItemPlan = ReturnType<ItemPlanners[keyof ItemPlanners]>;
 
 const { method, path } = endpoints.create_batch;
 const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
 
-export function batchHandler(planners: Planners, deps: BatchDependencies) {
+export function batchHandler(planners: ItemPlanners, deps: BatchDependencies) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const acceptedAt = new Date(deps.now());
     const caller = callerOf(request);
@@ -195,7 +194,7 @@ function refusedBatch(
 function pendingItem(plan: ItemPlan, index: number, batch_id: string, acceptedAt: Date): ItemResult {
   const bits = itemBits(batch_id, index);
   const resource = { ...plan.pending?.(acceptedAt), batch_id };
-  return plan.name === 'create_transfer'
+  return 'transfer_id' in plan.data
     ? {
         index,
         status: 'Pending',

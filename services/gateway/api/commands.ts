@@ -1,7 +1,5 @@
-import type { z } from 'zod';
-import type { AuditCheck, administrationBodies, BookCheck } from '#libs/contracts/administration.ts';
+import type { AuditCheck, BookCheck } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
-import type { bodies } from '#libs/contracts/fields.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
@@ -12,14 +10,12 @@ import type { Caller } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { approvalPlanners } from './approval-decisions.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { verificationOf } from './operations.ts';
-import { about, type Input, type Plan } from './plan.ts';
+import { about, creation, type Planners } from './plan.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
-
-type Body<S extends z.ZodType> = z.output<S>;
 
 export interface CommandDependencies {
   pepper: string;
@@ -40,7 +36,7 @@ function checkNames(caller: Caller, given: boolean): void {
 }
 
 /** Only the bank changes the identity of a client, which it has verified. */
-function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): void {
+function checkIdentity(caller: Caller, body: { [N in (typeof identityFields)[number]]?: string | undefined }): void {
   const named = identityFields.filter((field) => body[field] !== undefined);
   if (caller.boundClientId === undefined || named.length === 0) return;
   throw refuse('insufficient_scope', `credentials bound to one client cannot change ${named.join(', ')}`);
@@ -52,7 +48,7 @@ function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): 
  */
 export const seenWithinMs = 2_000;
 
-export function createPlanners(dependencies: CommandDependencies) {
+export function createPlanners(dependencies: CommandDependencies): Planners {
   return {
     ...clientPlanners,
     ...accountPlanners,
@@ -68,30 +64,22 @@ export function createPlanners(dependencies: CommandDependencies) {
 }
 
 const clientPlanners = {
-  create_client({ body, bits, caller }: Input<Body<typeof bodies.createClient>>): Plan<'create_client'> {
+  create_client({ body, bits, caller }) {
     if (caller.boundClientId !== undefined)
       throw refuse('insufficient_scope', 'credentials bound to one client cannot create clients');
-    const client_id = idOf('client', bits);
-    return {
-      name: 'create_client',
-      id: client_id,
-      key: client_id,
-      data: { client_id, client: body },
-      resource: { client_id },
-      location: `/clients/${client_id}`,
-    };
+    return creation('client_id', bits, (client_id) => ({ client_id, client: body }));
   },
-  update_client(input: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+  update_client(input) {
     const { body, caller, ifMatch } = input;
     checkNames(caller, body.external_id !== undefined);
     checkIdentity(caller, body);
-    return about('update_client', 'client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
+    return about('client_id', input, (client_id) => ({ client_id, changes: body, if_match: ifMatch }));
   },
-  erase_client: (input: Input) => about('erase_client', 'client_id', input, (client_id) => ({ client_id })),
-};
+  erase_client: (input) => about('client_id', input, (client_id) => ({ client_id })),
+} satisfies Partial<Planners>;
 
 const accountPlanners = {
-  open_account({ body, bits, caller }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
+  open_account({ body, bits, caller }) {
     if (body.initial_deposit !== '0' && !caller.scopes.has('transactions:write'))
       throw refuse('insufficient_scope', 'an initial_deposit is cash: the scope transactions:write is required');
     if ((body.account_number || body.migrated) && !caller.scopes.has('accounts:import'))
@@ -101,156 +89,121 @@ const accountPlanners = {
       );
     checkNames(caller, Boolean(body.external_id));
     knownForm('client', body.client_id);
-    const account_id = idOf('account', bits);
-    return {
-      name: 'open_account',
-      id: account_id,
-      key: account_id,
-      data: { account_id, ...body },
-      resource: { account_id },
-      location: `/accounts/${account_id}`,
-    };
+    return creation('account_id', bits, (account_id) => ({ account_id, ...body }));
   },
-  change_account_status({
-    params,
-    body,
-    bits,
-  }: Input<Body<typeof bodies.changeStatus>>): Plan<'change_account_status'> {
+  change_account_status({ params, body: { status, reason = null, note = null }, bits }) {
     const account_id = pathId('account_id', params);
     const transition_id = idOf('transition', bits);
-    const data = {
-      transition_id,
-      account_id,
-      status: body.status,
-      reason: body.reason ?? null,
-      note: body.note ?? null,
-    };
     return {
-      name: 'change_account_status',
       id: transition_id,
       key: account_id,
-      data,
+      data: { transition_id, account_id, status, reason, note },
       resource: { account_id, transition_id },
     };
   },
-};
+} satisfies Partial<Planners>;
 
 /** A note is read in the list of its client or account. */
+function notePlan(key: string, bits: string, list: string) {
+  const note_id = idOf('note', bits);
+  return { id: note_id, key, resource: { note_id }, location: `${list}/${key}/notes` };
+}
+
 const notePlanners = {
-  add_client_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_client_note'> {
+  add_client_note({ params, body: { note }, bits }) {
     const client_id = pathId('client_id', params);
-    const note_id = idOf('note', bits);
-    const data = { note_id, client_id, note: body.note };
-    const location = `/clients/${client_id}/notes`;
-    return { name: 'add_client_note', id: note_id, key: client_id, data, resource: { note_id }, location };
+    const plan = notePlan(client_id, bits, '/clients');
+    return { ...plan, data: { note_id: plan.id, client_id, note } };
   },
-  add_account_note({ params, body, bits }: Input<Body<typeof bodies.addNote>>): Plan<'add_account_note'> {
+  add_account_note({ params, body: { note }, bits }) {
     const account_id = pathId('account_id', params);
-    const note_id = idOf('note', bits);
-    const data = { note_id, account_id, note: body.note };
-    const location = `/accounts/${account_id}/notes`;
-    return { name: 'add_account_note', id: note_id, key: account_id, data, resource: { note_id }, location };
+    const plan = notePlan(account_id, bits, '/accounts');
+    return { ...plan, data: { note_id: plan.id, account_id, note } };
   },
-};
+} satisfies Partial<Planners>;
 
 const moneyPlanners = {
-  create_transaction({ body, bits }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {
+  create_transaction({ body, bits }) {
     const account_id = knownForm('account', body.account_id);
-    const transaction_id = idOf('transaction', withBucket(bits, account_id));
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
-    const data = {
-      transaction_id,
-      account_id,
-      transaction_type,
-      amount,
-      currency,
-      description,
-      reference,
-      ...namesOf(body),
-    };
+    const fields = { account_id, transaction_type, amount, currency, description, reference, ...namesOf(body) };
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
+    const plan = creation(
+      'transaction_id',
+      withBucket(bits, account_id),
+      (transaction_id) => ({ transaction_id, ...fields }),
+      account_id,
+    );
     return {
-      name: 'create_transaction',
-      id: transaction_id,
-      key: account_id,
-      data,
-      resource: { transaction_id },
-      location: `/transactions/${transaction_id}`,
-      pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
+      ...plan,
+      pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
     };
   },
-  create_transfer({ body, bits, caller }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
+  create_transfer({ body, bits, caller }) {
     checkNames(caller, Boolean(body.external_id));
     const from_account_id = knownForm('account', body.from_account_id);
     const to_account_id = knownForm('account', body.to_account_id);
-    const transfer_id = idOf('transfer', withBucket(bits, from_account_id));
     const { amount, currency = null, description = null } = body;
-    const data = { transfer_id, from_account_id, to_account_id, amount, currency, description, ...namesOf(body) };
+    const fields = { from_account_id, to_account_id, amount, currency, description, ...namesOf(body) };
+    const plan = creation(
+      'transfer_id',
+      withBucket(bits, from_account_id),
+      (transfer_id) => ({ transfer_id, ...fields }),
+      from_account_id,
+    );
     return {
-      name: 'create_transfer',
-      id: transfer_id,
-      key: from_account_id,
-      data,
-      resource: { transfer_id },
-      location: `/transfers/${transfer_id}`,
-      pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
+      ...plan,
+      pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString() }),
     };
   },
-  reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
-    const original = pathId('transaction_id', params);
+  reverse_transaction({ params, body, bits }) {
+    const reverses_transaction_id = pathId('transaction_id', params);
     // The command is in the bucket of the original transaction, which may still be waiting there.
-    const bucket = bucketOfId(original);
-    const transaction_id = idOf('transaction', inBucket(bits, bucket));
-    const data = { transaction_id, reverses_transaction_id: original, reason: body.reason, ...namesOf(body) };
-    return {
-      name: 'reverse_transaction',
-      id: transaction_id,
-      key: original,
-      bucket,
-      data,
-      resource: { transaction_id },
-      location: `/transactions/${transaction_id}`,
-    };
+    const bucket = bucketOfId(reverses_transaction_id);
+    const fields = { reverses_transaction_id, reason: body.reason, ...namesOf(body) };
+    const plan = creation(
+      'transaction_id',
+      inBucket(bits, bucket),
+      (transaction_id) => ({ transaction_id, ...fields }),
+      reverses_transaction_id,
+    );
+    return { ...plan, bucket };
   },
-};
+} satisfies Partial<Planners>;
 
 const deadLetterPlanners = {
-  redrive_dead_letter: (input: Input<Body<typeof administrationBodies.redriveDeadLetter>>) =>
-    about('redrive_dead_letter', 'dead_letter_id', input, (dead_letter_id) => ({
-      dead_letter_id,
-      renew_deadline: input.body.renew_deadline,
-    })),
-  drop_dead_letter: (input: Input<Body<typeof administrationBodies.dropDeadLetter>>) =>
-    about('drop_dead_letter', 'dead_letter_id', input, (dead_letter_id) => ({
-      dead_letter_id,
-      reason: input.body.reason ?? null,
-    })),
-};
+  redrive_dead_letter(input) {
+    const { renew_deadline } = input.body;
+    return about('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, renew_deadline }));
+  },
+  drop_dead_letter(input) {
+    const { reason = null } = input.body;
+    return about('dead_letter_id', input, (dead_letter_id) => ({ dead_letter_id, reason }));
+  },
+} satisfies Partial<Planners>;
 
 /** The ledger checks the books, and accounts then checks the audit as part of the same verification, if it can. */
 function bookPlanners({ forwarder }: CommandDependencies) {
   return {
-    verify_books({ bits, acceptedAt }: Input): Plan<'verify_books'> {
+    verify_books({ bits, acceptedAt }) {
       const verification_id = idOf('verification', bits);
-      const finish = async (data: unknown, _replayed: boolean, origin: Origin): Promise<unknown> => {
-        const books = data as BookCheck;
-        const { verification_id: id } = books;
-        const outcome = await forwarder.command(
-          { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },
-          origin,
-        );
-        return verificationOf(books, outcome.kind === 'done' ? (outcome.data as AuditCheck) : undefined);
-      };
       return {
-        name: 'verify_books',
         id: verification_id,
         key: verification_id,
         data: { verification_id },
         resource: { verification_id },
-        finish,
+        async finish(data, _replayed, origin) {
+          const books = data as BookCheck;
+          const { verification_id: id } = books;
+          const outcome = await forwarder.command(
+            { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },
+            origin,
+          );
+          return verificationOf(books, outcome.kind === 'done' ? (outcome.data as AuditCheck) : undefined);
+        },
       };
     },
-  };
+  } satisfies Partial<Planners>;
 }
 
 /**
@@ -261,70 +214,52 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
   const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown =>
     replayed ? data : { ...(data as ApiKey), api_key: apiKey };
   return {
-    create_api_key({ body, bits, caller, acceptedAt }: Input<Body<typeof bodies.createKey>>): Plan<'create_api_key'> {
-      const { name, environment } = body;
+    create_api_key({ body, bits, caller, acceptedAt }) {
+      const { name, environment, client_id = null, expires_at = null } = body;
       const scopes = [...new Set(body.scopes)];
       const lacking = scopes.filter((scope) => !caller.scopes.has(scope));
       if (lacking.length > 0)
         throw refuse('insufficient_scope', `a key cannot have scopes that its creator lacks: ${lacking.join(', ')}`);
-      const client_id = body.client_id ?? null;
       if (client_id !== null) knownForm('client', client_id);
-      const key_id = idOf('key', bits);
-      const apiKey = makeApiKey(environment, key_id);
+      const apiKey = makeApiKey(environment, idOf('key', bits));
       const not_after = new Date(acceptedAt.getTime() + keyMaxLifetimeMs).toISOString();
+      const plan = creation('key_id', bits, (key_id) => ({
+        key_id,
+        name,
+        scopes,
+        environment,
+        client_id,
+        expires_at,
+        not_after,
+        maker_key_id: caller.keyId ?? null,
+        secret_hash: hashApiKey(pepper, apiKey),
+      }));
       return {
-        name: 'create_api_key',
-        id: key_id,
-        key: key_id,
-        resource: { key_id },
-        location: `/admin/api-keys/${key_id}`,
-        data: {
-          key_id,
-          name,
-          scopes,
-          environment,
-          client_id,
-          expires_at: body.expires_at ?? null,
-          not_after,
-          maker_key_id: caller.keyId ?? null,
-          secret_hash: hashApiKey(pepper, apiKey),
-        },
+        ...plan,
         async finish(data, replayed) {
-          await apiKeys.seen(key_id, () => true, seenWithinMs);
+          await apiKeys.seen(plan.id, () => true, seenWithinMs);
           return withSecret(apiKey, data, replayed);
         },
       };
     },
-    rotate_api_key({
-      params,
-      body,
-      bits,
-      caller,
-      acceptedAt,
-    }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
+    rotate_api_key({ params, body: { overlap_seconds }, bits, caller, acceptedAt }) {
       const rotates_key_id = pathId('key_id', params);
-      const key_id = idOf('key', bits);
       // The environment is that of the old key. This gateway may not know it yet.
-      const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', key_id);
-      const maker_scopes = allScopes.filter((scope) => caller.scopes.has(scope));
-      const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;
+      const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', idOf('key', bits));
+      const endsMs = acceptedAt.getTime() + overlap_seconds * 1000 + seenWithinMs;
+      const fields = {
+        rotates_key_id,
+        overlap_seconds,
+        maker_scopes: allScopes.filter((scope) => caller.scopes.has(scope)),
+        maker_key_id: caller.keyId ?? null,
+        secret_hash: hashApiKey(pepper, apiKey),
+      };
+      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }), rotates_key_id);
       return {
-        name: 'rotate_api_key',
-        id: key_id,
-        key: rotates_key_id,
-        resource: { key_id },
-        location: `/admin/api-keys/${key_id}`,
-        data: {
-          key_id,
-          rotates_key_id,
-          overlap_seconds: body.overlap_seconds,
-          maker_scopes,
-          maker_key_id: caller.keyId ?? null,
-          secret_hash: hashApiKey(pepper, apiKey),
-        },
+        ...plan,
         async finish(data, replayed) {
           await Promise.all([
-            apiKeys.seen(key_id, () => true, seenWithinMs),
+            apiKeys.seen(plan.id, () => true, seenWithinMs),
             apiKeys.seen(
               rotates_key_id,
               (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs,
@@ -335,9 +270,9 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
         },
       };
     },
-    revoke_api_key(input: Input<Body<typeof bodies.revokeKey>>): Plan<'revoke_api_key'> {
+    revoke_api_key(input) {
       const { descendants } = input.body;
-      const plan = about('revoke_api_key', 'key_id', input, (key_id) => ({ key_id, descendants }));
+      const plan = about('key_id', input, (key_id) => ({ key_id, descendants }));
       return {
         ...plan,
         async finish(data) {
@@ -346,8 +281,5 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
         },
       };
     },
-  };
+  } satisfies Partial<Planners>;
 }
-
-/** A planner as called by the routes. The body was parsed by the endpoint's schema. */
-export type Planner = (input: Input) => Plan;

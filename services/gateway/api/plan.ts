@@ -1,13 +1,22 @@
+import type { z } from 'zod';
+import type { EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import type { IdField } from '#libs/contracts/ids.ts';
+import { idFields, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Origin, Outcome } from './forward.ts';
 import { pathId } from './unknown-ids.ts';
 
-/**
- * The command for a writing request, with the data that its response needs. There is one planner per command endpoint.
- */
+type Endpoints = typeof endpoints;
+
+/** The endpoints that send a command of the same name. A batch has a handler of its own. */
+export type WriteName = Exclude<
+  { [N in EndpointName]: Endpoints[N]['method'] extends 'GET' ? never : N }[EndpointName] & MessageName,
+  'create_batch'
+>;
+
+/** The command for a writing request, with the data that its response needs. */
 export interface Plan<N extends MessageName = MessageName> {
   name: N;
   /** The ce_id, which is also the idempotency record. */
@@ -32,6 +41,7 @@ export interface Plan<N extends MessageName = MessageName> {
 
 export interface Input<B = unknown> {
   params: Record<string, string>;
+  /** The body as parsed by the endpoint's schema. */
   body: B;
   caller: Caller;
   /** The 128 bits of the command's id: see ids.ts. */
@@ -41,13 +51,33 @@ export interface Input<B = unknown> {
   ifMatch?: string[] | undefined;
 }
 
+type BodyOf<N extends EndpointName> = Endpoints[N] extends { body: infer S extends z.ZodType } ? z.output<S> : unknown;
+
+/** One planner for each write. Throws a Refused if the caller may not do this, or if an id is malformed. */
+export type Planners = { [N in WriteName]: (input: Input<BodyOf<N>>) => Omit<Plan<N>, 'name'> };
+
 /** Plans a command under an id of its own about the resource whose id the path contains in this parameter. */
-export function about<N extends MessageName>(
-  name: N,
+export function about<D>(
   parameter: IdField,
   { params, bits }: Pick<Input, 'params' | 'bits'>,
-  data: (id: string) => MessageData<N>,
-): Plan<N> {
+  data: (id: string) => D,
+) {
   const id = pathId(parameter, params);
-  return { name, id: `cmd_${bits}`, key: id, data: data(id), resource: { [parameter]: id } };
+  return { id: `cmd_${bits}`, key: id, data: data(id), resource: { [parameter]: id } };
+}
+
+const paths = {
+  client_id: '/clients',
+  account_id: '/accounts',
+  transaction_id: '/transactions',
+  transfer_id: '/transfers',
+  hold_id: '/holds',
+  key_id: '/admin/api-keys',
+  webhook_id: '/webhooks',
+};
+
+/** Plans a command that creates a resource, whose id has these bits and is also that of the command. */
+export function creation<D>(field: keyof typeof paths, bits: string, data: (id: string) => D, key?: string) {
+  const id = idOf(idFields[field], bits);
+  return { id, key: key ?? id, data: data(id), resource: { [field]: id }, location: `${paths[field]}/${id}` };
 }

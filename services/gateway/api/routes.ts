@@ -15,7 +15,7 @@ import { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
 import { askForApproval, checkFourEyes, readApproval, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
-import type { CommandDependencies, Planner } from './commands.ts';
+import type { CommandDependencies } from './commands.ts';
 import { createPlanners } from './commands.ts';
 import type { Cursors } from './cursor.ts';
 import { listName } from './cursor.ts';
@@ -25,7 +25,7 @@ import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
-import type { Plan } from './plan.ts';
+import type { Input, Plan, Planners, WriteName } from './plan.ts';
 import { presenterOf } from './present.ts';
 import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
 import { readAccount, readAccounts, readBalance, readBatch, readOne, readPage, readPosting } from './reads.ts';
@@ -65,16 +65,18 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'searches'>, C
   now: () => number;
 }
 
+/** A planner, whichever the endpoint. Its input has the body that the endpoint's schema returned. */
+type Planner = (input: Input) => Omit<Plan, 'name'>;
+
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
   const deps = { ...given, searches: new Searches() };
-  const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
+  const planners = createPlanners(deps);
   const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
-    const planner = planners[name];
-    const handler = handlerOf(name, endpoint, planner, { ...deps, acceptances });
+    const handler = handlerOf(name, endpoint, planners, { ...deps, acceptances });
     const { method, path: url, bodyLimit } = endpoint;
     app.route({
       method,
@@ -89,13 +91,13 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
 function handlerOf(
   name: EndpointName,
   endpoint: Endpoint,
-  planner: Planner | undefined,
+  planners: Planners,
   deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances },
 ): Handler {
   if (name === 'health') return health(deps);
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
-  if (name === 'create_batch') return batchHandler(createPlanners(deps), deps);
-  return planner ? write(endpoint, planner, deps) : read(name, endpoint, deps);
+  if (name === 'create_batch') return batchHandler(planners, deps);
+  return name in planners ? write(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
 }
 
 function health({ apiVersion }: RouteDependencies): Handler {
@@ -190,10 +192,12 @@ function nextLink(path: string, url: string, cursor: string, parameter = 'cursor
 }
 
 function write(
+  name: WriteName,
   endpoint: Endpoint,
-  plan: Planner,
+  planners: Planners,
   deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances },
 ): Handler {
+  const plan = planners[name] as Planner;
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body ?? parameters.none;
   const needsBody = !schema.safeParse({}).success;
@@ -226,10 +230,10 @@ function write(
     );
   };
 
-  async function execute(input: Parameters<Planner>[0], origin: Origin, reply: FastifyReply): Promise<void> {
+  async function execute(input: Input, origin: Origin, reply: FastifyReply): Promise<void> {
     const { params, body, bits, acceptedAt } = input;
     const { idempotencyKey } = origin;
-    const planned = plan(input);
+    const planned = { name, ...plan(input) };
     const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
     const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
     // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
