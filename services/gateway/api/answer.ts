@@ -28,7 +28,7 @@ export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: 
 }
 
 /** Returns the data of a query's outcome. Throws its refusal, or service_unavailable if there is no reply. */
-export function dataOf(outcome: Outcome): unknown {
+export function dataOf<T>(outcome: Outcome<T>): T {
   if (outcome.kind === 'done') return outcome.data;
   throw outcome.kind === 'refused' ? new Refused(outcome.refusal) : new Refused(unavailable);
 }

@@ -28,7 +28,7 @@ export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder
         async otherwise(origin) {
           const found = await forwarder.query('get_approval', { approval_id, scopes }, approval_id, origin);
           if (found.kind !== 'done') return undefined;
-          const { approval } = found.data as { approval: Approval };
+          const { approval } = found.data;
           return approval.decided_by === input.caller.actor && approval.status === 'Approved'
             ? { kind: 'done', data: approval, replayed: false }
             : undefined;

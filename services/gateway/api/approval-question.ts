@@ -1,11 +1,11 @@
-import type { Approval } from '#libs/contracts/approvals.ts';
-import type { Hold } from '#libs/contracts/holds.ts';
+import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import type { Deed, FourEyes, Posting } from '../access/four-eyes.ts';
+import type { FourEyes, Posting } from '../access/four-eyes.ts';
 import { dataOf } from './answer.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { Origin } from './forward.ts';
 import type { ReadDependencies } from './reads.ts';
 
 /**
@@ -13,7 +13,8 @@ import type { ReadDependencies } from './reads.ts';
  * read from the services. If a resource does not exist, the command is refused here, as the service would refuse it.
  */
 export interface Question {
-  deed: Deed;
+  /** The actions that the command is. It needs an approval if one of them does. */
+  actions: ApprovalAction[];
   /** The scopes that the approver needs in addition to approvals:write. */
   scopes: Scope[];
   summary: string;
@@ -22,24 +23,28 @@ export interface Question {
 
 export interface Asker {
   reads: ReadDependencies;
+  /** Its reads are not shown to the caller and leave no audit record. */
   origin: Origin;
   fourEyes: FourEyes;
 }
 
-/** Marks reads that are not shown to the caller and therefore leave no audit record. */
-export function quiet({ origin }: Asker): Origin {
-  return { ...origin, caller: { ...origin.caller, isStaff: false } };
+export async function ask<N extends MessageName>(
+  name: N,
+  data: MessageData<N>,
+  key: string,
+  { reads, origin }: Asker,
+): Promise<MessageResult<N>> {
+  return dataOf(await reads.forwarder.query(name, data, key, origin));
 }
 
-/** Removes the binding to a client for reading the destination, which may belong to any client. */
-export function unbound(origin: Origin): Origin {
-  return { ...origin, caller: { ...origin.caller, boundClientId: undefined } };
+export function accountOf(account_id: string, asker: Asker): Promise<AccountMaster> {
+  return ask('get_account', { account_id }, account_id, asker);
 }
 
-export const forwarderOf = ({ reads }: Asker): Forwarder => reads.forwarder;
-
-export async function accountOf(account_id: string, asker: Asker, origin = quiet(asker)): Promise<AccountMaster> {
-  return dataOf(await forwarderOf(asker).query('get_account', { account_id }, account_id, origin)) as AccountMaster;
+/** Reads the account that receives money, which may belong to any client. */
+export function destinationOf(account_id: string, asker: Asker): Promise<AccountMaster> {
+  const caller = { ...asker.origin.caller, boundClientId: undefined };
+  return accountOf(account_id, { ...asker, origin: { ...asker.origin, caller } });
 }
 
 /** Returns the amount that a capture takes: the requested one, or what remains of the hold. */
@@ -48,8 +53,7 @@ export async function capturedPosting(
   asked: string | null,
   asker: Asker,
 ): Promise<Posting & { account_id: string }> {
-  const found = await forwarderOf(asker).query('get_hold', { hold_id }, hold_id, quiet(asker));
-  const { account_id, currency, amount, captured_amount } = dataOf(found) as Hold;
+  const { account_id, currency, amount, captured_amount } = await ask('get_hold', { hold_id }, hold_id, asker);
   const left = BigInt(toMinor(amount, currency)) - BigInt(toMinor(captured_amount, currency));
   return { account_id, currency, amount: asked ?? fromMinor(left, currency) };
 }

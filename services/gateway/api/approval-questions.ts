@@ -1,11 +1,10 @@
-import type { ApprovableCommand, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { ApprovableCommand, Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import type { ApiKey, Client, LedgerAccount, Transaction } from '#libs/contracts/resources.ts';
+import type { Transaction } from '#libs/contracts/resources.ts';
 import type { FourEyes, Posting } from '../access/four-eyes.ts';
 import { isAbove, isAboveSome } from '../access/four-eyes.ts';
-import { dataOf } from './answer.ts';
 import type { Asker, Question } from './approval-question.ts';
-import { accountOf, capturedPosting, forwarderOf, quiet, unbound } from './approval-question.ts';
+import { accountOf, ask, capturedPosting, destinationOf } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
 import { readPosting } from './reads.ts';
@@ -16,17 +15,17 @@ import { notFound } from './unknown-ids.ts';
 type Ask<N extends ApprovableCommand> = (data: MessageData<N>, asker: Asker) => Promise<Question | undefined>;
 
 /** undefined: no approval is needed, whatever the services would reply. */
-const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[]; ask: Ask<N> } } = {
-  reverse_transaction: { mayNeed: ['reverse'], ask: aboutReversal },
-  change_account_status: { mayNeed: ['unfreeze'], ask: aboutStatus },
-  create_api_key: { mayNeed: ['create_key'], ask: async (data) => aboutNewKey(data) },
-  rotate_api_key: { mayNeed: ['create_key'], ask: aboutRotation },
-  redrive_dead_letter: { mayNeed: ['redrive', 'post_above'], ask: aboutRedrive },
-  create_transaction: { mayNeed: ['post_above'], ask: aboutCash },
-  create_transfer: { mayNeed: ['post_above'], ask: aboutTransfer },
-  capture_hold: { mayNeed: ['post_above'], ask: aboutCapture },
-  open_account: { mayNeed: ['post_above'], ask: aboutOpening },
-  erase_client: { mayNeed: ['erase'], ask: aboutErasure },
+const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[]; about: Ask<N> } } = {
+  reverse_transaction: { mayNeed: ['reverse'], about: aboutReversal },
+  change_account_status: { mayNeed: ['unfreeze'], about: aboutStatus },
+  create_api_key: { mayNeed: ['create_key'], about: async (data) => aboutNewKey(data) },
+  rotate_api_key: { mayNeed: ['create_key'], about: aboutRotation },
+  redrive_dead_letter: { mayNeed: ['redrive', 'post_above'], about: aboutRedrive },
+  create_transaction: { mayNeed: ['post_above'], about: aboutCash },
+  create_transfer: { mayNeed: ['post_above'], about: aboutTransfer },
+  capture_hold: { mayNeed: ['post_above'], about: aboutCapture },
+  open_account: { mayNeed: ['post_above'], about: aboutOpening },
+  erase_client: { mayNeed: ['erase'], about: aboutErasure },
 };
 
 export function isApprovable(name: string): name is ApprovableCommand {
@@ -35,42 +34,46 @@ export function isApprovable(name: string): name is ApprovableCommand {
 
 export async function questionOf({ name, data }: Plan, asker: Asker): Promise<Question | undefined> {
   if (!isApprovable(name)) return undefined;
-  const { mayNeed, ask } = questions[name];
+  const { mayNeed, about } = questions[name];
   if (!mayNeed.some((action) => asker.fourEyes.actions.has(action))) return undefined;
-  return (ask as (data: Plan['data'], asker: Asker) => Promise<Question | undefined>)(data, asker);
+  return (about as (data: Plan['data'], asker: Asker) => Promise<Question | undefined>)(data, asker);
+}
+
+type Change = Approval['changes'][number];
+
+function change(field: string, before: string | null, after: string | null): Change {
+  return { field, before, after };
 }
 
 const money = ({ amount, currency }: Posting): string => `${amount} ${currency}`;
 
+function balanceChange(account_id: string, sign: '+' | '-' | '', moved: string): Change {
+  return change(`balance of account ${account_id}`, null, sign + moved);
+}
+
+/** A loan's balance is what is owed: a payment lowers it. */
+function received({ account_type }: { account_type: string }): '+' | '-' {
+  return account_type === 'Loan' ? '-' : '+';
+}
+
 async function aboutReversal(
   { reverses_transaction_id: id }: MessageData<'reverse_transaction'>,
-  asker: Asker,
+  { origin, reads }: Asker,
 ): Promise<Question> {
-  const input = { params: { transaction_id: id }, query: {}, after: undefined, origin: quiet(asker), isHead: false };
-  const original = (await readPosting('transaction', input, asker.reads)) as Transaction;
-  const {
-    transaction_type,
-    amount,
-    currency,
-    account_id,
-    direction,
-    counterparty_account_id: other,
-    status,
-  } = original;
-  const moved = `${amount} ${currency ?? ''}`.trim();
-  const signed = (gains: boolean): string => `${gains ? '+' : '-'}${moved}`;
+  const input = { params: { transaction_id: id }, query: {}, after: undefined, origin, isHead: false };
+  const original = (await readPosting('transaction', input, reads)) as Transaction;
+  const { transaction_type, account_id, direction, counterparty_account_id: other } = original;
+  const moved = `${original.amount} ${original.currency ?? ''}`.trim();
   // A loan payment lowers both balances.
   const otherGains = direction === (transaction_type === 'Loan Payment' ? 'debit' : 'credit');
   return {
-    deed: { kind: 'reversal' },
+    actions: ['reverse'],
     scopes: ['transactions:reverse'],
     summary: `Reverse ${transaction_type} ${id} of ${moved}`,
     changes: [
-      { field: `transaction ${id}`, before: status, after: 'reversed' },
-      { field: `balance of account ${account_id}`, before: null, after: signed(direction === 'debit') },
-      ...(other === undefined
-        ? []
-        : [{ field: `balance of account ${other}`, before: null, after: signed(otherGains) }]),
+      change(`transaction ${id}`, original.status, 'reversed'),
+      balanceChange(account_id, direction === 'debit' ? '+' : '-', moved),
+      ...(other === undefined ? [] : [balanceChange(other, otherGains ? '+' : '-', moved)]),
     ],
   };
 }
@@ -80,20 +83,16 @@ async function aboutStatus(
   asker: Asker,
 ): Promise<Question | undefined> {
   if (status === 'Frozen') return undefined;
-  const [, ledger] = await Promise.all([
+  const [, [known]] = await Promise.all([
     accountOf(account_id, asker),
-    forwarderOf(asker).query('get_ledger_accounts', { account_ids: [account_id] }, account_id, quiet(asker)),
+    ask('get_ledger_accounts', { account_ids: [account_id] }, account_id, asker),
   ]);
-  const [known] = dataOf(ledger) as LedgerAccount[];
   if (!known) throw notFound('account', account_id);
   return {
-    deed: { kind: 'status_change', from: known.status, to: status },
+    actions: known.status === 'Frozen' ? ['unfreeze'] : [],
     scopes: ['accounts:status'],
     summary: `Unfreeze account ${account_id}`,
-    changes: [
-      { field: 'status', before: known.status, after: status },
-      ...(reason === null ? [] : [{ field: 'reason', before: null, after: reason }]),
-    ],
+    changes: [change('status', known.status, status), ...(reason === null ? [] : [change('reason', null, reason)])],
   };
 }
 
@@ -101,17 +100,22 @@ function scopeText(scopes: readonly string[]): string {
   return `the ${scopes.length === 1 ? 'scope' : 'scopes'} ${scopes.join(', ')}`;
 }
 
+/** A key that only reads needs no approval. */
+function keyActions(scopes: readonly string[]): ApprovalAction[] {
+  return scopes.every((scope) => scope.endsWith(':read')) ? [] : ['create_key'];
+}
+
 function aboutNewKey({ name, scopes, environment, client_id, expires_at }: MessageData<'create_api_key'>): Question {
   return {
-    deed: { kind: 'key', scopes },
+    actions: keyActions(scopes),
     scopes: ['keys:manage'],
     summary: `Create an API key with ${scopeText(scopes)}`,
     changes: [
-      { field: 'name', before: null, after: name },
-      { field: 'scopes', before: null, after: scopes.join(', ') },
-      { field: 'environment', before: null, after: environment },
-      { field: 'only for the client', before: null, after: client_id ?? 'the whole bank' },
-      { field: 'expires_at', before: null, after: expires_at },
+      change('name', null, name),
+      change('scopes', null, scopes.join(', ')),
+      change('environment', null, environment),
+      change('only for the client', null, client_id ?? 'the whole bank'),
+      change('expires_at', null, expires_at),
     ],
   };
 }
@@ -120,15 +124,15 @@ async function aboutRotation(
   { rotates_key_id: key_id, overlap_seconds }: MessageData<'rotate_api_key'>,
   asker: Asker,
 ): Promise<Question> {
-  const old = dataOf(await forwarderOf(asker).query('get_api_key', { key_id }, key_id, quiet(asker))) as ApiKey;
+  const { name, scopes, expires_at } = await ask('get_api_key', { key_id }, key_id, asker);
   return {
-    deed: { kind: 'key', scopes: old.scopes },
+    actions: keyActions(scopes),
     scopes: ['keys:manage'],
-    summary: `Rotate API key ${key_id}, which has ${scopeText(old.scopes)}`,
+    summary: `Rotate API key ${key_id}, which has ${scopeText(scopes)}`,
     changes: [
-      { field: 'name', before: old.name, after: old.name },
-      { field: 'scopes', before: old.scopes.join(', '), after: old.scopes.join(', ') },
-      { field: `end of ${key_id}`, before: old.expires_at, after: `${overlap_seconds} s after the rotation` },
+      change('name', name, name),
+      change('scopes', scopes.join(', '), scopes.join(', ')),
+      change(`end of ${key_id}`, expires_at, `${overlap_seconds} s after the rotation`),
     ],
   };
 }
@@ -138,6 +142,11 @@ function mayBeAbove(amount: string, currency: string | null, { limits }: FourEye
   return currency === null ? isAboveSome(amount, limits) : isAbove({ amount, currency }, limits);
 }
 
+/** Returns the question about a posting, or undefined if its amount is within the limit of its currency. */
+function aboutPosting(posting: Posting, { fourEyes }: Asker, rest: Omit<Question, 'actions'>): Question | undefined {
+  return isAbove(posting, fourEyes.limits) ? { actions: ['post_above'], ...rest } : undefined;
+}
+
 async function aboutCash(
   { account_id, transaction_type, amount, currency }: MessageData<'create_transaction'>,
   asker: Asker,
@@ -145,44 +154,26 @@ async function aboutCash(
   if (!mayBeAbove(amount, currency, asker.fourEyes)) return undefined;
   const account = await accountOf(account_id, asker);
   const posting = { amount, currency: currency ?? account.currency };
-  return {
-    deed: { kind: 'posting', posting },
+  return aboutPosting(posting, asker, {
     scopes: ['transactions:write'],
     summary: `${transaction_type} of ${money(posting)} on account ${account_id}`,
-    changes: [
-      {
-        field: `balance of account ${account_id}`,
-        before: null,
-        after: `${transaction_type === 'Deposit' ? '+' : '-'}${money(posting)}`,
-      },
-    ],
-  };
+    changes: [balanceChange(account_id, transaction_type === 'Deposit' ? '+' : '-', money(posting))],
+  });
 }
 
 async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker): Promise<Question | undefined> {
   const { from_account_id, to_account_id, amount, currency } = data;
   if (!mayBeAbove(amount, currency, asker.fourEyes)) return undefined;
-  const [from, to] = await Promise.all([
-    accountOf(from_account_id, asker),
-    accountOf(to_account_id, asker, unbound(quiet(asker))),
-  ]);
+  const [from, to] = await Promise.all([accountOf(from_account_id, asker), destinationOf(to_account_id, asker)]);
   const posting = { amount, currency: currency ?? from.currency };
   const bound = asker.origin.caller.boundClientId;
   // The requester reads this, too. A customer must not learn that another client's account is a Loan.
-  const sign = bound !== undefined && bound !== to.client_id ? '' : to.account_type === 'Loan' ? '-' : '+';
-  return {
-    deed: { kind: 'posting', posting },
+  const sign = bound !== undefined && bound !== to.client_id ? '' : received(to);
+  return aboutPosting(posting, asker, {
     scopes: ['transfers:write'],
     summary: `Transfer of ${money(posting)} from account ${from_account_id} to account ${to_account_id}`,
-    changes: [
-      { field: `balance of account ${from_account_id}`, before: null, after: `-${money(posting)}` },
-      {
-        field: `balance of account ${to_account_id}`,
-        before: null,
-        after: `${sign}${money(posting)}`,
-      },
-    ],
-  };
+    changes: [balanceChange(from_account_id, '-', money(posting)), balanceChange(to_account_id, sign, money(posting))],
+  });
 }
 
 async function aboutCapture(
@@ -192,24 +183,15 @@ async function aboutCapture(
   const posting = await capturedPosting(hold_id, amount, asker);
   if (!isAbove(posting, asker.fourEyes.limits)) return undefined;
   const { account_id } = posting;
-  const to = to_account_id === null ? undefined : await accountOf(to_account_id, asker, unbound(quiet(asker)));
-  return {
-    deed: { kind: 'posting', posting },
+  const to = to_account_id === null ? undefined : await destinationOf(to_account_id, asker);
+  return aboutPosting(posting, asker, {
     scopes: ['holds:write', to === undefined ? 'transactions:write' : 'transfers:write'],
     summary: `Capture ${money(posting)} of hold ${hold_id} on account ${account_id}`,
     changes: [
-      { field: `balance of account ${account_id}`, before: null, after: `-${money(posting)}` },
-      ...(to === undefined
-        ? []
-        : [
-            {
-              field: `balance of account ${to.account_id}`,
-              before: null,
-              after: `${to.account_type === 'Loan' ? '-' : '+'}${money(posting)}`,
-            },
-          ]),
+      balanceChange(account_id, '-', money(posting)),
+      ...(to === undefined ? [] : [balanceChange(to.account_id, received(to), money(posting))]),
     ],
-  };
+  });
 }
 
 async function aboutOpening(
@@ -218,26 +200,25 @@ async function aboutOpening(
 ): Promise<Question | undefined> {
   const posting = { amount: initial_deposit, currency };
   if (!isAbove(posting, asker.fourEyes.limits)) return undefined;
-  dataOf(await forwarderOf(asker).query('get_client', { client_id }, client_id, quiet(asker)));
-  return {
-    deed: { kind: 'posting', posting },
+  await ask('get_client', { client_id }, client_id, asker);
+  return aboutPosting(posting, asker, {
     scopes: ['accounts:write', 'transactions:write'],
     summary: `Open a ${account_type} account of client ${client_id} with ${money(posting)}`,
-    changes: [{ field: `${account_type} account`, before: null, after: `opened with ${money(posting)}` }],
-  };
+    changes: [change(`${account_type} account`, null, `opened with ${money(posting)}`)],
+  });
 }
 
 /** The summary contains no personal data, because an approval is kept longer than its subject. */
 async function aboutErasure({ client_id }: MessageData<'erase_client'>, asker: Asker): Promise<Question> {
-  const client = dataOf(await forwarderOf(asker).query('get_client', { client_id }, client_id, quiet(asker))) as Client;
+  const { client_type } = await ask('get_client', { client_id }, client_id, asker);
   const personal = 'names, contacts and texts';
   return {
-    deed: { kind: 'erasure' },
+    actions: ['erase'],
     scopes: ['clients:erase'],
     summary: `Erase client ${client_id}`,
     changes: [
-      { field: `${client.client_type} client ${client_id}`, before: personal, after: `${personal} erased for good` },
-      { field: 'API keys of the client', before: null, after: 'revoked' },
+      change(`${client_type} client ${client_id}`, personal, `${personal} erased for good`),
+      change('API keys of the client', null, 'revoked'),
     ],
   };
 }

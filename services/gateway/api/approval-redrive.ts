@@ -1,26 +1,27 @@
 import type { DeadLetterContent } from '#libs/contracts/administration.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
-import type { AccountMaster } from '#libs/contracts/resources.ts';
-import type { Posting } from '../access/four-eyes.ts';
+import type { FourEyes, Posting } from '../access/four-eyes.ts';
+import { isAbove } from '../access/four-eyes.ts';
 import { Refused } from '../http/errors.ts';
-import { dataOf, isNotFound } from './answer.ts';
 import type { Asker, Question } from './approval-question.ts';
-import { capturedPosting, forwarderOf, quiet } from './approval-question.ts';
+import { accountOf, ask, capturedPosting } from './approval-question.ts';
 
 /** Returns the facts about a redrive, from the bytes of the dead letter. */
 export async function aboutRedrive(
   { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>,
   asker: Asker,
 ): Promise<Question> {
-  const asked = await forwarderOf(asker).query('get_dead_letter', { dead_letter_id }, dead_letter_id, quiet(asker));
-  const letter = dataOf(asked) as DeadLetterContent;
+  const letter = await ask('get_dead_letter', { dead_letter_id }, dead_letter_id, asker);
   const posting = await postingIn(letter, asker);
   const amount = typeof posting === 'object' ? ` of ${posting.amount} ${posting.currency}` : '';
   const what = `${letter.message ?? 'an unreadable message'}${amount}`;
   const deadline = letter.headers['deadline'] ?? null;
   return {
-    deed: { kind: 'redrive', renewsDeadline: renew_deadline, ...(posting === undefined ? {} : { posting }) },
+    actions: [
+      ...(renew_deadline ? ['redrive' as const] : []),
+      ...(mayBeLarge(posting, asker.fourEyes) ? ['post_above' as const] : []),
+    ],
     scopes: ['ops:manage'],
     summary: `Redrive ${dead_letter_id}, ${what}${renew_deadline ? ', with a renewed deadline' : ''}`,
     changes: [
@@ -28,6 +29,12 @@ export async function aboutRedrive(
       { field: 'deadline', before: deadline, after: renew_deadline ? '30 s after the redrive' : deadline },
     ],
   };
+}
+
+/** An unreadable posting may have any amount. */
+function mayBeLarge(posting: Posting | 'unreadable' | undefined, { limits }: FourEyes): boolean {
+  if (posting === 'unreadable') return limits.size > 0;
+  return posting !== undefined && isAbove(posting, limits);
 }
 
 const postings = new Set<string | null>([
@@ -56,18 +63,24 @@ async function postingIn(
   if (typeof amount !== 'string' || !/^\d{1,72}(\.\d{1,72})?$/.test(amount)) return 'unreadable';
   if (typeof data['currency'] === 'string') return { amount, currency: data['currency'] };
   const account_id = String(data['account_id'] ?? data['from_account_id']);
-  const account = await forwarderOf(asker).query('get_account', { account_id }, account_id, quiet(asker));
-  return isNotFound(account) ? 'unreadable' : { amount, currency: (dataOf(account) as AccountMaster).currency };
+  return orUnreadable(async () => ({ amount, currency: (await accountOf(account_id, asker)).currency }));
 }
 
 async function postingOfCapture(data: Record<string, unknown>, asker: Asker): Promise<Posting | 'unreadable'> {
   const parsed = messages.capture_hold.data.safeParse(data);
   if (!parsed.success) return 'unreadable';
   const { hold_id, amount } = parsed.data;
-  return capturedPosting(hold_id, amount, asker).catch((error: unknown) => {
-    if (error instanceof Refused && error.refusal.code === 'hold_not_found') return 'unreadable';
+  return orUnreadable(() => capturedPosting(hold_id, amount, asker));
+}
+
+/** A posting on an account or hold that does not exist cannot be read. */
+async function orUnreadable(read: () => Promise<Posting>): Promise<Posting | 'unreadable'> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof Refused && error.refusal.code.endsWith('_not_found')) return 'unreadable';
     throw error;
-  });
+  }
 }
 
 function fieldsIn(value: string | null): Record<string, unknown> {

@@ -118,6 +118,63 @@ test('freezing, small amounts, inactive rules, and API keys need no approval', a
   ]);
 });
 
+const dead_letter_id = `dlt_${'a'.repeat(32)}`;
+const letter = (message: string, value: unknown) => ({
+  get_dead_letter: ok({
+    dead_letter_id,
+    topic: 'ledger.commands.dlq',
+    partition: 0,
+    offset: 1,
+    source_topic: 'ledger.commands',
+    source_partition: 0,
+    source_offset: 1,
+    key: null,
+    code: null,
+    reason: null,
+    size_bytes: 1,
+    message,
+    request_id: null,
+    dead_at: time,
+    state: 'open',
+    decided_by: null,
+    decided_at: null,
+    drop_reason: null,
+    available: true,
+    headers: {},
+    value: JSON.stringify(value),
+    encoding: 'utf-8',
+    truncated: false,
+  }),
+});
+const redrive = `/admin/dead-letters/${dead_letter_id}/redrive`;
+const renewed = { renew_deadline: true };
+const large = { account_id: ids.account, amount: '5000', currency: 'USD' };
+const limited = new Set(['post_above' as const]);
+
+test.each<[string, object, string | undefined, Record<string, Answer>, FourEyes?]>([
+  [transitions, { status: 'Inactive' }, 'unfreeze', {}],
+  [`/transactions/${ids.transaction}/reversal`, { reason: 'x' }, 'reverse', {}],
+  ['/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'audit:read'] }, undefined, {}],
+  ['/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'transfers:write'] }, 'create_key', {}],
+  ['/admin/api-keys', { name: 'x', scopes: ['keys:manage'] }, 'create_key', {}],
+  [redrive, renewed, 'redrive', letter('create_client', {})],
+  [redrive, {}, undefined, letter('create_client', {})],
+  [redrive, renewed, 'redrive', letter('create_transaction', { ...large, amount: '5' })],
+  [redrive, {}, undefined, letter('create_transaction', { ...large, amount: '5' })],
+  [redrive, {}, 'post_above', letter('create_transaction', large)],
+  [redrive, {}, 'post_above', letter('create_transaction', { amount: 5 })],
+  // An action whose rule is off needs no approval, but another reason still applies.
+  [redrive, renewed, 'post_above', letter('create_transaction', large), { ...all, actions: limited }],
+  [redrive, renewed, undefined, letter('create_client', {}), { ...all, actions: limited }],
+  [redrive, {}, undefined, letter('create_batch', {}), { ...all, limits: new Map() }],
+])('%s %j needs approval: %s', async (url, payload, action, answers, fourEyes) => {
+  const { post, sent } = await bankWith('Frozen', { get_transaction: ok(samples.transaction), ...answers }, fourEyes);
+  await post(url, payload);
+  const last = sent().at(-1);
+  expect(last?.name).toMatch(action === undefined ? /^(redrive_dead_letter|create_api_key)$/ : /^request_approval$/);
+  expect(last?.data['action']).toBe(action);
+});
+
 test.each<[Answer, number, string]>([
   ['not_sent', 503, 'service_unavailable'],
   ['no_reply', 504, 'outcome_unknown'],

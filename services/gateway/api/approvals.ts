@@ -5,11 +5,10 @@ import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import type { MessageResult } from '#libs/contracts/messages.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { approvalNeeded, isWatched } from '../access/four-eyes.ts';
+import { isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { dataOf, outcomeUnknown, send } from './answer.ts';
 import type { Question } from './approval-question.ts';
@@ -46,12 +45,12 @@ export async function checkFourEyes(
 ): Promise<{ plan: Plan; needed?: Needed }> {
   const { fourEyes } = deps;
   if (fourEyes.actions.size === 0 || !isWatched(origin.caller, fourEyes)) return { plan };
-  const question = await questionOf(plan, { reads: deps, origin, fourEyes });
-  if (!question) return { plan };
-  const action = approvalNeeded(question.deed, origin.caller, fourEyes);
-  if (action !== undefined) return { plan, needed: { action, question } };
+  const quiet = { ...origin, caller: { ...origin.caller, isStaff: false } };
+  const question = await questionOf(plan, { reads: deps, origin: quiet, fourEyes });
+  const action = question?.actions.find((one) => fourEyes.actions.has(one));
+  if (question && action !== undefined) return { plan, needed: { action, question } };
   // The account may be frozen before the command arrives. The ledger then refuses to unfreeze it.
-  return question.deed.kind === 'status_change'
+  return question && plan.name === 'change_account_status'
     ? { plan: { ...plan, data: { ...plan.data, keep_frozen: true } as Plan['data'] } }
     : { plan };
 }
@@ -93,7 +92,7 @@ export async function askForApproval(
     command: { name, id: plan.id, key: plan.key, bucket: plan.bucket, data: plan.data },
   };
   const outcome = await forwarder.command(
-    { name: 'request_approval', id: approval_id, key: approval_id, data, acceptedAt },
+    { name: 'request_approval' as const, id: approval_id, key: approval_id, data, acceptedAt },
     origin,
   );
   if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
@@ -101,7 +100,7 @@ export async function askForApproval(
     throw outcome.stage === 'not_sent' || origin.repeatOnly === true
       ? new Refused(unavailable)
       : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined);
-  if (!outcome.replayed) return answerWaiting(reply, outcome.data as Approval);
+  if (!outcome.replayed) return answerWaiting(reply, outcome.data);
   reply.header('idempotent-replayed', 'true');
   const { approval } = await findApproval(approval_id, origin, forwarder);
   return approval.outcome === undefined
@@ -152,12 +151,10 @@ export function scopesOf({ scopes }: Caller): string[] {
   return allScopes.filter((scope) => scopes.has(scope));
 }
 
-type Found = MessageResult<'get_approval'>;
-
-async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder): Promise<Found> {
+async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder) {
   return dataOf(
     await forwarder.query('get_approval', { approval_id, scopes: scopesOf(origin.caller) }, approval_id, origin),
-  ) as Found;
+  );
 }
 
 export async function readApprovals(input: ReadInput, deps: ReadDependencies): Promise<Page> {

@@ -1,5 +1,4 @@
 import type { Violation } from '#libs/contracts/errors.ts';
-import type { LedgerAccount } from '#libs/contracts/resources.ts';
 import { type FourEyes, isAbove, isAboveSome, isWatched } from '../access/four-eyes.ts';
 import { type Refused, refuse } from '../http/errors.ts';
 import { dataOf } from './answer.ts';
@@ -41,9 +40,7 @@ async function currenciesOf(accountIds: string[], origin: Origin, forwarder: For
   const currencies = new Map<string, string>();
   for (let at = 0; at < accountIds.length; at += maxAccounts) {
     const account_ids = accountIds.slice(at, at + maxAccounts);
-    const known = dataOf(
-      await forwarder.query('get_ledger_accounts', { account_ids }, account_ids[0] ?? '', origin),
-    ) as LedgerAccount[];
+    const known = dataOf(await forwarder.query('get_ledger_accounts', { account_ids }, account_ids[0] ?? '', origin));
     for (const { account_id, currency } of known) currencies.set(account_id, currency);
   }
   return currencies;

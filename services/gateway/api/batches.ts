@@ -143,7 +143,7 @@ function accountOf({ transaction, transfer }: BodyItem): string {
 }
 
 /** Returns the command of a batch, in the bucket of its first item. */
-function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acceptedAt: Date): Command {
+function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acceptedAt: Date): Command<'create_batch'> {
   const items = plans.map(({ data }) => {
     if ('transfer_id' in data) {
       const { transfer_id: _, ...transfer } = data;
@@ -161,7 +161,7 @@ function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acce
  * batch, or service_unavailable if it was not sent or is a repeat without a reply.
  */
 function resultsOf(
-  outcome: Outcome,
+  outcome: Outcome<MessageResult<'create_batch'>>,
   { batch_id, mode, origin }: { batch_id: string; mode: Body['mode']; origin: Origin },
   destinationRefused: (index: number) => void,
 ): { results: ItemResult[]; isReplayed: boolean } {
@@ -176,7 +176,7 @@ function resultsOf(
     if (outcome.stage !== 'no_reply') throw outcomeUnknown({ batch_id }, true);
     return pending;
   }
-  const { results } = outcome.data as MessageResult<'create_batch'>;
+  const { results } = outcome.data;
   for (const { index, error } of results) if (error?.code === 'destination_refused') destinationRefused(index);
   return { results, isReplayed: outcome.replayed };
 }

@@ -1,4 +1,4 @@
-import type { AuditCheck, BookCheck } from '#libs/contracts/administration.ts';
+import type { BookCheck } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
@@ -199,7 +199,7 @@ function bookPlanners({ forwarder }: CommandDependencies) {
             { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },
             origin,
           );
-          return verificationOf(books, outcome.kind === 'done' ? (outcome.data as AuditCheck) : undefined);
+          return verificationOf(books, outcome.kind === 'done' ? outcome.data : undefined);
         },
       };
     },

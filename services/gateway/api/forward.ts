@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
@@ -40,8 +40,8 @@ export interface Origin {
   notAfterMs?: number | undefined;
 }
 
-export interface Command {
-  name: MessageName;
+export interface Command<N extends MessageName = MessageName> {
+  name: N;
   /** The ce_id, the same on every repeat. */
   id: string;
   /** Commands with the same key are executed in order. */
@@ -53,8 +53,8 @@ export interface Command {
   acceptedAt: Date;
 }
 
-export type Outcome =
-  | { kind: 'done'; data: unknown; replayed: boolean }
+export type Outcome<T = unknown> =
+  | { kind: 'done'; data: T; replayed: boolean }
   | { kind: 'refused'; refusal: Refusal; replayed: boolean }
   /**
    * not_sent: nothing was or will be executed. no_reply: the broker has the message. unacknowledged, malformed:
@@ -78,8 +78,8 @@ export interface Forwarder {
     key: string,
     origin: Origin,
     behind?: Behind,
-  ): Promise<Outcome>;
-  command(command: Command, origin: Origin): Promise<Outcome>;
+  ): Promise<Outcome<MessageResult<N>>>;
+  command<N extends MessageName>(command: Command<N>, origin: Origin): Promise<Outcome<MessageResult<N>>>;
   breakers(): { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
   stop(): void;
 }
@@ -95,7 +95,7 @@ export interface ForwarderOptions {
   tracing?: Tracing | undefined;
 }
 
-const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
+const notSent: Outcome<never> = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Converts requests to messages and their replies to outcomes. Its calls never reject. */
@@ -116,12 +116,12 @@ export function createForwarder({
   const breakerOf = (topic: TopicName): Breaker<Reply> => breakers[topic.split('.', 1)[0] as keyof typeof breakers];
   const nextQueryId = idSequence('qry_');
 
-  const ask = async (
-    name: MessageName,
+  const ask = async <N extends MessageName>(
+    name: N,
     topic: TopicName,
     message: OutgoingMessage,
     { answerBy }: Origin,
-  ): Promise<Outcome> => {
+  ): Promise<Outcome<MessageResult<N>>> => {
     const begun = performance.now();
     const waitMs = Math.min(replyWaitMs, answerBy - begun);
     if (waitMs <= 0) return notSent;
@@ -145,13 +145,13 @@ export function createForwarder({
   };
 
   /** Records the time until the reply as a span, which becomes the parent of all spans that the message causes. */
-  const traced = async (
+  const traced = async <T>(
     name: MessageName,
     topic: TopicName,
     id: string,
     origin: Origin,
-    send: (origin: Origin) => Promise<Outcome>,
-  ): Promise<Outcome> => {
+    send: (origin: Origin) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> => {
     if (!tracing || !isSampled(origin.traceparent)) return send(origin);
     const attributes = {
       'messaging.system': 'kafka',
@@ -259,12 +259,17 @@ function encode(
   return { topic, partition, key, value: JSON.stringify(data), headers };
 }
 
-function readReply(name: MessageName, { value, headers }: Reply, request: OutgoingMessage, logger: Logger): Outcome {
+function readReply<N extends MessageName>(
+  name: N,
+  { value, headers }: Reply,
+  request: OutgoingMessage,
+  logger: Logger,
+): Outcome<MessageResult<N>> {
   try {
     const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
     const replayed = reply.replayed === true;
     if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
-    return { kind: 'done', data: messages[name].result.parse(reply.data), replayed };
+    return { kind: 'done', data: messages[name].result.parse(reply.data) as MessageResult<N>, replayed };
   } catch (error) {
     logger.error(
       { err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] },

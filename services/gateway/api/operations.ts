@@ -1,5 +1,4 @@
 import type { AuditCheck, BookCheck, Operations, Verification } from '#libs/contracts/administration.ts';
-import type { MessageResult } from '#libs/contracts/messages.ts';
 import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
@@ -17,9 +16,9 @@ export async function readOperations(
     forwarder.query('get_webhooks_operations', {}, origin.requestId, origin),
     consumerLag().catch(() => null),
   ]);
-  const ledger = answered<'get_ledger_operations'>(ofLedger);
-  const accounts = answered<'get_accounts_operations'>(ofAccounts);
-  const webhooks = answered<'get_webhooks_operations'>(ofWebhooks);
+  const ledger = answered(ofLedger);
+  const accounts = answered(ofAccounts);
+  const webhooks = answered(ofWebhooks);
   return {
     services: [
       { service: 'ledger', answers: ledger !== undefined, outbox: ledger?.outbox ?? null },
@@ -36,10 +35,8 @@ export async function readOperations(
   };
 }
 
-function answered<N extends 'get_ledger_operations' | 'get_accounts_operations' | 'get_webhooks_operations'>(
-  outcome: Outcome,
-): MessageResult<N> | undefined {
-  return outcome.kind === 'done' ? (outcome.data as MessageResult<N>) : undefined;
+function answered<T>(outcome: Outcome<T>): T | undefined {
+  return outcome.kind === 'done' ? outcome.data : undefined;
 }
 
 /**

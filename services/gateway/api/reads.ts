@@ -7,7 +7,7 @@ import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Searches } from '../overload/searches.ts';
 import { dataOf, isNotFound } from './answer.ts';
-import type { Behind, Forwarder, Origin } from './forward.ts';
+import type { Behind, Forwarder, Origin, Outcome } from './forward.ts';
 import { kindOf, knownForm, numberNotFound, pathId } from './unknown-ids.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
@@ -98,8 +98,7 @@ export async function readAccount({ params, origin }: ReadInput, { forwarder }: 
     forwarder.query('get_account', { account_id }, account_id, origin),
     forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
   ]);
-  const account = dataOf(master) as AccountMaster;
-  return withBalances([account], dataOf(balances) as LedgerAccount[])[0] as Account;
+  return withBalances([dataOf(master)], dataOf(balances))[0] as Account;
 }
 
 /** accounts selects the page. One query to the ledger then returns all its balances. */
@@ -113,7 +112,7 @@ export async function readAccounts(input: ReadInput, deps: ReadDependencies): Pr
     account_ids[0] ?? '',
     input.origin,
   );
-  return { ...page, items: withBalances(page.items, dataOf(balances) as LedgerAccount[]) };
+  return { ...page, items: withBalances(page.items, dataOf(balances)) };
 }
 
 /** A balance is never omitted: if one is missing, the whole list is a 503 (contract: Lists). */
@@ -148,7 +147,7 @@ export async function readPosting(
   { forwarder }: ReadDependencies,
 ): Promise<unknown> {
   const id = knownForm(kind, params[`${kind}_id`]);
-  const ask = (behind?: Behind) =>
+  const ask = (behind?: Behind): Promise<Outcome> =>
     kind === 'transaction'
       ? forwarder.query('get_transaction', { transaction_id: id }, id, origin, behind)
       : forwarder.query('get_transfer', { transfer_id: id }, id, origin, behind);

@@ -25,5 +25,5 @@ export async function search({ query, origin }: ReadInput, { forwarder }: ReadDe
     kinds.length > 0 && forwarder.query('search_records', { q, kinds }, origin.requestId, origin),
     allowed('transaction') && forwarder.query('search_postings', { q }, origin.requestId, origin),
   ]);
-  return found.flatMap((outcome) => (outcome === false ? [] : (dataOf(outcome) as SearchHit[])));
+  return found.flatMap((outcome) => (outcome === false ? [] : dataOf(outcome)));
 }

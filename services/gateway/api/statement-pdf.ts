@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import type { MessageResult, Position } from '#libs/contracts/messages.ts';
-import type { AccountMaster, Client, EntryLine, Statement } from '#libs/contracts/resources.ts';
+import type { Position } from '#libs/contracts/messages.ts';
+import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
@@ -76,7 +76,7 @@ async function wholeStatement(
   for (let after: Position | undefined; ; ) {
     const { item, next } = dataOf(
       await forwarder.query('get_statement', { ...period, limit: 500, after }, period.account_id, patient(origin)),
-    ) as MessageResult<'get_statement'>;
+    );
     if (item.entry_count > maxPrinted) throw tooMany(item.entry_count);
     entries.push(...item.entries);
     if (next === undefined) return { ...item, entries };
@@ -94,11 +94,8 @@ function tooMany(count: number): Refused {
 /** Returns the name and address of the account's owner, or nothing if the caller may not read clients. */
 async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder): Promise<string[]> {
   if (!origin.caller.scopes.has('clients:read')) return [];
-  const account = dataOf(
-    await forwarder.query('get_account', { account_id }, account_id, patient(origin)),
-  ) as AccountMaster;
-  const { client_id } = account;
-  const client = dataOf(await forwarder.query('get_client', { client_id }, client_id, patient(origin))) as Client;
+  const { client_id } = dataOf(await forwarder.query('get_account', { account_id }, account_id, patient(origin)));
+  const client = dataOf(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
   const name = client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
   return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
 }

@@ -56,5 +56,5 @@ export async function readEvents(
   { forwarder }: ReadDependencies,
 ): Promise<MessageResult<'list_events'>> {
   const data = query as { after?: string; types?: string[]; account_id?: string; limit: number };
-  return dataOf(await forwarder.query('list_events', data, origin.requestId, origin)) as MessageResult<'list_events'>;
+  return dataOf(await forwarder.query('list_events', data, origin.requestId, origin));
 }
