@@ -557,6 +557,7 @@ const rows = {
     route: 'GET /admin/transactions/:transaction_id/timeline',
     summary: 'Get the timeline of a transaction: request, command, entries, events',
     scope: 'audit:read',
+    also: 'transactions:read',
     description:
       'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication.',
   },

@@ -63,7 +63,7 @@ const table: Record<string, string[]> = {
   'GET /admin/trial-balance': ['books:read'],
   'GET /admin/system-accounts': ['books:read'],
   'GET /admin/search': [],
-  'GET /admin/transactions/:transaction_id/timeline': ['audit:read'],
+  'GET /admin/transactions/:transaction_id/timeline': ['audit:read', 'transactions:read'],
   'GET /admin/posting-statistics': ['books:read'],
   'GET /admin/posting-totals': ['books:read'],
   'GET /admin/operations': ['books:read'],
