@@ -62,9 +62,10 @@ describe('sessions', () => {
     const cookie = sealed(sessions, session);
     expect(createSessions({ secrets: [secret], ended, now }).open(cookie)).toEqual(session);
     expect(createSessions({ secrets: ['another secret, also of tests'], ended, now }).open(cookie)).toBeUndefined();
-    expect(createSessions({ secrets: ['another secret, also of tests', secret], ended, now }).open(cookie)).toEqual(
-      session,
-    );
+    const rotated = createSessions({ secrets: ['another secret, also of tests', secret], ended, now });
+    expect(rotated.open(cookie)).toEqual(session);
+    // The first secret seals, so the second one can be removed later.
+    expect(sessions.open(sealed(rotated, session))).toBeUndefined();
     expect(sessions.open(`${cookie.slice(0, -2)}AA`)).toBeUndefined();
   });
 
