@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Argument, type Command, Option } from 'commander';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
@@ -36,8 +35,7 @@ export async function followEvents(
   const followers: Follower[] = topics.map((topic) =>
     follow(kafka, {
       topic: topicName(prefix, topic),
-      groupId: `${prefix}bank-cli-${randomUUID()}`,
-      ...(from === 'beginning' ? {} : { from }),
+      from: from === 'beginning' ? 'oldest' : from,
       logger,
       onMessage: (key, value, headers, { partition, offset }) =>
         take({ topic, partition, offset: Number(offset), key, headers, data: parseJson(value) ?? null }),

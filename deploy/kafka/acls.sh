@@ -10,7 +10,7 @@ kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operati
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Write --topic 'accounts.queries'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Write --topic 'webhooks.commands'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Write --topic 'webhooks.queries'
-kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Write --operation Read --topic 'replies'
+kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Read --topic 'replies'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Read --topic 'api-keys'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --operation Write --operation Read --topic 'sessions'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --topic 'transactions'
@@ -33,8 +33,6 @@ kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operati
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --topic 'accounts.queries.dlq'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --topic 'webhooks.commands.dlq'
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --operation DescribeConfigs --topic 'webhooks.queries.dlq'
-kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Read --group 'gateway-' --resource-pattern-type prefixed
-kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Read --group 'replies-' --resource-pattern-type prefixed
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --group 'ledger' --resource-pattern-type prefixed
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --group 'accounts' --resource-pattern-type prefixed
 kafka-acls.sh "$@" --add --allow-principal "User:core-banking-gateway" --operation Describe --group 'webhooks' --resource-pattern-type prefixed

@@ -64,7 +64,6 @@ async function readEvidence(kafka: KafkaClient, prefix: string, logger: Logger):
   const [transactions, audit] = [topicName(prefix, 'transactions'), topicName(prefix, 'audit')];
   await readToEnd(kafka, {
     topics: [transactions, audit],
-    groupId: `${prefix}resend`,
     idleMs,
     logger,
     take: async (messages) => {
@@ -96,7 +95,6 @@ async function readCommands(
   const topics = new Map(commandTopics.map((name) => [topicName(prefix, name), name]));
   await readToEnd(kafka, {
     topics: [...topics.keys()],
-    groupId: `${prefix}resend`,
     idleMs,
     logger,
     take: async (messages) => {

@@ -98,12 +98,7 @@ const internalTopics = {
   /** accounts writes redriven commands. */
   'webhooks.commands': between(['gateway', 'accounts'], ['webhooks'], log(commandPartitions, 7 * day, small)),
   'webhooks.queries': between(['gateway', 'accounts'], ['webhooks'], log(commandPartitions, day / 24, small)),
-  /** Gateways also write probes to themselves, to verify that replies arrive. */
-  replies: between(
-    ['gateway', 'ledger', 'accounts', 'webhooks'],
-    ['gateway'],
-    log(replyPartitions, 10 * 60 * 1000, large),
-  ),
+  replies: between(['ledger', 'accounts', 'webhooks'], ['gateway'], log(replyPartitions, 10 * 60 * 1000, large)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
    * Dashboard sessions that ended by signing out. Gateways read the topic from the beginning; no session

@@ -67,7 +67,6 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   };
   const keyFollower = follow(kafka, {
     topic: topicName(prefix, 'api-keys'),
-    groupId: `${prefix}gateway-keys-${instance}`,
     onMessage: (key, value, headers) =>
       isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key),
     logger,
@@ -80,7 +79,7 @@ function createDashboard(
   kafka: KafkaClient,
   config: GatewayConfig,
   publisher: Publisher,
-  { logger, instance, now }: MessagingDependencies,
+  { logger, now }: MessagingDependencies,
 ): { options: DashboardOptions; follower: Follower } | undefined {
   const {
     DASHBOARD_CLIENT_ID: clientId,
@@ -91,8 +90,7 @@ function createDashboard(
   const isComplete = clientId !== undefined && clientSecret !== undefined && sessionSecrets !== undefined;
   if (!isComplete || publicUrl === undefined || issuer === undefined) return undefined;
   const ended = createEndedSessions({ publisher, prefix, logger, now });
-  const groupId = `${prefix}gateway-sessions-${instance}`;
-  const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), groupId, onMessage: ended.take, logger });
+  const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: ended.take, logger });
   const formats = { name: config.BANK_NAME, timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
   return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
 }

@@ -26,7 +26,6 @@ test('a gateway can send requests and read replies, but not write events', () =>
     'ledger.batches',
     'ledger.commands',
     'ledger.queries',
-    'replies',
     'security',
     'sessions',
     'webhooks.commands',

@@ -21,12 +21,9 @@ const services = ['gateway', 'ledger', 'accounts', 'webhooks'] as const;
 const [maker, consumer] = ['core-banking-topics', 'core-banking-consumer'];
 const userOf = (service: Exclude<TopicUser, 'consumers'>): string => `core-banking-${service}`;
 
-/**
- * Groups by the prefixes of their names. A gateway creates its own groups and reports the lag of
- * the other services' groups.
- */
+/** Groups by the prefixes of their names. A gateway reports the lag of the other services' groups. */
 const groups: Record<(typeof services)[number], { joins: string[]; describes: string[] }> = {
-  gateway: { joins: ['gateway-', 'replies-'], describes: ['ledger', 'accounts', 'webhooks'] },
+  gateway: { joins: [], describes: ['ledger', 'accounts', 'webhooks'] },
   ledger: { joins: ['ledger'], describes: [] },
   accounts: { joins: ['accounts'], describes: [] },
   webhooks: { joins: ['webhooks'], describes: [] },

@@ -66,7 +66,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
   });
   const supervisor = new Supervisor(
     kafka,
-    () => ({
+    {
       groupId,
       topics,
       fromBeginning,
@@ -75,7 +75,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
       onJoin: (assignment) => pool.join(assignment),
       onLost: (isStillMember) => pool.lose(isStillMember),
       beforeStop: () => pool.stop(),
-    }),
+    },
     logger,
   );
   return {

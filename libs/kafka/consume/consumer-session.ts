@@ -1,4 +1,4 @@
-import type { EachBatchPayload, Consumer as KafkaJsConsumer, PartitionAssigner } from 'kafkajs';
+import type { EachBatchPayload, Consumer as KafkaJsConsumer } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient, Link } from '../client.ts';
 import { withTimeout } from '../wait.ts';
@@ -10,19 +10,16 @@ export interface Assignment {
   partitions: number[];
 }
 
-/** The configuration and callbacks of a session, used by consume, follow, and request-reply. */
+/** The configuration and callbacks of a session. */
 export interface Reader {
   groupId: string;
   topics: string[];
   fromBeginning: boolean;
   sessionTimeoutMs: number;
-  assigner?: PartitionAssigner;
-  /** The group never has other members, so rebalances need not be detected quickly. */
-  isAlone?: true;
   /** Processes one partition's messages of one fetch. The next fetch waits for it. */
   eachBatch(payload: BatchPayload): Promise<void>;
-  /** Called after every join, before the first fetch. It may seek. */
-  onJoin(assignment: Assignment[], seek: (topic: string, partition: number, offset: bigint) => void): void;
+  /** Called after every join, before the first fetch. */
+  onJoin(assignment: Assignment[]): void;
   /**
    * Called when the assignment ends, before a new join or at the end. `isStillMember` is true while the group
    * waits for this member to rejoin: a request sent now reaches the coordinator before the rejoin.
@@ -45,7 +42,6 @@ export interface ConsumerSession {
 }
 
 const maxHeartbeatMs = 1_000;
-const maxHeartbeatAloneMs = 2_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
 /**
@@ -54,12 +50,9 @@ const leaveTimeoutMs = 3_000;
  */
 const corruptPauseMs = 1_000;
 
-/**
- * Returns the heartbeat interval for a session timeout: a third of it, and at most one second if other members
- * may join.
- */
-export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
-  return Math.min(Math.floor(sessionTimeoutMs / 3), isAlone ? maxHeartbeatAloneMs : maxHeartbeatMs);
+/** Returns the heartbeat interval for a session timeout: a third of it, and at most one second. */
+export function heartbeatMs(sessionTimeoutMs: number): number {
+  return Math.min(Math.floor(sessionTimeoutMs / 3), maxHeartbeatMs);
 }
 
 /**
@@ -74,7 +67,7 @@ export function openSession(
   logger: Logger,
   onSign: () => void,
 ): ConsumerSession {
-  const beatMs = heartbeatMs(reader.sessionTimeoutMs, reader.isAlone);
+  const beatMs = heartbeatMs(reader.sessionTimeoutMs);
   const link = kafka.newConsumer({
     groupId: reader.groupId,
     sessionTimeout: reader.sessionTimeoutMs,
@@ -86,7 +79,6 @@ export function openSession(
     minBytes: 1,
     // There are no transactional producers, so waiting for the last stable offset would gain nothing.
     readUncommitted: true,
-    ...(reader.assigner ? { partitionAssigners: [reader.assigner] } : {}),
   });
   const joined = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<Error>();
@@ -118,8 +110,8 @@ export function openSession(
       if (payload.batch.messages.length > 0) await reader.eachBatch(payload);
       checkCorrupt(payload);
     },
-    onJoin: (assignment, seek) => {
-      if (!over) reader.onJoin(assignment, seek);
+    onJoin: (assignment) => {
+      if (!over) reader.onJoin(assignment);
     },
     onLost: (isStillMember) => {
       corrupt.clear();
@@ -182,7 +174,7 @@ function listen(
     const assignment = Object.entries(payload.memberAssignment).map(([topic, partitions]) => ({ topic, partitions }));
     logger.info({ assignment, took_ms: payload.duration }, 'joined the consumer group');
     reader.onLost(false);
-    reader.onJoin(assignment, (topic, partition, offset) => client.seek({ topic, partition, offset: String(offset) }));
+    reader.onJoin(assignment);
     on.joined();
   });
   // kafkajs stops permanently after an error that it considers final (kafkajs issues 1441, 558, 1299).
@@ -197,22 +189,4 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
   // The calls that kafkajs waits for may return only now that it is stopping.
   reader.onLost(false);
   await closed;
-}
-
-/** Returns an assigner for groups with one member: it takes only the given partition. */
-export function onePartitionAssigner({ kafkajs }: KafkaClient, topic: string, partition: number): PartitionAssigner {
-  const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
-  const name = 'one-partition';
-  const version = 0;
-  const userData = Buffer.alloc(0);
-  return () => ({
-    name,
-    version,
-    assign: async ({ members }) =>
-      members.map(({ memberId }) => ({
-        memberId,
-        memberAssignment: MemberAssignment.encode({ version, assignment: { [topic]: [partition] }, userData }),
-      })),
-    protocol: ({ topics }) => ({ name, metadata: MemberMetadata.encode({ version, topics, userData }) }),
-  });
 }

@@ -16,22 +16,20 @@ const quietFailures = 3;
 /** Keeps a consumer running: it starts a new session after every crash and whenever the consumer receives nothing. */
 export class Supervisor {
   readonly #kafka: KafkaClient;
-  readonly #nextReader: () => Reader;
+  readonly #reader: Reader;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
   readonly #firstJoin = Promise.withResolvers<void>();
   #session: ConsumerSession | undefined;
   #running: Promise<void> | undefined;
-  #sessionTimeoutMs = 0;
   #lastSign = 0;
   /** The last time at which the brokers were unreachable. Until then it is expected that nothing is received. */
   #lastAway = performance.now();
   #failures = 0;
 
-  /** `nextReader` is called before every session, so that a reader can change its group or partition. */
-  constructor(kafka: KafkaClient, nextReader: () => Reader, logger: Logger) {
+  constructor(kafka: KafkaClient, reader: Reader, logger: Logger) {
     this.#kafka = kafka;
-    this.#nextReader = nextReader;
+    this.#reader = reader;
     this.#logger = logger;
   }
 
@@ -55,7 +53,7 @@ export class Supervisor {
     const corrupt = this.#session?.corrupt();
     if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
-    return silentMs <= 2 * this.#sessionTimeoutMs
+    return silentMs <= 2 * this.#reader.sessionTimeoutMs
       ? { ok: true }
       : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
   }
@@ -68,27 +66,21 @@ export class Supervisor {
   alive(): { ok: boolean; reason?: string } {
     if (!this.#running) return { ok: true };
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
-    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs
+    return silentMs <= hopelessMs + silentSessions * this.#reader.sessionTimeoutMs
       ? { ok: true }
       : { ok: false, reason: `nothing received for ${Math.round(silentMs)} ms, although the brokers respond` };
-  }
-
-  /** Ends the current session. The next one starts immediately. */
-  rebuild(reason: string): void {
-    this.#session?.kill(new Error(reason));
   }
 
   async #run(): Promise<void> {
     const backoff = createBackoff(firstBackoffMs, maxBackoffMs);
     while (!this.#stopping.signal.aborted) {
-      const reader = this.#nextReader();
       this.#failures += 1;
-      const err = await this.#runSession(reader).catch((error: unknown) => error);
+      const err = await this.#runSession().catch((error: unknown) => error);
       if (this.#stopping.signal.aborted) return;
       // A session that had joined has reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn'](
-        { group: reader.groupId, err, failures: this.#failures },
+        { group: this.#reader.groupId, err, failures: this.#failures },
         'the consumer ended; rebuilding it',
       );
       if (this.#failures === 0) backoff.reset();
@@ -96,9 +88,9 @@ export class Supervisor {
     }
   }
 
-  async #runSession(reader: Reader): Promise<Error> {
-    this.#sessionTimeoutMs = reader.sessionTimeoutMs;
-    const counts = await this.#countPartitions(reader);
+  async #runSession(): Promise<Error> {
+    const reader = this.#reader;
+    const counts = await this.#countPartitions();
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
     const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => {
@@ -110,7 +102,7 @@ export class Supervisor {
       this.#firstJoin.resolve();
     });
     const over = new AbortController();
-    void this.#watch(session, reader, over.signal);
+    void this.#watch(session, over.signal);
     return session.ended.finally(() => over.abort());
   }
 
@@ -119,26 +111,26 @@ export class Supervisor {
    * do not respond, and shortly afterwards, the session continues: kafkajs keeps retrying and rejoins at once
    * under its old member id, whereas a new member would wait for the session timeout of the old one.
    */
-  async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
+  async #watch(session: ConsumerSession, over: AbortSignal): Promise<void> {
+    const { sessionTimeoutMs } = this.#reader;
     let patienceMs = joinGraceMs;
     void session.joined.then(() => {
-      patienceMs = silentSessions * reader.sessionTimeoutMs;
+      patienceMs = silentSessions * sessionTimeoutMs;
     });
     const begunAt = performance.now();
     const isSilent = (): boolean => performance.now() - Math.max(this.#lastSign, begunAt) > patienceMs;
     let answeredSince: number | undefined;
     while (!over.aborted) {
-      await pause(reader.sessionTimeoutMs / 2, over);
+      await pause(sessionTimeoutMs / 2, over);
       const isReachable =
         isSilent() &&
-        (await this.#countPartitions(reader).then(
+        (await this.#countPartitions().then(
           () => true,
           () => false,
         ));
       if (!isReachable || !isSilent()) answeredSince = undefined;
       else answeredSince ??= performance.now();
-      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < reader.sessionTimeoutMs)
-        continue;
+      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < sessionTimeoutMs) continue;
       session.kill(
         new Error(
           `nothing received for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers respond`,
@@ -147,9 +139,9 @@ export class Supervisor {
     }
   }
 
-  async #countPartitions({ topics }: Reader): Promise<Map<string, number>> {
+  async #countPartitions(): Promise<Map<string, number>> {
     try {
-      return await partitionCounts(this.#kafka, topics);
+      return await partitionCounts(this.#kafka, this.#reader.topics);
     } catch (error) {
       this.#lastAway = performance.now();
       throw error;

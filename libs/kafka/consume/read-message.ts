@@ -1,9 +1,8 @@
-import type { KafkaMessage } from 'kafkajs';
 import type { KafkaClient } from '../client.ts';
 import { topicRanges } from '../topics.ts';
 import { withTimeout } from '../wait.ts';
-import { PublishedMessage } from './fetched-messages.ts';
-import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+import { type Cluster, fetchFrom } from './partition-reader.ts';
+import type { ReceivedMessage } from './received-message.ts';
 
 /** A position in a topic. */
 export interface Place {
@@ -12,27 +11,7 @@ export interface Place {
   offset: bigint;
 }
 
-/** The used part of kafkajs' Cluster and its brokers, for which its package has no types. */
-export interface Cluster {
-  connect(): Promise<void>;
-  disconnect(): Promise<void>;
-  addTargetTopic(topic: string): Promise<void>;
-  findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
-  findBroker(options: { nodeId: string }): Promise<FetchingBroker>;
-}
-
-interface FetchingBroker {
-  fetch(request: {
-    maxWaitTime: number;
-    minBytes: number;
-    maxBytes: number;
-    topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
-  }): Promise<{ responses: { partitions: { messages: FetchedMessage[] | KafkaMessage[]; corrupt?: string }[] }[] }>;
-}
-
 const maxWaitMs = 100;
-/** The broker returns at least one record batch, regardless of its size. */
-const maxBytes = 4 * 1024 * 1024;
 /** kafkajs' error types for an offset that does not exist or no longer exists. */
 const goneTypes = new Set(['OFFSET_OUT_OF_RANGE', 'UNKNOWN_TOPIC_OR_PARTITION']);
 
@@ -48,7 +27,7 @@ export async function readMessage(
 ): Promise<ReceivedMessage | undefined> {
   const { client: cluster, close } = kafka.newCluster();
   try {
-    return await withTimeout(fetchOne(cluster, place, kafka.asPublished), timeoutMs, `reading ${place.topic}`);
+    return await withTimeout(fetchOne(kafka, cluster, place), timeoutMs, `reading ${place.topic}`);
   } catch (error) {
     if (goneTypes.has((error as { type?: string }).type ?? '')) return undefined;
     throw error;
@@ -67,31 +46,16 @@ export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs
 }
 
 async function fetchOne(
+  kafka: KafkaClient,
   cluster: Cluster,
   { topic, partition, offset }: Place,
-  asPublished: boolean,
 ): Promise<ReceivedMessage | undefined> {
   await cluster.connect();
   await cluster.addTargetTopic(topic);
   const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
   if (nodeId === undefined) return undefined;
-  const broker = await cluster.findBroker({ nodeId });
-  const partitions = [{ partition, fetchOffset: String(offset), maxBytes }];
-  const { responses } = await broker.fetch({
-    maxWaitTime: maxWaitMs,
-    minBytes: 1,
-    maxBytes,
-    topics: [{ topic, partitions }],
-  });
-  const fetched = responses.flatMap((response) => response.partitions);
-  // The broker returns whole record batches, including messages before the requested offset.
-  const messages = fetched.flatMap((one) =>
-    asPublished
-      ? (one.messages as KafkaMessage[]).map((each) => new PublishedMessage(each))
-      : (one.messages as FetchedMessage[]),
-  );
-  const found = messages.find((message) => message.offset === offset);
-  const corrupt = fetched.find((one) => one.corrupt !== undefined)?.corrupt;
-  if (!found && corrupt !== undefined) throw new Error(`${topic}/${partition}: ${corrupt}`);
+  const [batch] = await fetchFrom(kafka, cluster, nodeId, topic, new Map([[partition, offset]]), maxWaitMs);
+  const found = batch?.messages.find((message) => message.offset === offset);
+  if (!found && batch?.corrupt !== undefined) throw new Error(`${topic}/${partition}: ${batch.corrupt}`);
   return found?.received(topic, partition);
 }

@@ -72,7 +72,6 @@ async function started(options: Partial<RequesterOptions> = {}, client = kafka, 
     partitions,
     instance: unique('instance'),
     logger,
-    sessionTimeoutMs: 2_000,
     ...options,
   });
   requesters.push(requester);
@@ -174,20 +173,41 @@ describe('an error names the stage that failed', () => {
   });
 });
 
-describe('a reply consumer that stops receiving messages', () => {
-  test('is detected by its probe, is rebuilt, and continues', async () => {
+describe('replies that cannot be read', () => {
+  test('are read over another connection when the broker does not respond on the first one', async () => {
     const requester = await started({}, testKafka(proxy.route));
     expect(await ask(requester, 'before')).toBe('before');
     proxy.stall();
-    const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 20_000);
-    await until(() => !requester.health().ok);
-    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
-    await until(() => requester.health().ok);
-    expect(await ask(requester, 'after')).toBe('after');
-    expect(await meanwhile).toBe('meanwhile');
+    expect(await ask(requester, 'meanwhile', 'key', 3_000, 20_000)).toBe('meanwhile');
+    expect(requester.health().ok).toBe(true);
   });
 
-  test('has not started while no probe returns, and can be stopped', async () => {
+  test('are waited for during an outage; requests are refused if it lasts', async () => {
+    const requester = await started({}, testKafka(proxy.route));
+    await proxy.set('refuse');
+    const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 40_000);
+    await until(() => !requester.health().ok, 30_000);
+    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
+    await proxy.set('pass');
+    expect(await meanwhile).toBe('meanwhile');
+    await until(() => requester.health().ok);
+  });
+
+  test('are skipped if their record batch is corrupt', async () => {
+    const requester = await started({}, testKafka(proxy.route));
+    expect(await ask(requester, 'before')).toBe('before');
+    proxy.alter = (data) => {
+      const at = data.indexOf('corrupted');
+      if (at >= 0) data[at] = 0x43;
+      return data;
+    };
+    expect(await stageOf(ask(requester, 'corrupted', 'key', 2_000, 2_000))).toBe('no_reply');
+    expect(requester.health().ok).toBe(true);
+    expect(await ask(requester, 'after')).toBe('after');
+    proxy.alter = undefined;
+  });
+
+  test('delay the start, which can be stopped', async () => {
     await proxy.set('refuse');
     const requester = createRequester(testKafka(proxy.route), publisher, {
       topic: replies,

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import { onePartitionAssigner } from '../consume/consumer-session.ts';
-import { Supervisor } from '../consume/consumer-supervisor.ts';
-import type { BatchPayload } from '../consume/fetched-messages.ts';
+import { PartitionReader } from '../consume/partition-reader.ts';
+import type { FetchedMessage } from '../consume/received-message.ts';
 import { murmur2 } from '../publish/partitioner.ts';
 import type { OutgoingMessage, Publisher } from '../publish/publish.ts';
 import { PublishError } from '../publish/publish.ts';
 import { ShortLivedMap } from '../short-lived-map.ts';
 import { withTimeout } from '../wait.ts';
-import { ReplyProbe } from './reply-probe.ts';
 
 export interface RequesterOptions {
   /** The topic of all replies. */
@@ -26,8 +24,6 @@ export interface RequesterOptions {
    * still known.
    */
   onLate?(correlationId: string, topic: string | undefined): void;
-  /** Default 6 s. */
-  sessionTimeoutMs?: number;
 }
 
 export interface Reply {
@@ -50,7 +46,7 @@ export class RequestError extends Error {
 }
 
 export interface Requester {
-  /** Resolves when one of its own messages has arrived over the reply topic. */
+  /** Resolves when replies can be received. */
   start(): Promise<void>;
   /** Refuses new requests and waits for pending replies for at most `timeoutMs` (default 5 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -60,7 +56,7 @@ export interface Requester {
    */
   request(message: OutgoingMessage, options: { ackTimeoutMs: number; replyTimeoutMs: number }): Promise<Reply>;
   pending(): number;
-  /** Ok means that replies arrive, which is verified every few seconds. */
+  /** Not ok while the partition of replies cannot be read. */
   health(): { ok: boolean; reason?: string };
 }
 
@@ -77,12 +73,11 @@ const sweepMs = 20;
 const maxGivenUp = 20_000;
 /** If a sweep is this late, the process was stalled. */
 const stallMs = 300;
-const probeTimeoutMs = 2_000;
 
 /**
  * Request-reply over Kafka that loses no replies during rollouts: every process reads one partition of the
- * shared reply topic in its own group, so other processes' rebalances do not affect it. The replier sends to
- * the partition named by the request. The publisher is shared; start it before and stop it after the requester.
+ * shared reply topic without a consumer group, so other processes do not affect it. The replier sends to the
+ * partition named by the request. The publisher is shared; start it before and stop it after the requester.
  */
 export function createRequester(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions): Requester {
   return new KafkaRequester(kafka, publisher, options);
@@ -91,18 +86,14 @@ export function createRequester(kafka: KafkaClient, publisher: Publisher, option
 class KafkaRequester implements Requester {
   readonly #publisher: Publisher;
   readonly #options: Required<RequesterOptions>;
-  readonly #supervisor: Supervisor;
+  readonly #reader: PartitionReader;
   readonly #pending = new ShortLivedMap<string, Pending>();
   /** The topics of timed-out requests by correlation id. */
   readonly #givenUp = new Map<string, string>();
   /** The prefix of every correlation id of this process. Other messages belong to other processes. */
   readonly #origin = `${randomBytes(9).toString('base64url')}.`;
-  readonly #probe: ReplyProbe;
+  readonly #partition: number;
   #sequence = 0;
-  #partition: number;
-  readonly #kafka: KafkaClient;
-  #position: bigint | undefined;
-  #losses = 0;
   #stopping = false;
   #sweeper: NodeJS.Timeout | undefined;
   #sweptAt = performance.now();
@@ -110,21 +101,23 @@ class KafkaRequester implements Requester {
   #idle: (() => void) | undefined;
 
   constructor(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions) {
-    this.#kafka = kafka;
     this.#publisher = publisher;
-    this.#options = { maxPending: 10_000, onLate: () => undefined, sessionTimeoutMs: 6_000, ...options };
+    this.#options = { maxPending: 10_000, onLate: () => undefined, ...options };
     this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
-    this.#supervisor = new Supervisor(kafka, () => this.#reader(), options.logger);
-    this.#probe = new ReplyProbe({
-      send: (id) => this.#sendProbe(id),
-      prefix: `${this.#origin}probe.`,
-      onLost: () => this.#onLost(),
+    const { topic, logger } = options;
+    this.#reader = new PartitionReader(kafka, {
+      topic,
+      partition: this.#partition,
+      from: 'end',
+      take: (messages) => this.#take(messages),
+      // A lost reply loses nothing, but without new replies the process would be useless.
+      skipsCorrupt: true,
+      logger,
     });
   }
 
-  async start(): Promise<void> {
-    await this.#supervisor.start();
-    await this.#probe.start();
+  start(): Promise<void> {
+    return this.#reader.start();
   }
 
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
@@ -137,7 +130,7 @@ class KafkaRequester implements Requester {
     }
     this.#expire(Infinity, 'the process is stopping');
     clearInterval(this.#sweeper);
-    await Promise.all([this.#supervisor.stop(timeoutMs), this.#probe.stop()]);
+    await this.#reader.stop();
   }
 
   request(
@@ -180,9 +173,7 @@ class KafkaRequester implements Requester {
   }
 
   health(): { ok: boolean; reason?: string } {
-    const consumer = this.#supervisor.health();
-    if (!consumer.ok || this.#probe.ready) return consumer;
-    return { ok: false, reason: `replies do not arrive over ${this.#options.topic}` };
+    return this.#reader.health();
   }
 
   #refusal(): string | undefined {
@@ -203,54 +194,22 @@ class KafkaRequester implements Requester {
     };
   }
 
-  /**
-   * The reader of one session. Each session has a new group, because a member that ended without leaving would
-   * keep the partition.
-   */
-  #reader() {
-    const { topic, sessionTimeoutMs, instance } = this.#options;
-    const partition = this.#partition;
-    return {
-      groupId: `${topic}-${instance}-${this.#origin}${randomBytes(4).toString('hex')}`,
-      topics: [topic],
-      fromBeginning: false,
-      sessionTimeoutMs,
-      assigner: onePartitionAssigner(this.#kafka, topic, partition),
-      isAlone: true as const,
-      eachBatch: async (payload: BatchPayload) => this.#take(payload),
-      onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
-        this.#probe.joined();
-        // After a reconnect, continue at the last position, because requests still wait for replies that were
-        // written meanwhile.
-        if (this.#position !== undefined) seek(topic, partition, this.#position);
-      },
-      onLost: () => undefined,
-      beforeStop: async () => undefined,
-    };
-  }
-
-  #take({ batch, resolveOffset }: BatchPayload): void {
-    for (const message of batch.messages) {
+  #take(messages: readonly FetchedMessage[]): void {
+    for (const message of messages) {
       const id = message.header('correlation-id') ?? '';
-      if (id.startsWith(this.#origin)) this.#deliver(id, () => message.received(batch.topic, batch.partition));
+      if (id.startsWith(this.#origin)) this.#deliver(id, message);
     }
-    this.#probe.taken();
-    this.#position = batch.lastOffset() + 1n;
-    resolveOffset(batch.lastOffset());
   }
 
-  #deliver(id: string, decode: () => Reply): void {
+  #deliver(id: string, message: FetchedMessage): void {
     const pending = this.#pending.get(id);
     if (!pending) {
-      if (this.#probe.arrived(id)) this.#losses = 0;
-      else {
-        this.#options.onLate(id, this.#givenUp.get(id));
-        this.#givenUp.delete(id);
-      }
+      this.#options.onLate(id, this.#givenUp.get(id));
+      this.#givenUp.delete(id);
       return;
     }
     this.#pending.delete(id);
-    const { headers, value } = decode();
+    const { headers, value } = message.received(this.#options.topic, this.#partition);
     pending.resolve({ headers, value });
     this.#checkIdle();
   }
@@ -286,30 +245,7 @@ class KafkaRequester implements Requester {
     this.#checkIdle();
   }
 
-  #sendProbe(id: string): Promise<void> {
-    const message: OutgoingMessage = {
-      topic: this.#options.topic,
-      key: null,
-      value: null,
-      headers: { 'correlation-id': id },
-      partition: this.#partition,
-    };
-    return this.#publisher.publish(message, { timeoutMs: probeTimeoutMs });
-  }
-
   #checkIdle(): void {
     if (this.#pending.size === 0) this.#idle?.();
-  }
-
-  /** The first time, the consumer is rebuilt at its position. The second time, it switches to another partition. */
-  #onLost(): void {
-    const { logger, topic, partitions } = this.#options;
-    logger.warn({ topic, partition: this.#partition }, 'a probe was lost; rebuilding the reply consumer');
-    this.#losses += 1;
-    if (this.#losses > 1) {
-      this.#position = undefined;
-      this.#partition = (this.#partition + 1) % partitions;
-    }
-    this.#supervisor.rebuild('no probe arrived');
   }
 }

@@ -68,7 +68,6 @@ export async function verifyHeads(pool: Pool, kafka: KafkaClient, prefix: string
     rows.push(...wrong.slice(0, shownRows - rows.length));
   };
   await readToEnd(kafka, {
-    groupId: `${prefix}verify-audit`,
     topics: [topicName(prefix, 'audit')],
     idleMs: 60_000,
     logger,

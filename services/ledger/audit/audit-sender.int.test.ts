@@ -105,7 +105,7 @@ const unpublished = async () =>
 async function sent(topic: TopicName): Promise<ReceivedMessage[]> {
   const read: ReceivedMessage[] = [];
   const take = async (messages: ReceivedMessage[]) => void read.push(...messages);
-  await readToEnd(kafka, { topics: [topicName(prefix, topic)], groupId: prefix, idleMs: 30_000, logger, take });
+  await readToEnd(kafka, { topics: [topicName(prefix, topic)], idleMs: 30_000, logger, take });
   return read;
 }
 

@@ -63,7 +63,7 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
         await checkHolds(of('holds'), audit);
         await checkBalances(of('balances'), audit);
       };
-      await readToEnd(kafka, { groupId: `${prefix}verify-books`, topics: [...topics.keys()], take, idleMs, logger });
+      await readToEnd(kafka, { topics: [...topics.keys()], take, idleMs, logger });
       await compareAccounts(snapshot, pending, audit);
     },
     'read only snapshot',
