@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { dayOf, endOf, momentOf, setBankFormats } from './formats.ts';
-import { fullTimeOf, moneyText, timeOf } from './show.ts';
+import { fullTimeOf, moneyText, timeOf, untilOf } from './show.ts';
 
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 
@@ -48,4 +48,12 @@ it.each([
   setBankFormats({ timeZone: 'UTC', locale });
   expect(moneyText('-9999999999999.99', 'USD')).toBe(amount);
   expect(timeOf(moment).text).toContain(`>${time}</time>`.replaceAll('\u202f', ' '));
+});
+
+it('the end of a day is shown by that day in the bank’s time zone, another time to the second', () => {
+  setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
+  expect(untilOf(endOf('2026-12-02')).text).toBe(
+    'the end of <time datetime="2026-12-02T21:00:00.000Z" title="2026-12-02 21:00:00 UTC">2026-12-02</time>',
+  );
+  expect(untilOf('2026-12-03T00:00:00.000Z').text).toContain('>2026-12-03 03:00:00</time> GMT+3');
 });

@@ -77,3 +77,9 @@ export function momentOf(day: string, plusDays = 0): string {
 
 /** Returns the time at which a day ends. */
 export const endOf = (day: string): string => momentOf(day, 1);
+
+/** Returns the day that ends at this time, or undefined if no day does. */
+export function dayEndingAt(iso: string): string | undefined {
+  const day = dayOf(Date.parse(iso) - 1);
+  return Date.parse(endOf(day)) === Date.parse(iso) ? day : undefined;
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pointsOf } from '../pages/postings.ts';
-import { idLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
+import { idLink, idTextLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
 
 describe('formats of pages', () => {
   it.each([
@@ -96,6 +96,9 @@ describe('formats of pages', () => {
       resourceLink(`key_${bits}`, new Set(['keys:manage'])).text,
       resourceLink(`key_${bits}`, new Set(['audit:read'])).text,
     ]).toEqual([`<a href="/admin/ui/api-keys/key_${bits}"><code>key_${bits}</code></a>`, `<code>key_${bits}</code>`]);
+    expect(idTextLink(`txn_${bits}`).text).toMatch(
+      /^<a href="\/admin\/ui\/transactions\/txn_a+"><code class="id" .*>txn_aaaa<span>a+<\/span>aaaa<\/code><\/a> <button .*data-copy-text="txn_a+"/,
+    );
     expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
   });
 

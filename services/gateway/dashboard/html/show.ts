@@ -2,15 +2,24 @@ import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
+import { dayEndingAt, decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
 /** Shows values on pages. */
 
 /** Shows a time to the second in the bank's format, with UTC in its title; a dash for null. */
 export function timeOf(iso: string | null): Html {
-  if (iso === null) return html`<span class="quiet">–</span>`;
-  const [shown, utc] = [timeText(iso), `${iso.slice(0, 10)} ${iso.slice(11, 19)}`];
+  return iso === null ? html`<span class="quiet">–</span>` : timeAs(timeText(iso), iso);
+}
+
+function timeAs(shown: string, iso: string): Html {
+  const utc = `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
   return html`<time datetime="${iso}"${shown !== utc && html` title="${utc} UTC"`}>${shown}</time>`;
+}
+
+/** Shows a time at which a day ends by that day, as people choose it; any other time as it is. */
+export function untilOf(iso: string): Html {
+  const day = dayEndingAt(iso);
+  return day === undefined ? fullTimeOf(iso) : html`the end of ${timeAs(day, iso)}`;
 }
 
 /** Shows the time with its zone, for pages that do not name the zone of their times. */
@@ -75,10 +84,22 @@ export function idLink(id: string, text?: Html | string): Html {
  * it with a screen reader gives the whole id, and a button copies it.
  */
 export function idText(id: string): Html {
+  return html`${shortId(id)} ${copyButton(id)}`;
+}
+
+/** Does the same, as a link to the page of the resource. */
+export function idTextLink(id: string): Html {
+  return html`${idLink(id, shortId(id))} ${copyButton(id)}`;
+}
+
+export function shortId(id: string): Html {
   const parts = /^([a-z]{3}_.{4})(.+)(.{4})$/.exec(id);
   if (!parts) return html`<code>${id}</code>`;
-  return html`<code class="id" title="${id}">${parts[1]}<span>${parts[2]}</span>${parts[3]}</code> <button type="button" class="copy-id" data-copy-text="${id}" aria-label="Copy the id" hidden>Copy</button>`;
+  return html`<code class="id" title="${id}">${parts[1]}<span>${parts[2]}</span>${parts[3]}</code>`;
 }
+
+const copyButton = (id: string) =>
+  html`<button type="button" class="copy-id" data-copy-text="${id}" aria-label="Copy the id" hidden>Copy</button>`;
 
 /** Returns the sum of the amounts per currency. */
 export function totalText(rows: readonly { amount: string; currency: string | null }[]): string {

@@ -8,7 +8,19 @@ import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { desk, facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf, table, timeOf } from '../html/show.ts';
+import {
+  desk,
+  facts,
+  fullTimeOf,
+  idLink,
+  idText,
+  moneyText,
+  ownNames,
+  statusOf,
+  table,
+  timeOf,
+  untilOf,
+} from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
@@ -39,7 +51,7 @@ export function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sort
       { title: 'Status', show: ({ status }) => statusOf(status) },
       { title: 'Amount', isNumber: true, show: ({ amount, currency }) => moneyOf(amount, currency) },
       { title: 'Captured', isNumber: true, show: (row) => moneyOf(row.captured_amount, row.currency) },
-      { title: 'Until', show: ({ expires_at }) => timeOf(expires_at) },
+      { title: 'Until', show: ({ expires_at }) => untilOf(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
       ...(scopes.has('holds:write') ? [{ title: 'Action', isPlain: true, show: release }] : []),
@@ -83,7 +95,7 @@ export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Pers
     ['Description', hold.description],
     ...ownNames(hold),
     ['Placed', fullTimeOf(hold.created_at)],
-    [status === 'Active' ? 'Held until' : 'Was held until at most', fullTimeOf(hold.expires_at)],
+    [status === 'Active' ? 'Held until' : 'Was held until at most', untilOf(hold.expires_at)],
     ['Id', idText(hold_id)],
   ])}
 ${

@@ -264,6 +264,7 @@ describe('holds', () => {
     expect(textOf(body)).toContain('Held 40.00 USD');
     expect(body.match(/>Available</g)).toHaveLength(1);
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}"`);
+    expect(textOf(body)).toContain('the end of 2998-12-31');
     expect(body).toContain(`href="/admin/ui/holds/${ids.hold}/release"`);
     expect(body).toContain(`href="/admin/ui/accounts/${ids.account}/holds/new"`);
     const reader = await made.signedIn('accounts:read transactions:read').get(`/admin/ui/accounts/${ids.account}`);
