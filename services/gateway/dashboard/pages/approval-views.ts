@@ -1,5 +1,5 @@
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
-import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
@@ -40,14 +40,28 @@ const actionWords: Record<ApprovalAction, string> = {
 export type Known = ReadonlyMap<string, Account>;
 
 /** Replaces account ids in a sentence by account numbers, and shortens other ids. */
-export function withNumbers(sentence: string, accounts: Known): string {
+function withNumbers(sentence: string, accounts: Known): string {
   return sentence.replace(
     /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
     (id, short: string) => accounts.get(id)?.account_number ?? `${short}…`,
   );
 }
 
-/** Does the same, with links to the resources. */
+/** Writes the amounts of a posting in the bank's format. Requests of other kinds may contain texts of people. */
+function withAmounts(text: string, action: ApprovalAction): string {
+  if (action !== 'post_above' && action !== 'reverse') return text;
+  return text.replace(
+    /([+-]?)(\d+(?:\.\d+)?) ([A-Z]{3})\b/g,
+    (written, sign: string, amount: string, currency: string) =>
+      isCurrency(currency) ? `${sign.replace('-', '−')}${moneyText(amount, currency)} ${currency}` : written,
+  );
+}
+
+/** Says in one sentence what was asked for. */
+export const summaryOf = ({ summary, action }: Approval, accounts: Known): string =>
+  withNumbers(withAmounts(summary, action), accounts);
+
+/** Does the same as withNumbers, with links to the resources. */
 function linked(sentence: string, accounts: Known): Html {
   const parts = sentence.split(/\b([a-z]{3}_[0-9a-f]{32})\b/);
   return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
@@ -72,8 +86,8 @@ export function approvalTable(
       },
       {
         title: 'What',
-        show: ({ action, summary }) =>
-          html`<strong>${actionWords[action]}</strong><br><span class="details">${withNumbers(summary, accounts)}</span>`,
+        show: (row) =>
+          html`<strong>${actionWords[row.action]}</strong><br><span class="details">${summaryOf(row, accounts)}</span>`,
       },
       {
         title: 'Before → after',
@@ -108,14 +122,15 @@ interface Change {
 }
 
 /** Returns the changes. While the request is waiting, a balance is shown as it is now and as it would be. */
-function changesOf({ changes, status }: Approval, accounts: Known): Change[] {
+function changesOf({ changes, status, action }: Approval, accounts: Known): Change[] {
+  const text = (value: string | null) => value && withAmounts(value, action);
   return changes.map(({ field, before, after }) => {
     const account = accounts.get(balanceField.exec(field)?.[1] ?? '');
-    if (!account) return { field: linked(field, accounts), before, after };
-    const name = html`balance of account ${idLink(account.account_id, account.account_number)}`;
-    return status === 'Waiting' && after !== null
-      ? { field: name, ...balances(account, after) }
-      : { field: name, before, after };
+    const isShown = account && status === 'Waiting' && after !== null;
+    return {
+      field: linked(field, accounts),
+      ...(isShown ? balances(account, after) : { before: text(before), after: text(after) }),
+    };
   });
 }
 
@@ -190,7 +205,8 @@ ${desk(
     ['Action', actionWords[approval.action]],
     ['About', idsIn(request.path) !== '' && linked(idsIn(request.path), accounts)],
     ...Object.entries(request.body).map(
-      ([name, value]) => [labelOf(name), html`<span class="wide">${valueOf(value, accounts)}</span>`] as const,
+      ([name, value]) =>
+        [labelOf(name), html`<span class="wide">${valueOf(name, value, approval, accounts)}</span>`] as const,
     ),
     ['Status', statusOf(status)],
     ['Asked by', actorOf(requested_by, names)],
@@ -213,8 +229,10 @@ const labelOf = (name: string): string =>
     ? 'Reason given'
     : `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replace(/_id$/, '').replaceAll('_', ' ');
 
-function valueOf(value: unknown, accounts: Known): Html | string {
+function valueOf(name: string, value: unknown, { request: { body } }: Approval, accounts: Known): Html | string {
   if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  if (/^(amount|initial_deposit)$/.test(name) && /^\d+(\.\d+)?$/.test(value))
+    return moneyText(value, body['currency'] === undefined ? null : String(body['currency']));
   return pageOf(value) === undefined ? value : idLink(value, accounts.get(value)?.account_number);
 }
 

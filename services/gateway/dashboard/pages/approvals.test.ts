@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Answer } from '../../test/test-app.ts';
 import { ids, ok, refused, samples } from '../../test/test-app.ts';
+import { setBankFormats } from '../html/formats.ts';
 import { issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** Approvals without a browser: what is shown to whom, and what a decision sends. The person is ada. */
@@ -19,7 +20,7 @@ const waiting = {
     operation: 'create_transaction',
     method: 'POST',
     path: '/transactions',
-    body: { account_id: ids.account, amount: '1500.00', description: '<i>' },
+    body: { account_id: ids.account, amount: '1500.00', currency: 'USD', description: '<i>' },
   },
   changes: [
     { field: `balance of account ${ids.account}`, before: null, after: '+1500.00 USD' },
@@ -116,8 +117,19 @@ describe('approvals', () => {
       'value="rejection"',
     ])
       expect(body).toContain(text);
-    const blind = (await made.signedIn('approvals:write').get(url)).body;
+    const blind = withoutBlanks((await made.signedIn('approvals:write').get(url)).body);
     expect([blind.includes('10.50'), blind.includes('+1500.00 USD')]).toEqual([false, true]);
+  });
+
+  it('show amounts in the bank’s format, except in texts that people have written', async () => {
+    setBankFormats({ timeZone: 'UTC', locale: 'de-DE' });
+    const { get } = made.signedIn('approvals:write');
+    for (const text of ['Deposit of 1.500,00 USD', '<dd><span class="wide">1.500,00</span>', '+1.500,00 USD'])
+      expect((await get(url)).body).toContain(text);
+    const changes = [{ field: 'name', before: null, after: 'Fee of 1500 USD' }];
+    answers['get_approval'] = shownAs({ action: 'create_key', changes });
+    expect((await get(url)).body).toContain('Fee of 1500 USD');
+    setBankFormats({ timeZone: 'UTC', locale: undefined });
   });
 
   it('of one’s own wait for somebody else; decided ones have no buttons', async () => {

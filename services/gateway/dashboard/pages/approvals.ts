@@ -14,7 +14,7 @@ import { addForm, addPage } from '../html/frame.ts';
 import type { Filter, List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
 import type { ShownApproval } from './approval-views.ts';
-import { approvalPage, approvalsUrl, approvalTable, approvalViews, withNumbers } from './approval-views.ts';
+import { approvalPage, approvalsUrl, approvalTable, approvalViews, summaryOf } from './approval-views.ts';
 
 const path = '/admin/approvals';
 const everybody = { scope: null } as const;
@@ -165,7 +165,7 @@ async function contentOf(
     fields: visit.fields,
     wrong,
   });
-  return { title: withNumbers(approval.summary, accounts), content };
+  return { title: summaryOf(approval, accounts), content };
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
