@@ -30,8 +30,8 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
   });
 
   describe('a list on a phone', () => {
-    it.each(['/accounts', '/transactions', '/clients'])('%s is read by many rows at once', async (path) => {
-      const { page, complaints } = await as('officer', 'phone');
+    it.each(['/accounts', '/transactions', '/clients', '/audit'])('%s is read by many rows at once', async (path) => {
+      const { page, complaints } = await as(path === '/audit' ? 'auditor' : 'officer', 'phone');
       await page.goto(ui(path));
       const rows = await page.locator('tbody tr').all();
       const boxes = await Promise.all(rows.map((row) => row.boundingBox()));
@@ -66,6 +66,12 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       await page.getByRole('button', { name: 'Copied' }).waitFor();
       expect(await page.evaluate('navigator.clipboard.readText()')).toBe(account.account_id);
       await expectFine(page, 'account-desk');
+      await page.goto(ui(`/accounts/${account.account_id}/entries`));
+      const [latest] = (await api.get(`/accounts/${account.account_id}/entries`)).list<{ transaction_id: string }>();
+      const entry = page.locator('tbody tr').first();
+      await entry.getByRole('button', { name: 'Copy the id' }).click();
+      await entry.getByRole('button', { name: 'Copied' }).waitFor();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(latest?.transaction_id);
       await page.goto(ui(`/accounts/${account.account_id}/freezing`));
       await page.getByText(`Freeze account ${account.account_number} of Wilhelmina-Alexandra`).waitFor();
       await expectFine(page, 'freezing-desk');

@@ -150,7 +150,7 @@ function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams):
     return fromLink && value !== null ? [{ name, value, says: fromLink(value) }] : [];
   });
   // On a wide screen admin.css shows it open.
-  return html`<details class="filter"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
+  return html`<details class="wide-open"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
 ${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${addressOf(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
 ${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}

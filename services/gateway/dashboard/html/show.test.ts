@@ -92,10 +92,10 @@ describe('formats of pages', () => {
       paths.map((path) => `/admin/ui/${path}_${bits}`),
     );
     expect(pageOf(`ses_${bits}`)).toBeUndefined();
-    expect([
-      resourceLink(`key_${bits}`, new Set(['keys:manage'])).text,
-      resourceLink(`key_${bits}`, new Set(['audit:read'])).text,
-    ]).toEqual([`<a href="/admin/ui/api-keys/key_${bits}"><code>key_${bits}</code></a>`, `<code>key_${bits}</code>`]);
+    expect(resourceLink(`key_${bits}`, new Set(['keys:manage'])).text).toMatch(
+      /^<a href="\/admin\/ui\/api-keys\/key_a+"><code/,
+    );
+    expect(resourceLink(`key_${bits}`, new Set(['audit:read'])).text).toMatch(/^<code/);
     expect(idTextLink(`txn_${bits}`).text).toMatch(
       /^<a href="\/admin\/ui\/transactions\/txn_a+"><code class="id" .*>txn_aaaa<span>a+<\/span>aaaa<\/code><\/a> <button .*data-copy-text="txn_a+"/,
     );

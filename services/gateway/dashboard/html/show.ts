@@ -67,9 +67,9 @@ export function pageOf(id: string): string | undefined {
   return place && `/admin/ui/${place.path}/${id}`;
 }
 
-/** Shows an id, as a link for people who may open its page. */
+/** Shows an id briefly, as a link for people who may open its page. */
 export function resourceLink(id: string, scopes: ReadonlySet<string>): Html {
-  return scopes.has(placeOf(id)?.scope ?? '') ? idLink(id) : html`<code>${id}</code>`;
+  return scopes.has(placeOf(id)?.scope ?? '') ? idLink(id, shortId(id)) : shortId(id);
 }
 
 /** Shows an id or a text as a link to the page of the resource. */

@@ -136,19 +136,19 @@ function records(
       {
         title: 'Resource',
         show: ({ all }) =>
-          html`${[...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].map((id) => html`<div class="long">${resourceLink(id, scopes)}</div>`)}`,
+          html`${[...new Set(all.flatMap(({ resource_id }) => resource_id ?? []))].map((id) => html`<div>${resourceLink(id, scopes)}</div>`)}`,
       },
       {
         title: 'Details',
         isPlain: true,
         show: ({ first, all }) =>
-          html`<div class="details"><div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${all
+          html`<details class="details wide-open"><summary>Show</summary><div><span class="quiet">request</span> ${narrowed('request_id', first.request_id)}</div>${all
             .flatMap(({ details }) => Object.entries(details))
             .filter(([, value]) => value !== null)
             .map(
               ([name, value]) =>
                 html`<div><span class="quiet">${name.replaceAll('_', ' ')}</span> ${factText(value)}</div>`,
-            )}</div>`,
+            )}</details>`,
       },
     ],
     requests,
