@@ -172,7 +172,10 @@ export function testCounter({ world, ui, as }: Dashboard): void {
           ),
         );
         await expectFine(page, 'counter-receipt-transfer');
-        await page.goto(ui(`/counter/${account.account_id}/repayment`));
+        await page.goto(ui(`/counter/${account.account_id}/deposit`));
+        await page.locator('[name=amount]:focus').waitFor();
+        await page.keyboard.press('Alt+4');
+        await page.waitForURL(ui(`/counter/${account.account_id}/repayment`));
         await enter(page.getByLabel('Loan'), loan.account_number);
         await enter(amount, '120');
         await send(next);

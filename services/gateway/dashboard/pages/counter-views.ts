@@ -10,7 +10,15 @@ import { csrfField } from '../html/layout.ts';
 import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
-import { availableOf, directionOf, hasOther, kinds, kindsFor, refusalText } from './counter-instructions.ts';
+import {
+  availableOf,
+  counterKinds,
+  directionOf,
+  hasOther,
+  kinds,
+  kindsFor,
+  refusalText,
+} from './counter-instructions.ts';
 
 /** The pages of the counter. */
 
@@ -94,12 +102,14 @@ export interface FormParts {
   wrong: Wrong;
 }
 
-/** Links to the other forms for this account. */
+/** Links to the other forms for this account. Each has the same key on every account (admin.js). */
 function ways(account: Account, here: CounterKind, possible: readonly CounterKind[]): Html {
-  const link = (kind: CounterKind) =>
-    html`<li><a href="${counterUrl}/${account.account_id}/${kind}"${
+  const link = (kind: CounterKind) => {
+    const key = counterKinds.indexOf(kind) + 1;
+    return html`<li><a href="${counterUrl}/${account.account_id}/${kind}" aria-keyshortcuts="Alt+${key}"${
       kind === here && html` aria-current="page"`
-    }>${kinds[kind].title}</a></li>`;
+    }>${kinds[kind].title} <kbd aria-hidden="true">Alt+${key}</kbd></a></li>`;
+  };
   return html`${possible.length > 0 && html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`}`;
 }
 

@@ -82,6 +82,15 @@ document.addEventListener('keydown', (event) => {
   (hits[next] ?? (next < 0 ? box : hits.at(-1)))?.focus();
 });
 
+// Alt and a digit follow the link that shows them, also from a field for text.
+document.addEventListener('keydown', (event) => {
+  const digit = event.altKey && !event.ctrlKey && /^Digit(\d)$/.exec(event.code)?.[1];
+  const link = digit && document.querySelector(`a[aria-keyshortcuts="Alt+${digit}"]`);
+  if (!link) return;
+  event.preventDefault();
+  link.click();
+});
+
 document.addEventListener('click', (event) => {
   const boxes = event.target.closest('[data-mark-all]')?.form.querySelectorAll('[type="checkbox"]');
   for (const box of boxes ?? []) box.checked = true;
