@@ -7,7 +7,7 @@ import { refuse } from '../http/errors.ts';
 import { addAssets } from './html/assets.ts';
 import type { BankFormats } from './html/formats.ts';
 import { setBankFormats } from './html/formats.ts';
-import { addPage, createEntrance } from './html/frame.ts';
+import { addPage, createEntrance, createFormCheck } from './html/frame.ts';
 import { addUploads } from './html/upload.ts';
 import { addAccounts } from './pages/accounts.ts';
 import { addApiKeys } from './pages/api-keys.ts';
@@ -58,6 +58,30 @@ export interface DashboardDependencies extends DashboardOptions {
   logger: Logger;
 }
 
+/** Pages that pass an instruction from one to the next seal it with the secrets of the sessions. */
+const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) => void)[] = [
+  addHome,
+  addToday,
+  addCounter,
+  addBatches,
+  addClients,
+  addErasure,
+  addNotes,
+  addAccounts,
+  addStatement,
+  addHolds,
+  addTransactions,
+  addReversal,
+  addFind,
+  addApiKeys,
+  addWebhooks,
+  addBooks,
+  addOperations,
+  addDeadLetters,
+  addApprovals,
+  addAudit,
+];
+
 /**
  * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has its own routes,
  * cookies, errors, and form parser, and does not affect those of the API.
@@ -91,13 +115,14 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
         verifyToken: deps.verifyToken,
         auditRecords: deps.auditRecords,
         logger,
-        origin,
+        now,
       }),
     );
     pages.removeAllContentTypeParsers();
     pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, new URLSearchParams(String(body))),
     );
+    pages.addHook('preHandler', createFormCheck(origin));
     addUploads(pages);
     pages.setErrorHandler(createErrorPages(deps));
     addAssets(pages);
@@ -121,27 +146,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
       origin,
       now,
     });
-    addHome(pages);
-    addToday(pages, { now });
-    const tasks = { secrets: deps.sessionSecrets, origin };
-    addCounter(pages, tasks);
-    addBatches(pages, tasks);
-    addClients(pages, { origin });
-    addErasure(pages, tasks);
-    addNotes(pages, { origin });
-    addAccounts(pages, { origin });
-    addStatement(pages, { now });
-    addHolds(pages, { ...tasks, now });
-    addTransactions(pages);
-    addReversal(pages, tasks);
-    addFind(pages);
-    addApiKeys(pages, { origin });
-    addWebhooks(pages, { origin });
-    addBooks(pages, { now, origin });
-    addOperations(pages, { now });
-    addDeadLetters(pages, { origin });
-    addApprovals(pages, { origin });
-    addAudit(pages);
+    for (const add of everything) add(pages, deps.sessionSecrets);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');
     });

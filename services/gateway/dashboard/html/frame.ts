@@ -49,6 +49,11 @@ export interface Visit {
   auditRecords: AuditRecords;
   /** Logs that the dashboard rejected a form. The API logs its own refusals. */
   logRefused(): void;
+  /** The time of the request, in milliseconds. */
+  now: number;
+  /** The path of its page, and the id in it: encoded for other paths, or empty. */
+  path: string;
+  id: string;
   params: Record<string, string>;
   query: URLSearchParams;
   /** The fields that a form sent; empty for a page. */
@@ -59,6 +64,7 @@ export interface Visit {
 export type Shown =
   | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
   | { goTo: string };
+type Show = (visit: Visit) => Shown | Promise<Shown>;
 
 const contentPolicy = [
   "default-src 'none'",
@@ -77,14 +83,13 @@ export interface FrameOptions {
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
   logger: Logger;
-  /** The origin of the public URL. Forms may come from it or from the request's own host. */
-  origin: string;
+  now: () => number;
 }
 
 /** Sets the headers of every response, then opens the session where one is required. */
 export function createEntrance(
   app: FastifyInstance,
-  { sessions, cookie, verifyToken, auditRecords, logger }: FrameOptions,
+  { sessions, cookie, verifyToken, auditRecords, logger, now }: FrameOptions,
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer, browsers send `Origin: null` with our own forms.
@@ -107,6 +112,7 @@ export function createEntrance(
     request.caller = caller;
     const { scopes } = caller;
     const url = new URL(request.url, 'http://dashboard');
+    const params = (request.params ?? {}) as Record<string, string>;
     request.visit = {
       person: { name: session.name, scopes, csrf: session.csrf },
       session,
@@ -114,7 +120,10 @@ export function createEntrance(
       api: createApi(app, request, session.token),
       auditRecords,
       logRefused: () => logRefused(logger, request, 'validation_failed'),
-      params: (request.params ?? {}) as Record<string, string>,
+      now: now(),
+      path: url.pathname,
+      id: encodeURIComponent(Object.values(params)[0] ?? ''),
+      params,
       query: url.searchParams,
       fields: new URLSearchParams(),
     };
@@ -147,18 +156,36 @@ function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
   return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
 }
 
-/** Adds a page, which changes nothing. */
-export function addPage(
-  app: FastifyInstance,
-  url: string,
-  page: PageOptions,
-  show: (visit: Visit) => Shown | Promise<Shown>,
-): void {
-  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
-    const visit = visitOf(request);
-    checkScope(visit.person, page.scope);
-    return answer(request, reply, visit, page.title, await show(visit));
+type Answer = (visit: Visit, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page: PageOptions, take: Answer): void {
+  app.route({
+    method: kind === 'page' ? 'GET' : 'POST',
+    url,
+    ...(page.bodyLimit !== undefined && { bodyLimit: page.bodyLimit }),
+    config: { page, ...actionOf(kind, url) },
+    handler: async (request, reply) => {
+      const visit = visitOf(request);
+      const { scope } = page;
+      if (scope !== null && !visit.person.scopes.has(scope))
+        throw refuse('insufficient_scope', `the scope ${scope} is required`);
+      return take(visit, request, reply);
+    },
   });
+}
+
+/** Adds a page, which changes nothing. */
+export function addPage(app: FastifyInstance, url: string, page: PageOptions, show: Show): void {
+  addRoute(app, 'page', url, page, async (visit, _request, reply) =>
+    answer(reply, visit, page.title, await show(visit)),
+  );
+}
+
+/** Adds the target of a form. */
+export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: Show): void {
+  addRoute(app, 'form', url, page, async (visit, _request, reply) =>
+    answer(reply, visit, page.title, await take(visit)),
+  );
 }
 
 /**
@@ -172,12 +199,7 @@ export function addFile(
   type: string,
   make: (visit: Visit) => Promise<Buffer>,
 ): void {
-  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
-    const visit = visitOf(request);
-    checkScope(visit.person, page.scope);
-    const file = await make(visit);
-    return reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
-  });
+  addRoute(app, 'page', url, page, async (visit, _request, reply) => sendFile(reply, type, await make(visit)));
 }
 
 /**
@@ -190,16 +212,15 @@ export function addDownload(
   page: PageOptions,
   make: (visit: Visit) => Promise<AsyncIterable<string>>,
 ): void {
-  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
-    const visit = visitOf(request);
-    checkScope(visit.person, page.scope);
+  addRoute(app, 'page', url, page, async (visit, request, reply) => {
     const lines = await make(visit);
     await recordExport(request, visit);
-    return reply
-      .headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': 'attachment' })
-      .send(Readable.from(lines));
+    return sendFile(reply, 'text/csv; charset=utf-8', Readable.from(lines));
   });
 }
+
+const sendFile = (reply: FastifyReply, type: string, file: Buffer | Readable) =>
+  reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
 async function recordExport(request: FastifyRequest, { auditRecords, query, params }: Visit): Promise<void> {
@@ -220,46 +241,25 @@ async function recordExport(request: FastifyRequest, { auditRecords, query, para
   auditRecords.done(request, 'export');
 }
 
-/** Adds the target of a form. */
-export function addForm(
-  app: FastifyInstance,
-  url: string,
-  page: PageOptions,
-  take: (visit: Visit) => Shown | Promise<Shown>,
-  { origin }: Pick<FrameOptions, 'origin'>,
-): void {
-  const limit = page.bodyLimit === undefined ? {} : { bodyLimit: page.bodyLimit };
-  app.post(url, { ...limit, config: { page, ...actionOf('form', url) } }, async (request, reply) => {
-    const visit = visitOf(request);
-    visit.fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
-    checkOwnForm(request, visit, origin);
-    checkScope(visit.person, page.scope);
-    return answer(request, reply, visit, page.title, await take(visit));
-  });
-}
-
-function answer(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { person }: Visit,
-  title: string,
-  shown: Shown,
-): FastifyReply {
+function answer(reply: FastifyReply, { person, path }: Visit, title: string, shown: Shown): FastifyReply {
   if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
-  const path = request.url.split('?', 1)[0] ?? '';
-  return sendPage(
-    reply,
-    shown.status ?? 200,
-    renderPage({ title: shown.title ?? title, content: shown.content, assets: shown.assets, person, path }),
-  );
+  return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path }));
 }
 
 export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page);
 }
 
-function checkScope({ scopes }: Person, scope: Scope | null): void {
-  if (scope !== null && !scopes.has(scope)) throw refuse('insufficient_scope', `the scope ${scope} is required`);
+/**
+ * Checks every form of a signed-in person before its route takes it, and parses its fields.
+ * `origin`: that of the public URL. Forms may come from it or from the request's own host.
+ */
+export function createFormCheck(origin: string) {
+  return async (request: FastifyRequest): Promise<void> => {
+    if (request.method !== 'POST' || !request.visit) return;
+    if (request.body instanceof URLSearchParams) request.visit.fields = request.body;
+    checkOwnForm(request, request.visit, origin);
+  };
 }
 
 /**

@@ -11,7 +11,7 @@ import type { CsvColumn } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
-import type { FrameOptions, Visit } from '../html/frame.ts';
+import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
@@ -70,7 +70,7 @@ const list: List<Account> = {
 };
 
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
-export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addAccounts(app: FastifyInstance): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
     return {
@@ -79,19 +79,19 @@ export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'o
     };
   });
   addListFile(app, url, { title: 'Accounts', scope: 'accounts:read' }, () => list);
-  addOpening(app, options);
+  addOpening(app);
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read' }, transactionsOf);
-  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read' }, ({ params }) => ({
-    url: `${url}/${idIn(params)}/entries`,
-    path: `/accounts/${idIn(params)}/entries`,
+  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read' }, ({ id }) => ({
+    url: `${url}/${id}/entries`,
+    path: `/accounts/${id}/entries`,
     filters: [],
     csv: entryColumns,
     show: entryTable,
   }));
   addPart<StatusTransition>(app, { part: '/history', title: 'Status history', scope: 'accounts:read' }, (visit) => ({
-    url: `${url}/${idIn(visit.params)}/history`,
-    path: `/accounts/${idIn(visit.params)}/status-transitions`,
+    url: `${url}/${visit.id}/history`,
+    path: `/accounts/${visit.id}/status-transitions`,
     filters: [],
     csv: ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'],
     show: async (rows, sort) =>
@@ -104,13 +104,11 @@ export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'o
         sort,
       ),
   }));
-  for (const change of statusChanges) addStatusChange(app, change, options);
+  for (const change of statusChanges) addStatusChange(app, change);
 }
 
-const idIn = (params: Record<string, string>) => encodeURIComponent(params['account_id'] ?? '');
-
-export async function accountOf({ api, params }: Visit): Promise<Account> {
-  return (await api.get<Account>(`/accounts/${idIn(params)}`)).data;
+export async function accountOf({ api, id }: Visit): Promise<Account> {
+  return (await api.get<Account>(`/accounts/${id}`)).data;
 }
 
 /** Returns the owner of the account if the person may read clients. The API records the read. */
@@ -177,11 +175,11 @@ function addPart<Row>(app: FastifyInstance, { part, title, scope }: Part, listOf
   addListFile(app, `${url}/:account_id${part}`, { title, scope }, listOf);
 }
 
-function transactionsOf({ params }: Visit): List<Transaction> {
+function transactionsOf({ id }: Visit): List<Transaction> {
   return {
-    url: `${url}/${idIn(params)}/transactions`,
+    url: `${url}/${id}/transactions`,
     path: '/transactions',
-    fixed: { account_id: params['account_id'] ?? '' },
+    fixed: { account_id: id },
     hasDays: true,
     csv: transactionColumns,
     show: transactionTable,
@@ -222,7 +220,7 @@ export const entryColumns: CsvColumn<Entry>[] = [
   'entry_id',
 ];
 
-function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+function addOpening(app: FastifyInstance): void {
   const page = { title: 'Open an account', scope: 'accounts:write' } as const;
   const begunWith = async ({ api, person }: Visit, clientId: string | null): Promise<Client | undefined> =>
     clientId !== null && clientId !== '' && person.scopes.has('clients:read')
@@ -233,31 +231,25 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
     const values = new URLSearchParams({ client_id: client_id ?? '' });
     return { content: openingForm(visit.person, await begunWith(visit, client_id), values, {}) };
   });
-  addForm(
-    app,
-    `${url}/new`,
-    page,
-    (visit) => {
-      const { api, person, fields } = visit;
-      const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, fields);
-      const currency = typed.toUpperCase();
-      const deposit = depositOf(initial_deposit, currency);
-      // The API reports an unknown client, and the message is shown at the field.
-      const again = async (wrong: Wrong) =>
-        openingForm(person, await begunWith(visit, fields.get('client_id')).catch(() => undefined), fields, wrong);
-      return orForm(async () => {
-        if ('wrong' in deposit)
-          return { status: 400, content: await again({ fields: { initial_deposit: deposit.wrong } }) };
-        const { data } = await api.post<Account>(
-          '/accounts',
-          { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
-          idempotencyKeyOf(fields),
-        );
-        return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
-      }, again);
-    },
-    options,
-  );
+  addForm(app, `${url}/new`, page, (visit) => {
+    const { api, person, fields } = visit;
+    const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, fields);
+    const currency = typed.toUpperCase();
+    const deposit = depositOf(initial_deposit, currency);
+    // The API reports an unknown client, and the message is shown at the field.
+    const again = async (wrong: Wrong) =>
+      openingForm(person, await begunWith(visit, fields.get('client_id')).catch(() => undefined), fields, wrong);
+    return orForm(async () => {
+      if ('wrong' in deposit)
+        return { status: 400, content: await again({ fields: { initial_deposit: deposit.wrong } }) };
+      const { data } = await api.post<Account>(
+        '/accounts',
+        { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
+        idempotencyKeyOf(fields),
+      );
+      return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
+    }, again);
+  });
 }
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
@@ -281,7 +273,7 @@ async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> 
   return { account, holder, lastChange: changed?.data[0] };
 }
 
-function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
+function addStatusChange(app: FastifyInstance, change: StatusChange): void {
   const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
   addPage(app, `${url}/:account_id/${change}`, page, async (visit) => {
     const its = await owned(visit, change);
@@ -290,29 +282,19 @@ function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pi
       content: statusForm(visit.person, its, change, new URLSearchParams(), {}),
     };
   });
-  addForm(
-    app,
-    `${url}/:account_id/${change}`,
-    page,
-    (visit) => {
-      const { api, params, person, fields } = visit;
-      const again = async (wrong: Wrong) => statusForm(person, await owned(visit, change), change, fields, wrong);
-      return orForm(async () => {
-        const wrong = unconfirmed(fields);
-        if (wrong) {
-          const content = await again(wrong);
-          visit.logRefused();
-          return { status: 400, content };
-        }
-        const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
-        const { data } = await api.post<Account>(
-          `/accounts/${idIn(params)}/status-transitions`,
-          body,
-          idempotencyKeyOf(fields),
-        );
-        return waitingFor(data) ?? { goTo: `${url}/${idIn(params)}?saved=${change}` };
-      }, again);
-    },
-    options,
-  );
+  addForm(app, `${url}/:account_id/${change}`, page, (visit) => {
+    const { api, id, person, fields } = visit;
+    const again = async (wrong: Wrong) => statusForm(person, await owned(visit, change), change, fields, wrong);
+    return orForm(async () => {
+      const wrong = unconfirmed(fields);
+      if (wrong) {
+        const content = await again(wrong);
+        visit.logRefused();
+        return { status: 400, content };
+      }
+      const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
+      const { data } = await api.post<Account>(`/accounts/${id}/status-transitions`, body, idempotencyKeyOf(fields));
+      return waitingFor(data) ?? { goTo: `${url}/${id}?saved=${change}` };
+    }, again);
+  });
 }

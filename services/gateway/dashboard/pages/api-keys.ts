@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { orForm } from '../html/forms.ts';
-import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
@@ -45,7 +45,7 @@ const list: List<ApiKey> = {
 };
 
 /** Adds the pages of API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
-export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addApiKeys(app: FastifyInstance): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
     return {
@@ -61,19 +61,13 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
 
   const create = { title: 'Create an API key', scope } as const;
   addPage(app, `${url}/new`, create, ({ person }) => ({ content: keyForm(person, noFields, {}) }));
-  addForm(
-    app,
-    `${url}/new`,
-    create,
-    async ({ api, person, fields }) => {
-      const given = fieldsOf(fields);
-      return orForm(
-        async () => shown((await api.post<NewKey>('/admin/api-keys', bodyOf(given), given.idempotency_key)).data),
-        (wrong) => keyForm(person, given, wrong),
-      );
-    },
-    options,
-  );
+  addForm(app, `${url}/new`, create, async ({ api, person, fields }) => {
+    const given = fieldsOf(fields);
+    return orForm(
+      async () => shown((await api.post<NewKey>('/admin/api-keys', bodyOf(given), given.idempotency_key)).data),
+      (wrong) => keyForm(person, given, wrong),
+    );
+  });
 
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);
@@ -84,46 +78,34 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
   addPage(app, `${url}/:key_id/rotation`, rotate, async (visit) => ({
     content: rotationForm(visit.person, await keyOf(visit), {}),
   }));
-  addForm(
-    app,
-    `${url}/:key_id/rotation`,
-    rotate,
-    async (visit) => {
-      const overlap = Number(visit.fields.get('overlap_seconds'));
-      return orForm(
-        async () =>
-          shown(
-            (
-              await visit.api.post<NewKey>(
-                `${pathOf(visit)}/rotation`,
-                { overlap_seconds: overlap },
-                visit.fields.get('idempotency_key') ?? undefined,
-              )
-            ).data,
-          ),
-        async (wrong) => rotationForm(visit.person, await keyOf(visit), wrong),
-      );
-    },
-    options,
-  );
+  addForm(app, `${url}/:key_id/rotation`, rotate, async (visit) => {
+    const overlap = Number(visit.fields.get('overlap_seconds'));
+    return orForm(
+      async () =>
+        shown(
+          (
+            await visit.api.post<NewKey>(
+              `${pathOf(visit)}/rotation`,
+              { overlap_seconds: overlap },
+              visit.fields.get('idempotency_key') ?? undefined,
+            )
+          ).data,
+        ),
+      async (wrong) => rotationForm(visit.person, await keyOf(visit), wrong),
+    );
+  });
 
   const revoke = { title: 'Revoke an API key', scope } as const;
   addPage(app, `${url}/:key_id/revocation`, revoke, async (visit) => ({
     content: revocationForm(visit.person, await keyOf(visit)),
   }));
-  addForm(
-    app,
-    `${url}/:key_id/revocation`,
-    revoke,
-    async (visit) => {
-      await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
-      return { goTo: `${url}?revoked` };
-    },
-    options,
-  );
+  addForm(app, `${url}/:key_id/revocation`, revoke, async (visit) => {
+    await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
+    return { goTo: `${url}?revoked` };
+  });
 }
 
-const pathOf = ({ params }: Visit) => `/admin/api-keys/${encodeURIComponent(params['key_id'] ?? '')}`;
+const pathOf = ({ id }: Visit) => `/admin/api-keys/${id}`;
 
 async function keyOf(visit: Visit): Promise<ApiKey> {
   return (await visit.api.get<ApiKey>(pathOf(visit))).data;

@@ -9,7 +9,7 @@ import { keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { idempotencyKeyOf, orForm } from '../html/forms.ts';
-import type { FrameOptions, Visit } from '../html/frame.ts';
+import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Filter, List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
@@ -54,7 +54,7 @@ const lists: readonly Shows[] = [
 ];
 
 /** Adds the pages of approvals: the lists, one approval, and its decision. */
-export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addApprovals(app: FastifyInstance): void {
   for (const list of lists) addList(app, list);
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
     content: await countOf(visit),
@@ -63,29 +63,24 @@ export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, '
     const approval = await approvalOf(visit);
     return contentOf(visit, approval, {});
   });
-  addForm(
-    app,
-    `${approvalsUrl}/:approval_id`,
-    { title: 'Approval', scope: 'approvals:write' },
-    (visit) =>
-      orForm(
-        async () => {
-          const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
-          const reason = (visit.fields.get('reason') ?? '').trim();
-          // Each of the two buttons sends a separate request.
-          const key = idempotencyKeyOf(visit.fields);
-          const done = await isTaken(() =>
-            visit.api.post<Approval>(
-              `${path}/${idIn(visit)}/${decision}`,
-              reason === '' ? {} : { reason },
-              key && `${key}-${decision}`,
-            ),
-          );
-          return { goTo: `${approvalsUrl}/${idIn(visit)}${done ? '' : '?unknown'}` };
-        },
-        async (wrong) => (await contentOf(visit, await approvalOf(visit), wrong)).content,
-      ),
-    options,
+  addForm(app, `${approvalsUrl}/:approval_id`, { title: 'Approval', scope: 'approvals:write' }, (visit) =>
+    orForm(
+      async () => {
+        const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
+        const reason = (visit.fields.get('reason') ?? '').trim();
+        // Each of the two buttons sends a separate request.
+        const key = idempotencyKeyOf(visit.fields);
+        const done = await isTaken(() =>
+          visit.api.post<Approval>(
+            `${path}/${visit.id}/${decision}`,
+            reason === '' ? {} : { reason },
+            key && `${key}-${decision}`,
+          ),
+        );
+        return { goTo: `${approvalsUrl}/${visit.id}${done ? '' : '?unknown'}` };
+      },
+      async (wrong) => (await contentOf(visit, await approvalOf(visit), wrong)).content,
+    ),
   );
 }
 
@@ -141,8 +136,7 @@ async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-const idIn = ({ params }: Visit) => encodeURIComponent(params['approval_id'] ?? '');
-const approvalOf = async (visit: Visit) => (await visit.api.get<ShownApproval>(`${path}/${idIn(visit)}`)).data;
+const approvalOf = async (visit: Visit) => (await visit.api.get<ShownApproval>(`${path}/${visit.id}`)).data;
 const namesOf = (visit: Visit, rows: readonly Approval[]) =>
   keyNamesOf(
     visit,

@@ -34,7 +34,6 @@ import { nameOf } from './client-views.ts';
 import { inTurns } from './in-turns.ts';
 import type { SealedInstructions } from './sealed-instructions.ts';
 import { createSealedInstructions } from './sealed-instructions.ts';
-import type { TaskOptions } from './tasks.ts';
 
 const lineSchema = z.object({
   line: z.number(),
@@ -68,7 +67,7 @@ const everybody = { title: 'Payments from a file', scope: null } as const;
 const upload = { ...everybody, bodyLimit: 2 * 1024 * 1024 };
 
 /** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
-export function addBatches(app: FastifyInstance, { secrets, origin }: TaskOptions): void {
+export function addBatches(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = createSealedInstructions(instructionSchema, 'batch', secrets);
   addPage(app, batchesUrl, everybody, ({ person, query }) => {
     checkMay(person.scopes);
@@ -76,8 +75,8 @@ export function addBatches(app: FastifyInstance, { secrets, origin }: TaskOption
     if (batch !== '') return { goTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
     return { content: startPage(person, query, {}) };
   });
-  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions), { origin });
-  addForm(app, `${batchesUrl}/sending`, upload, (visit) => send(visit, instructions), { origin });
+  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions));
+  addForm(app, `${batchesUrl}/sending`, upload, (visit) => send(visit, instructions));
   addResults(app);
 }
 
@@ -224,8 +223,7 @@ const pageSize = 50;
 
 function addResults(app: FastifyInstance): void {
   const page = { title: 'Batch', scope: 'transactions:read' } as const;
-  const batchOf = async ({ api, params }: Visit) =>
-    (await api.get<Batch>(`/batches/${encodeURIComponent(params['batch_id'] ?? '')}`)).data;
+  const batchOf = async ({ api, id }: Visit) => (await api.get<Batch>(`/batches/${id}`)).data;
   addPage(app, `${batchesUrl}/:batch_id`, page, async (visit) => {
     const batch = await wholeOrRefused(() => batchOf(visit));
     if ('content' in batch) return batch;

@@ -5,7 +5,6 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import type { FrameOptions } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
@@ -22,11 +21,8 @@ const balancePlace = html`<div id="balance" hx-get="${balanceUrl}" hx-trigger="l
  * Adds the page of the books: the trial balance of each currency, the bank's own accounts, and the result of
  * the last verification.
  */
-export function addBooks(
-  app: FastifyInstance,
-  { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number },
-): void {
-  addPage(app, url, { title: 'The books', scope: 'books:read' }, async ({ api, person }) => {
+export function addBooks(app: FastifyInstance): void {
+  addPage(app, url, { title: 'The books', scope: 'books:read' }, async ({ api, person, now }) => {
     const [accounts, operations] = await Promise.all([
       api.get<SystemAccount[]>('/admin/system-accounts'),
       api.get<Operations>('/admin/operations'),
@@ -35,28 +31,22 @@ export function addBooks(
       assets: chartAssets,
       content: html`${balancePlace}<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML"><h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 30 seconds.</p></div>${postingsPlace}`,
+<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every 30 seconds.</p></div>${postingsPlace}`,
     };
   });
-  addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api }) => {
+  addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');
     return {
       content: html`<p><a href="${url}">To the books</a></p><div id="balance" hx-get="${balanceUrl}" hx-trigger="every 300s, refresh" hx-select="#balance" hx-swap="outerHTML">${verdict(data)}
 <h2>Trial balance</h2>${trialBalance(data)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every five minutes.</p></div>`,
+<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every five minutes.</p></div>`,
     };
   });
   addPostings(app);
-  addForm(
-    app,
-    `${url}/verification`,
-    { title: 'Verification', scope: 'books:read' },
-    async ({ api }) => {
-      await api.post<Verification>('/admin/verifications', {});
-      return { goTo: url };
-    },
-    { origin },
-  );
+  addForm(app, `${url}/verification`, { title: 'Verification', scope: 'books:read' }, async ({ api }) => {
+    await api.post<Verification>('/admin/verifications', {});
+    return { goTo: url };
+  });
 }
 
 const results: Record<Verification['state'], string> = {

@@ -3,17 +3,17 @@ import type { Client } from '#libs/contracts/resources.ts';
 import { ApiRefused } from '../api.ts';
 import type { Wrong } from '../html/forms.ts';
 import { orForm } from '../html/forms.ts';
-import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { correctableOf, correctionForm, meanwhileIn } from './client-views.ts';
 
-export const pathOf = ({ params }: Visit) => `/clients/${encodeURIComponent(params['client_id'] ?? '')}`;
+export const pathOf = ({ id }: Visit) => `/clients/${id}`;
 
 /**
  * Corrects a client. The form sends only changed values, for the version that it showed. If somebody else has
  * changed the client meanwhile, both versions are shown before anything is saved.
  */
-export function addCorrection(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addCorrection(app: FastifyInstance): void {
   const page = { title: 'Correct a client', scope: 'clients:write' } as const;
   const url = '/admin/ui/clients/:client_id/contact';
   const read = async (visit: Visit) => {
@@ -25,32 +25,26 @@ export function addCorrection(app: FastifyInstance, options: Pick<FrameOptions, 
     const values = correctableOf(client);
     return { content: correctionForm(visit.person, { client, etag, values, was: values, wrong: {} }) };
   });
-  addForm(
-    app,
-    url,
-    page,
-    (visit) => {
-      const { fields, person } = visit;
-      const was = shownIn(fields);
-      const again = async (wrong: Wrong) => {
-        const { client } = await read(visit);
-        return correctionForm(person, { client, etag: fields.get('etag') ?? '', values: fields, was, wrong });
-      };
-      return orForm(async () => {
-        const changes = changesIn(fields, was);
-        const goTo = `/admin/ui/clients/${encodeURIComponent(visit.params['client_id'] ?? '')}?saved=corrected`;
-        if (Object.keys(changes).length === 0) return { goTo };
-        try {
-          await visit.api.patch(pathOf(visit), changes, fields.get('etag') ?? undefined);
-          return { goTo };
-        } catch (error) {
-          if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
-          return showBoth(visit, await read(visit), was);
-        }
-      }, again);
-    },
-    options,
-  );
+  addForm(app, url, page, (visit) => {
+    const { fields, person } = visit;
+    const was = shownIn(fields);
+    const again = async (wrong: Wrong) => {
+      const { client } = await read(visit);
+      return correctionForm(person, { client, etag: fields.get('etag') ?? '', values: fields, was, wrong });
+    };
+    return orForm(async () => {
+      const changes = changesIn(fields, was);
+      const goTo = `/admin/ui/clients/${visit.id}?saved=corrected`;
+      if (Object.keys(changes).length === 0) return { goTo };
+      try {
+        await visit.api.patch(pathOf(visit), changes, fields.get('etag') ?? undefined);
+        return { goTo };
+      } catch (error) {
+        if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
+        return showBoth(visit, await read(visit), was);
+      }
+    }, again);
+  });
 }
 
 /** The form for the current version: the other person's changes, and this person's own. */

@@ -4,7 +4,7 @@ import type { Account, Client } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { zoneText } from '../html/formats.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from '../html/forms.ts';
-import type { FrameOptions, Visit } from '../html/frame.ts';
+import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
@@ -48,7 +48,7 @@ const list: List<Client> = {
 };
 
 /** Adds the pages of clients: the list, opening, one client with accounts, and corrections. */
-export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addClients(app: FastifyInstance): void {
   addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
     return {
@@ -57,7 +57,7 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
     };
   });
   addListFile(app, url, { title: 'Clients', scope: 'clients:read' }, () => list);
-  addOpening(app, options);
+  addOpening(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;
     const { data: client } = await visit.api.get<Client>(pathOf(visit));
@@ -72,7 +72,7 @@ export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'or
 ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, person)}`, html`${accounts}${notes}`)}`,
     };
   });
-  addCorrection(app, options);
+  addCorrection(app);
 }
 
 /** The message after the redirect of a form. */
@@ -100,7 +100,7 @@ const names = {
 } as const;
 export type ClientType = keyof typeof names;
 
-function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+function addOpening(app: FastifyInstance): void {
   const page = { title: 'Open a client', scope: 'clients:write' } as const;
   const typeIn = (values: URLSearchParams): ClientType =>
     values.get('client_type') === 'Corporate' ? 'Corporate' : 'Retail';
@@ -108,28 +108,22 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
     title: `Open a ${typeIn(query)} client`,
     content: clientForm(person, typeIn(query), new URLSearchParams(), {}),
   }));
-  addForm(
-    app,
-    `${url}/new`,
-    page,
-    (visit) => {
-      const { api: bank, person, fields } = visit;
-      const client_type = typeIn(fields);
-      return orForm(
-        async () => {
-          const duplicates = await duplicatesOf(visit);
-          const others = (fields.get('others') ?? '').split(',');
-          if (duplicates.some(({ client_id }) => !others.includes(client_id)))
-            return { status: 409, content: clientForm(person, client_type, fields, {}, duplicates) };
-          const body = { client_type, ...enteredIn(names[client_type], fields) };
-          const { data } = await bank.post<Client>(api, body, idempotencyKeyOf(fields));
-          return { goTo: `${url}/${data.client_id}?saved=opened` };
-        },
-        (wrong) => clientForm(person, client_type, fields, wrong),
-      );
-    },
-    options,
-  );
+  addForm(app, `${url}/new`, page, (visit) => {
+    const { api: bank, person, fields } = visit;
+    const client_type = typeIn(fields);
+    return orForm(
+      async () => {
+        const duplicates = await duplicatesOf(visit);
+        const others = (fields.get('others') ?? '').split(',');
+        if (duplicates.some(({ client_id }) => !others.includes(client_id)))
+          return { status: 409, content: clientForm(person, client_type, fields, {}, duplicates) };
+        const body = { client_type, ...enteredIn(names[client_type], fields) };
+        const { data } = await bank.post<Client>(api, body, idempotencyKeyOf(fields));
+        return { goTo: `${url}/${data.client_id}?saved=opened` };
+      },
+      (wrong) => clientForm(person, client_type, fields, wrong),
+    );
+  });
 }
 
 const telling = [

@@ -6,7 +6,7 @@ import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf } from '../html/forms.ts';
-import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { accountByNumber } from './account-by-number.ts';
 import { waitingFor } from './approval-views.ts';
@@ -27,28 +27,23 @@ import type { Owned } from './counter-views.ts';
 import { counterForm, counterUrl, next, summary, unknownOutcome } from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
-export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
-  /** The secrets of the sessions, with which every gateway can open instructions that another one has sealed. */
-  secrets: readonly string[];
-}
-
 /**
  * Adds the pages of the counter, which lead from a customer to a form, a summary, and a receipt. An
  * accepted form redirects to a page, and a refused one is shown again. Money is moved with the
  * idempotency key that was created with the form, so that nothing is posted twice.
  */
-export function addCounter(app: FastifyInstance, { secrets, origin }: CounterOptions): void {
+export function addCounter(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = createInstructions(secrets);
   addPage(app, counterUrl, { title: 'Counter', scope: null }, startCounter);
   for (const kind of counterKinds) {
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;
     addPage(app, url, page, async (visit) =>
-      showForm(visit, kind, await ownedOf(visit, visit.params['account_id'] ?? ''), new URLSearchParams(), {}),
+      showForm(visit, kind, await ownedOf(visit, visit.id), new URLSearchParams(), {}),
     );
-    addForm(app, url, page, (visit) => takeForm(visit, kind, instructions), { origin });
+    addForm(app, url, page, (visit) => takeForm(visit, kind, instructions));
   }
-  addConfirmation(app, instructions, origin);
+  addConfirmation(app, instructions);
   addReceipt(app);
 }
 
@@ -80,7 +75,7 @@ async function showForm(
 /** Converts the entered values to an instruction and redirects to its summary, or shows the form with errors. */
 async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
   const { fields, actor } = visit;
-  const owned = await ownedOf(visit, visit.params['account_id'] ?? '');
+  const owned = await ownedOf(visit, visit.id);
   const { account } = owned;
   const amount = typedAmount(fields.get('amount') ?? '', account.currency);
   const other = hasOther(kind) ? await otherOf(visit, kind, account) : undefined;
@@ -139,7 +134,7 @@ const unreadable: Shown = {
 ${next('To the counter')}`,
 };
 
-function addConfirmation(app: FastifyInstance, instructions: Instructions, origin: string): void {
+function addConfirmation(app: FastifyInstance, instructions: Instructions): void {
   const url = `${counterUrl}/summary`;
   addPage(app, url, { title: 'Is this right?', scope: null }, async (visit) => {
     const sealed = visit.query.get('of') ?? '';
@@ -149,17 +144,11 @@ function addConfirmation(app: FastifyInstance, instructions: Instructions, origi
     const title = `${kinds[instruction.kind].title}: is this right?`;
     return { title, content: summary(visit.person, sealed, instruction, own, other) };
   });
-  addForm(
-    app,
-    url,
-    { title: 'Counter', scope: null },
-    async (visit) => {
-      const sealed = visit.fields.get('of') ?? '';
-      const instruction = instructions.open(sealed, visit.actor);
-      return instruction ? carryOut(visit, sealed, instruction) : unreadable;
-    },
-    { origin },
-  );
+  addForm(app, url, { title: 'Counter', scope: null }, async (visit) => {
+    const sealed = visit.fields.get('of') ?? '';
+    const instruction = instructions.open(sealed, visit.actor);
+    return instruction ? carryOut(visit, sealed, instruction) : unreadable;
+  });
   addPage(app, `${counterUrl}/outcome`, { title: 'Not known yet', scope: null }, (visit) => {
     const sealed = visit.query.get('of') ?? '';
     const instruction = instructions.open(sealed, visit.actor);

@@ -13,7 +13,6 @@ import { csrfField } from '../html/layout.ts';
 import { facts, fullTimeOf, idLink, moneyText, statusOf, table, timeOf } from '../html/show.ts';
 import { numbersOf } from './account-numbers.ts';
 import { nameOf } from './client-views.ts';
-import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
 /** The pages of the erasure of a client: what it deletes permanently, what prevents it, the summary, and the result. */
@@ -21,47 +20,41 @@ import { addTask } from './tasks.ts';
 const clientUrl = (clientId: string) => `/admin/ui/clients/${clientId}`;
 const urlOf = (clientId: string) => `${clientUrl(clientId)}/erasure`;
 
-export function addErasure(app: FastifyInstance, options: TaskOptions): void {
+export function addErasure(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Erase a client', scope: 'clients:erase' } as const;
   const task = addTask(
     app,
     { name: 'erasure', ...page, isDangerous: true, done: (data) => erased(data as Erasure), refusal: standsAgainst },
-    options,
+    secrets,
   );
   const url = urlOf(':client_id');
   addPage(app, url, page, async (visit) => formOf(visit, await clientOf(visit), {}));
-  addForm(
-    app,
-    url,
-    page,
-    async (visit) => {
-      const client = await clientOf(visit);
-      const wrong = unconfirmed(visit.fields);
-      if (wrong) {
-        visit.logRefused();
-        return { status: 400, ...(await formOf(visit, client, wrong)) };
-      }
-      const { client_id } = client;
-      return task.summarise(visit, {
-        path: `/admin/clients/${client_id}/erasure`,
-        body: {},
-        facts: [
-          ['Client', nameOf(client)],
-          ['Phone', client.contact_number],
-          ['E-mail', client.email],
-        ],
-        changes: [
-          { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
-          { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
-        ],
-        warning: 'Erased data cannot be restored.',
-        button: 'Erase this client permanently',
-        form: urlOf(client_id),
-        entered: {},
-      });
-    },
-    options,
-  );
+  addForm(app, url, page, async (visit) => {
+    const client = await clientOf(visit);
+    const wrong = unconfirmed(visit.fields);
+    if (wrong) {
+      visit.logRefused();
+      return { status: 400, ...(await formOf(visit, client, wrong)) };
+    }
+    const { client_id } = client;
+    return task.summarise(visit, {
+      path: `/admin/clients/${client_id}/erasure`,
+      body: {},
+      facts: [
+        ['Client', nameOf(client)],
+        ['Phone', client.contact_number],
+        ['E-mail', client.email],
+      ],
+      changes: [
+        { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
+        { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
+      ],
+      warning: 'Erased data cannot be restored.',
+      button: 'Erase this client permanently',
+      form: urlOf(client_id),
+      entered: {},
+    });
+  });
 }
 
 /** The notice at the top of the client's page. */
@@ -74,8 +67,7 @@ export function erasureAction({ client_id, erased_at }: Client, { scopes }: Pers
   return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${urlOf(client_id)}">Erase this client</a></p>`}`;
 }
 
-const idIn = ({ params }: Visit) => encodeURIComponent(params['client_id'] ?? '');
-const clientOf = async (visit: Visit) => (await visit.api.get<Client>(`/clients/${idIn(visit)}`)).data;
+const clientOf = async (visit: Visit) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
 
 async function accountsOf({ api, person }: Visit, client_id: string): Promise<Account[]> {
   if (!person.scopes.has('accounts:read')) return [];

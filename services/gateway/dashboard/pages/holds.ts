@@ -31,13 +31,12 @@ import {
   placeAction,
   placeForm,
 } from './hold-views.ts';
-import type { TaskOptions } from './tasks.ts';
 import { addTask } from './tasks.ts';
 
 /** Adds the pages of holds: the list of an account, one hold, placing, capturing, and releasing. */
-export function addHolds(app: FastifyInstance, options: HoldOptions): void {
+export function addHolds(app: FastifyInstance, secrets: readonly string[]): void {
   addList(app);
-  addPlacing(app, options);
+  addPlacing(app, secrets);
   addPage(app, holdUrl(':hold_id'), { title: 'Hold', scope: 'transactions:read' }, async (visit) => {
     const hold = await holdOf(visit);
     const said = ['placed', 'captured', 'released'].find((name) => visit.query.has(name));
@@ -46,20 +45,14 @@ export function addHolds(app: FastifyInstance, options: HoldOptions): void {
       content: html`${said !== undefined && html`<p class="notice" role="status">The hold was ${said}.</p>`}${holdPage(hold, await ownedOf(visit, hold.account_id), visit.person)}`,
     };
   });
-  addCapture(app, options);
-  addRelease(app, options);
+  addCapture(app, secrets);
+  addRelease(app, secrets);
 }
 
-export interface HoldOptions extends TaskOptions {
-  now: () => number;
-}
-
-const pathOf = ({ params }: Visit) => `/holds/${encodeURIComponent(params['hold_id'] ?? '')}`;
-const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(pathOf(visit))).data;
+const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
 
 function addList(app: FastifyInstance): void {
-  const listOf = ({ params }: Visit): List<Hold> => {
-    const id = encodeURIComponent(params['account_id'] ?? '');
+  const listOf = ({ id }: Visit): List<Hold> => {
     return {
       url: holdsUrl(id),
       path: `/accounts/${id}/holds`,
@@ -93,7 +86,7 @@ function addList(app: FastifyInstance): void {
 
 const dayMs = 86_400_000;
 
-function addPlacing(app: FastifyInstance, options: HoldOptions): void {
+function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Hold money', scope: 'holds:write' } as const;
   const task = addTask(
     app,
@@ -102,62 +95,56 @@ function addPlacing(app: FastifyInstance, options: HoldOptions): void {
       ...page,
       done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?placed` }),
     },
-    options,
+    secrets,
   );
   const url = `${holdsUrl(':account_id')}/new`;
-  const ownedIn = (visit: Visit) => ownedOf(visit, visit.params['account_id'] ?? '');
-  const dayIn = (days: number) => dayOf(options.now() + days * dayMs);
+  const ownedIn = (visit: Visit) => ownedOf(visit, visit.id);
+  const dayIn = ({ now }: Visit, days: number) => dayOf(now + days * dayMs);
   addPage(app, url, page, async (visit) => {
     const before = task.enteredBefore(visit);
-    const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(7) });
+    const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(visit, 7) });
     return { content: placeForm(visit.person, await ownedIn(visit), values, {}) };
   });
-  addForm(
-    app,
-    url,
-    page,
-    async (visit) => {
-      const owned = await ownedIn(visit);
-      const { account, owner } = owned;
-      const { account_id, account_number, currency } = account;
-      const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
-      const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
-      const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(0) && until <= dayIn(mostDays);
-      if ('wrong' in amount || !isDay) {
-        const fields = {
-          ...('wrong' in amount && { amount: amount.wrong }),
-          ...(!isDay && { until: `Choose a day from ${dayIn(0)} to ${dayIn(mostDays)}.` }),
-        };
-        return { status: 400, content: placeForm(visit.person, owned, visit.fields, { fields }) };
-      }
-      const texts = { ...(reference && { reference }), ...(description && { description }) };
-      const after = sumText(availableOf(account), amount.amount, currency, -1n);
-      return task.summarise(visit, {
-        path: `/accounts/${account_id}/holds`,
-        body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
-        facts: [
-          ['Amount', moneyOf(amount.amount, currency)],
-          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
-          ['Account', account_number],
-          ['Until the end of', until],
-          ...(reference ? [['Reference', reference] as [string, string]] : []),
-          ...(description ? [['Description', description] as [string, string]] : []),
-        ],
-        changes: [
-          {
-            what: `${account_number}: available`,
-            before: moneyOf(availableOf(account), currency),
-            after: moneyOf(after, currency),
-          },
-        ],
-        ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
-        button: `Hold ${moneyOf(amount.amount, currency)}`,
-        form: `${holdsUrl(account_id)}/new`,
-        entered: { amount: amount.amount, until, ...texts },
-      });
-    },
-    options,
-  );
+  addForm(app, url, page, async (visit) => {
+    const owned = await ownedIn(visit);
+    const { account, owner } = owned;
+    const { account_id, account_number, currency } = account;
+    const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
+    const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
+    const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(visit, 0) && until <= dayIn(visit, mostDays);
+    if ('wrong' in amount || !isDay) {
+      const fields = {
+        ...('wrong' in amount && { amount: amount.wrong }),
+        ...(!isDay && { until: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` }),
+      };
+      return { status: 400, content: placeForm(visit.person, owned, visit.fields, { fields }) };
+    }
+    const texts = { ...(reference && { reference }), ...(description && { description }) };
+    const after = sumText(availableOf(account), amount.amount, currency, -1n);
+    return task.summarise(visit, {
+      path: `/accounts/${account_id}/holds`,
+      body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
+      facts: [
+        ['Amount', moneyOf(amount.amount, currency)],
+        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+        ['Account', account_number],
+        ['Until the end of', until],
+        ...(reference ? [['Reference', reference] as [string, string]] : []),
+        ...(description ? [['Description', description] as [string, string]] : []),
+      ],
+      changes: [
+        {
+          what: `${account_number}: available`,
+          before: moneyOf(availableOf(account), currency),
+          after: moneyOf(after, currency),
+        },
+      ],
+      ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
+      button: `Hold ${moneyOf(amount.amount, currency)}`,
+      form: `${holdsUrl(account_id)}/new`,
+      entered: { amount: amount.amount, until, ...texts },
+    });
+  });
 }
 
 /** A capture ends at a receipt, as at the counter. */
@@ -167,9 +154,9 @@ function receiptOf(data: unknown): string {
   return posting === undefined ? '/admin/ui' : `${counterUrl}/receipts/${idOfPosting(posting)}`;
 }
 
-function addCapture(app: FastifyInstance, options: HoldOptions): void {
+function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Capture a hold', scope: 'holds:write' } as const;
-  const task = addTask(app, { name: 'capture', ...page, done: (data) => ({ goTo: receiptOf(data) }) }, options);
+  const task = addTask(app, { name: 'capture', ...page, done: (data) => ({ goTo: receiptOf(data) }) }, secrets);
   const url = `${holdUrl(':hold_id')}/capture`;
   const show = async (visit: Visit, hold: Hold, values: URLSearchParams, wrong: Wrong) =>
     captureForm(visit.person, hold, await ownedOf(visit, hold.account_id), values, wrong);
@@ -180,70 +167,64 @@ function addCapture(app: FastifyInstance, options: HoldOptions): void {
     const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
     return { content: await show(visit, hold, values, {}) };
   });
-  addForm(
-    app,
-    url,
-    page,
-    async (visit) => {
-      const { fields } = visit;
-      const hold = await holdOf(visit);
-      const { currency, hold_id } = hold;
-      const left = leftOf(hold);
-      const amount = typedAmount(fields.get('amount') ?? '', currency);
-      const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
-      const { to_number, description } = enteredIn(['to_number', 'description'], fields);
-      const { account, owner } = await ownedOf(visit, hold.account_id);
-      const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
-      const wrong = {
-        ...('wrong' in amount && { amount: amount.wrong }),
-        ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
-        ...(to && 'wrong' in to && { to_number: to.wrong }),
-      };
-      if ('wrong' in amount || isMore || (to && 'wrong' in to))
-        return { status: 400, content: await show(visit, hold, fields, { fields: wrong }) };
-      const rest = sumText(left, amount.amount, currency, -1n);
-      const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
-      const money = moneyOf(amount.amount, currency);
-      return task.summarise(visit, {
-        path: `/holds/${hold_id}/capture`,
-        body: {
-          amount: amount.amount,
-          final: !keeps,
-          ...(to && { to_account_id: to.account.account_id }),
-          ...(description && { description }),
+  addForm(app, url, page, async (visit) => {
+    const { fields } = visit;
+    const hold = await holdOf(visit);
+    const { currency, hold_id } = hold;
+    const left = leftOf(hold);
+    const amount = typedAmount(fields.get('amount') ?? '', currency);
+    const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
+    const { to_number, description } = enteredIn(['to_number', 'description'], fields);
+    const { account, owner } = await ownedOf(visit, hold.account_id);
+    const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
+    const wrong = {
+      ...('wrong' in amount && { amount: amount.wrong }),
+      ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
+      ...(to && 'wrong' in to && { to_number: to.wrong }),
+    };
+    if ('wrong' in amount || isMore || (to && 'wrong' in to))
+      return { status: 400, content: await show(visit, hold, fields, { fields: wrong }) };
+    const rest = sumText(left, amount.amount, currency, -1n);
+    const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
+    const money = moneyOf(amount.amount, currency);
+    return task.summarise(visit, {
+      path: `/holds/${hold_id}/capture`,
+      body: {
+        amount: amount.amount,
+        final: !keeps,
+        ...(to && { to_account_id: to.account.account_id }),
+        ...(description && { description }),
+      },
+      facts: [
+        ['Amount', money],
+        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+        ['From account', account.account_number],
+        ['To', to ? toText(to) : 'Cash'],
+        ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
+        ...(description ? [['Description', description] as [string, string]] : []),
+      ],
+      changes: [
+        {
+          what: `${account.account_number}: balance`,
+          before: moneyOf(account.balance, currency),
+          after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
         },
-        facts: [
-          ['Amount', money],
-          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
-          ['From account', account.account_number],
-          ['To', to ? toText(to) : 'Cash'],
-          ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
-          ...(description ? [['Description', description] as [string, string]] : []),
-        ],
-        changes: [
-          {
-            what: `${account.account_number}: balance`,
-            before: moneyOf(account.balance, currency),
-            after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
-          },
-          {
-            what: `${account.account_number}: held by this hold`,
-            before: moneyOf(left, currency),
-            after: moneyOf(keeps ? rest : '0', currency),
-          },
-        ],
-        button: to ? `Capture ${money}` : `Pay out ${money}`,
-        form: `${holdUrl(hold_id)}/capture`,
-        entered: {
-          amount: amount.amount,
-          ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
-          ...(to_number && { to_number }),
-          ...(description && { description }),
+        {
+          what: `${account.account_number}: held by this hold`,
+          before: moneyOf(left, currency),
+          after: moneyOf(keeps ? rest : '0', currency),
         },
-      });
-    },
-    options,
-  );
+      ],
+      button: to ? `Capture ${money}` : `Pay out ${money}`,
+      form: `${holdUrl(hold_id)}/capture`,
+      entered: {
+        amount: amount.amount,
+        ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
+        ...(to_number && { to_number }),
+        ...(description && { description }),
+      },
+    });
+  });
 }
 
 interface Destination {
@@ -266,7 +247,7 @@ async function destinationOf(visit: Visit, typed: string, from: Account): Promis
 }
 
 /** There is nothing to enter, so the link leads directly to the summary. */
-function addRelease(app: FastifyInstance, options: HoldOptions): void {
+function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Release a hold', scope: 'holds:write' } as const;
   const task = addTask(
     app,
@@ -275,7 +256,7 @@ function addRelease(app: FastifyInstance, options: HoldOptions): void {
       ...page,
       done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?released` }),
     },
-    options,
+    secrets,
   );
   addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
     const hold = await holdOf(visit);

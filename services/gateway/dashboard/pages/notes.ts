@@ -6,7 +6,7 @@ import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { idempotencyKeyOf, inputOf, once, orForm } from '../html/forms.ts';
-import type { FrameOptions, Visit } from '../html/frame.ts';
+import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
@@ -68,15 +68,14 @@ ${noteForm(visit.person, on, id, new URLSearchParams(), {})}</section>`;
 }
 
 /** Adds the pages with all notes, and the targets of their forms. */
-export function addNotes(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addNotes(app: FastifyInstance): void {
   for (const [on, parameter, what] of [
     ['clients', 'client_id', 'client'],
     ['accounts', 'account_id', 'account'],
   ] as const) {
     const url = urlOf(on, `:${parameter}`);
-    const idIn = ({ params }: Visit) => encodeURIComponent(params[parameter] ?? '');
     const page = async (visit: Visit, wrong: Wrong) => {
-      const id = idIn(visit);
+      const { id } = visit;
       const { status = 200, content } = await showList<Note>(visit, {
         url: urlOf(on, id),
         path: `/${on}/${id}/notes`,
@@ -89,20 +88,15 @@ export function addNotes(app: FastifyInstance, options: Pick<FrameOptions, 'orig
       };
     };
     addPage(app, url, { title: `Notes on the ${what}`, scope: `${on}:read` }, (visit) => page(visit, {}));
-    addForm(
-      app,
-      url,
-      { title: `Notes on the ${what}`, scope: `${on}:write` },
-      (visit) =>
-        orForm(
-          async () => {
-            const note = visit.fields.get('note')?.trim() ?? '';
-            await visit.api.post(`/${on}/${idIn(visit)}/notes`, { note }, idempotencyKeyOf(visit.fields));
-            return { goTo: `/admin/ui/${on}/${idIn(visit)}?saved=noted#notes` };
-          },
-          async (wrong) => (await page(visit, wrong)).content,
-        ),
-      options,
+    addForm(app, url, { title: `Notes on the ${what}`, scope: `${on}:write` }, (visit) =>
+      orForm(
+        async () => {
+          const note = visit.fields.get('note')?.trim() ?? '';
+          await visit.api.post(`/${on}/${visit.id}/notes`, { note }, idempotencyKeyOf(visit.fields));
+          return { goTo: `/admin/ui/${on}/${visit.id}?saved=noted#notes` };
+        },
+        async (wrong) => (await page(visit, wrong)).content,
+      ),
     );
   }
 }

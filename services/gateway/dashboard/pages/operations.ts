@@ -12,8 +12,8 @@ type Service = Operations['services'][number];
 type Lag = NonNullable<Operations['consumer_lag']>[number];
 
 /** Shows the state of every service, also of those that do not respond. The page refreshes itself. */
-export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
-  addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person }) => {
+export function addOperations(app: FastifyInstance): void {
+  addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person, now }) => {
     const { data } = await api.get<Operations>('/admin/operations');
     return {
       content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
@@ -21,7 +21,7 @@ export function addOperations(app: FastifyInstance, { now }: { now: () => number
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that responded.</p></div>`,
+<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that responded.</p></div>`,
     };
   });
 }

@@ -14,14 +14,14 @@ import { idLink, moneyText } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
 import { ownedOf } from './counter-start.ts';
-import type { Change, Entered, TaskOptions } from './tasks.ts';
+import type { Change, Entered } from './tasks.ts';
 import { addTask, consequences } from './tasks.ts';
 
 /** The reversal of a transaction: the form, the summary, and the new transaction. */
 
 const urlOf = (transactionId: string) => `/admin/ui/transactions/${transactionId}/reversal`;
 
-export function addReversal(app: FastifyInstance, options: TaskOptions): void {
+export function addReversal(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Reverse a transaction', scope: 'transactions:reverse' } as const;
   const task = addTask(
     app,
@@ -35,34 +35,28 @@ export function addReversal(app: FastifyInstance, options: TaskOptions): void {
         code === 'already_reversed' &&
         html`It was already reversed${typeof details?.['reversal_transaction_id'] === 'string' && html`: ${idLink(details['reversal_transaction_id'], 'to its reversal')}`}.`,
     },
-    options,
+    secrets,
   );
   const path = urlOf(':transaction_id');
   addPage(app, path, page, async (visit) => formOf(visit, await plannedOf(visit), task.enteredBefore(visit), {}));
-  addForm(
-    app,
-    path,
-    page,
-    async (visit) => {
-      const planned = await plannedOf(visit);
-      const { reason } = enteredIn(['reason'], visit.fields);
-      if (reason === undefined)
-        return { status: 400, ...formOf(visit, planned, visit.fields, { fields: { reason: 'Say why.' } }) };
-      if (planned.impossible !== undefined) return { status: 400, ...formOf(visit, planned, visit.fields, {}) };
-      const { transaction_id } = planned.original;
-      return task.summarise(visit, {
-        path: `/transactions/${transaction_id}/reversal`,
-        body: { reason },
-        facts: [...planned.facts, ['Reason', reason]],
-        changes: planned.changes,
-        warning: planned.warning,
-        button: `Reverse this ${planned.original.transaction_type}`,
-        form: urlOf(transaction_id),
-        entered: { reason },
-      });
-    },
-    options,
-  );
+  addForm(app, path, page, async (visit) => {
+    const planned = await plannedOf(visit);
+    const { reason } = enteredIn(['reason'], visit.fields);
+    if (reason === undefined)
+      return { status: 400, ...formOf(visit, planned, visit.fields, { fields: { reason: 'Say why.' } }) };
+    if (planned.impossible !== undefined) return { status: 400, ...formOf(visit, planned, visit.fields, {}) };
+    const { transaction_id } = planned.original;
+    return task.summarise(visit, {
+      path: `/transactions/${transaction_id}/reversal`,
+      body: { reason },
+      facts: [...planned.facts, ['Reason', reason]],
+      changes: planned.changes,
+      warning: planned.warning,
+      button: `Reverse this ${planned.original.transaction_type}`,
+      form: urlOf(transaction_id),
+      entered: { reason },
+    });
+  });
 }
 
 /** Reports whether the posting itself can be reversed. */
@@ -83,9 +77,7 @@ interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
 }
 
 async function plannedOf(visit: Visit): Promise<Planned> {
-  const { data: original } = await visit.api.get<Transaction>(
-    `/transactions/${encodeURIComponent(visit.params['transaction_id'] ?? '')}`,
-  );
+  const { data: original } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
   const parties = visit.person.scopes.has('accounts:read')
     ? await Promise.all(
         [original.account_id, original.counterparty_account_id].flatMap((id) =>

@@ -22,23 +22,23 @@ interface Period {
 }
 
 /** The statement of an account for a period of days, on one page that prints well. */
-export function addStatement(app: FastifyInstance, { now }: { now: () => number }): void {
+export function addStatement(app: FastifyInstance): void {
   const url = '/admin/ui/accounts/:account_id/statement';
   const page = { title: 'Statement', scope: 'transactions:read' } as const;
   addPage(app, url, page, async (visit) => {
-    const period = periodIn(visit.query, now());
+    const period = periodIn(visit);
     const { statement, isCut } = await read(visit.api, pathOf(visit), period);
     const holder = visit.person.scopes.has('accounts:read') ? await holderOf(visit, await accountOf(visit)) : undefined;
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
-      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, dayOf(now()))}${copies(here, statement, period)}
+      content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period, dayOf(visit.now))}${copies(here, statement, period)}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
-<p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are ${zoneText()}.</p>`,
+<p class="quiet">Made ${timeOf(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
   addFile(app, `${url}.pdf`, page, 'application/pdf', (visit) => {
-    const { from, to } = Object.fromEntries(parametersOf(periodIn(visit.query, now())));
+    const { from, to } = Object.fromEntries(parametersOf(periodIn(visit)));
     return visit.api.getFile(
       `${pathOf(visit)}?${new URLSearchParams({ from: String(from), to: String(to) })}`,
       'application/pdf',
@@ -47,17 +47,17 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
   addDownload(app, `${url}.csv`, page, (visit) =>
     csvOf<Entry>(visit.api, {
       path: pathOf(visit),
-      parameters: parametersOf(periodIn(visit.query, now())),
+      parameters: parametersOf(periodIn(visit)),
       columns: entryColumns,
       rowsOf: (data) => (data as Statement).entries,
     }),
   );
 }
 
-const pathOf = ({ params }: Visit) => `/accounts/${encodeURIComponent(params['account_id'] ?? '')}/statement`;
+const pathOf = ({ id }: Visit) => `/accounts/${id}/statement`;
 
 /** The requested days; by default, this month up to today. */
-function periodIn(query: URLSearchParams, now: number): Period {
+function periodIn({ query, now }: Visit): Period {
   const today = dayOf(now);
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };
 }

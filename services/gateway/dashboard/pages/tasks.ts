@@ -8,7 +8,7 @@ import type { ApiProblem } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
-import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
@@ -71,12 +71,7 @@ export interface AddedTask {
   enteredBefore(visit: Visit): URLSearchParams;
 }
 
-export interface TaskOptions extends Pick<FrameOptions, 'origin'> {
-  /** The secrets of the sessions, with which every gateway can open instructions that another one has sealed. */
-  secrets: readonly string[];
-}
-
-export function addTask(app: FastifyInstance, task: Task, { secrets, origin }: TaskOptions): AddedTask {
+export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]): AddedTask {
   const { name, title, scope } = task;
   const sealed = createSealedInstructions(instructionSchema, `task ${name}`, secrets);
   const address = `${url}/${name}`;
@@ -93,21 +88,15 @@ export function addTask(app: FastifyInstance, task: Task, { secrets, origin }: T
     const instruction = sealed.open(text, actor);
     return instruction ? { content: unknownOutcome(person, address, text, instruction) } : unreadable;
   });
-  addForm(
-    app,
-    address,
-    { title, scope },
-    async (visit) => {
-      const text = visit.fields.get('of') ?? '';
-      const instruction = sealed.open(text, visit.actor);
-      if (!instruction) return unreadable;
-      return carryOut(visit, task, instruction, {
-        unknown: `${address}/outcome?${of(text)}`,
-        again: `${instruction.form}?${of(text)}`,
-      });
-    },
-    { origin },
-  );
+  addForm(app, address, { title, scope }, async (visit) => {
+    const text = visit.fields.get('of') ?? '';
+    const instruction = sealed.open(text, visit.actor);
+    if (!instruction) return unreadable;
+    return carryOut(visit, task, instruction, {
+      unknown: `${address}/outcome?${of(text)}`,
+      again: `${instruction.form}?${of(text)}`,
+    });
+  });
   return {
     summarise: ({ fields, actor }, entered) => {
       const idempotency_key = idempotencyKeyOf(fields) ?? randomUUID();

@@ -21,10 +21,10 @@ type Total = PostingTotals['totals'][number];
 /** Its place on the first page. Scripts load it; without scripts it is a link. */
 export const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
 
-export function addToday(app: FastifyInstance, { now }: { now: () => number }): void {
+export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
-    const { api, person } = visit;
-    const [day, nowIso] = [dayOf(now()), new Date(now()).toISOString()];
+    const { api, person, now } = visit;
+    const [day, nowIso] = [dayOf(now), new Date(now).toISOString()];
     const [totals, operations, waiting] = await Promise.all([
       known(api.get<PostingTotals>(`/admin/posting-totals?from=${momentOf(day)}`)),
       known(api.get<Operations>('/admin/operations')),

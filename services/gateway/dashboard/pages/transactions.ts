@@ -26,9 +26,7 @@ export function addTransactions(app: FastifyInstance): void {
     '/admin/ui/transactions/:transaction_id',
     { title: 'Transaction', scope: 'transactions:read' },
     async (visit) => {
-      const { data } = await visit.api.get<Transaction>(
-        `/transactions/${encodeURIComponent(visit.params['transaction_id'] ?? '')}`,
-      );
+      const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
       const kind =
         data.reverses_transaction_id === undefined ? data.transaction_type : `Reversal of a ${data.transaction_type}`;
       const [names, events] = await Promise.all([
@@ -42,9 +40,7 @@ export function addTransactions(app: FastifyInstance): void {
     },
   );
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope: 'transactions:read' }, async (visit) => {
-    const { data } = await visit.api.get<Transfer>(
-      `/transfers/${encodeURIComponent(visit.params['transfer_id'] ?? '')}`,
-    );
+    const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
     const [names, events] = await Promise.all([
       namesOf(visit, [data.from_account_id, data.to_account_id]),

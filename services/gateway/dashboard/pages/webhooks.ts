@@ -6,7 +6,7 @@ import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import { idempotencyKeyOf, once } from '../html/forms.ts';
-import type { FrameOptions, Visit } from '../html/frame.ts';
+import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
@@ -20,7 +20,7 @@ const scope = 'webhooks:manage';
  * Adds the pages of webhooks: the list, one webhook with its deliveries and their attempts, test events, and
  * redeliveries.
  */
-export function addWebhooks(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+export function addWebhooks(app: FastifyInstance): void {
   addPage(app, url, { title: 'Webhooks', scope }, async (visit) => {
     const { status = 200, content } = await showList<Webhook>(visit, {
       url,
@@ -48,17 +48,13 @@ export function addWebhooks(app: FastifyInstance, options: Pick<FrameOptions, 'o
       content: await webhookPage(webhook, content, visit),
     };
   });
-  addForm(app, `${url}/:webhook_id/test`, one, (visit) => sendAndReturn(visit, '/test'), options);
-  addForm(
-    app,
-    `${url}/:webhook_id/deliveries/:delivery_id/redelivery`,
-    one,
-    (visit) => sendAndReturn(visit, `/deliveries/${encodeURIComponent(visit.params['delivery_id'] ?? '')}/redelivery`),
-    options,
+  addForm(app, `${url}/:webhook_id/test`, one, (visit) => sendAndReturn(visit, '/test'));
+  addForm(app, `${url}/:webhook_id/deliveries/:delivery_id/redelivery`, one, (visit) =>
+    sendAndReturn(visit, `/deliveries/${encodeURIComponent(visit.params['delivery_id'] ?? '')}/redelivery`),
   );
 }
 
-const pathOf = ({ params }: Visit) => `/webhooks/${encodeURIComponent(params['webhook_id'] ?? '')}`;
+const pathOf = ({ id }: Visit) => `/webhooks/${id}`;
 
 async function sendAndReturn(visit: Visit, action: string) {
   await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit.fields));

@@ -10,7 +10,7 @@ import type { Limiter } from '../../access/limits.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
 import { logRefused } from '../../http/errors.ts';
 import { networkOf } from '../../http/network.ts';
-import { checkOwnForm, sendPage, visitOf } from '../html/frame.ts';
+import { sendPage, visitOf } from '../html/frame.ts';
 import { renderPage } from '../html/layout.ts';
 import type { Cookies } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
@@ -120,8 +120,6 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   });
   app.post('/admin/logout', { config: { action: 'sign_out' } }, async (request, reply) => {
     const visit = visitOf(request);
-    visit.fields = request.body instanceof URLSearchParams ? request.body : visit.fields;
-    checkOwnForm(request, visit, new URL(deps.publicUrl).origin);
     cookie.clear(reply);
     deps.auditRecords.note(request, {
       actor: request.caller?.actor ?? 'unauthenticated',
