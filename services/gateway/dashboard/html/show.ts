@@ -92,7 +92,7 @@ export function idTextLink(id: string): Html {
   return html`${idLink(id, shortId(id))} ${copyButton(id)}`;
 }
 
-export function shortId(id: string): Html {
+function shortId(id: string): Html {
   const parts = /^([a-z]{3}_.{4})(.+)(.{4})$/.exec(id);
   if (!parts) return html`<code>${id}</code>`;
   return html`<code class="id" title="${id}">${parts[1]}<span>${parts[2]}</span>${parts[3]}</code>`;
