@@ -40,6 +40,7 @@ const all = z.object({
   ...webhooksConfig.shape,
   ...macConfig,
   ...databaseConfig,
+  RETENTION_YEARS: accountsConfig.shape.RETENTION_YEARS,
   MIGRATION_DATABASE_URL: z.string().optional(),
   SERVICE_ROLE_PASSWORD: z.string().optional(),
 });
@@ -147,6 +148,9 @@ test.each<[string, string | undefined, RegExp]>([
   ['TRUST_PROXY', Array.from({ length: 255 }, (_, i) => `${i}.0.0.0/15`).join(), /name the proxies/],
   ['TRUST_PROXY', '0.0.0.0/0.0.0.0', /address or network/],
   ['TRUST_PROXY', 'true', /address or network/],
+  ['RETENTION_YEARS', '0', /law/],
+  ['LEDGER_MAC_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
+  ['API_KEY_PEPPER_PREVIOUS', 'a pepper of sixteen', /less than 32/],
   ['WEBHOOKS_MAC_KEYS', 'short', /at least 32/],
   ['WEBHOOK_SECRET_KEYS', undefined, /missing/],
   ['WEBHOOK_SECRET_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
