@@ -31,7 +31,7 @@ run(
     await checkBrokers();
 
     const now = () => clock.now();
-    const loadShedding = createLoadShedding({ clock: { check: () => clock.check() }, metrics });
+    const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
     const { publisher, requester, apiKeys, keyFollower, dashboard } = messaging;
     const clock = createClock({

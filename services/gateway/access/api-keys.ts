@@ -29,28 +29,13 @@ export interface ApiKeysOptions {
   now: () => number;
 }
 
-/** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
-export interface ApiKeys {
-  /**
-   * Applies one message of the topic, whatever its record key. An older version than the known one has no effect, and
-   * neither has a tombstone.
-   */
-  take(key: string | null, value: Buffer | null): void;
-  /**
-   * Returns the caller of a key, or undefined if the key is malformed, unknown, expired, revoked, or of another
-   * environment.
-   */
-  find(apiKey: string): Caller | undefined;
-  /** Returns live or test, or undefined for an unknown key. */
-  environment(keyId: string): KeyState['environment'] | undefined;
-  /** Resolves with true as soon as the key's state passes the test, or with false after `timeoutMs`. */
-  seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs: number): Promise<boolean>;
-}
+export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 const useEveryMs = 60_000;
 const schema = events['corebanking.api_key.v1'].data;
 
-export function createApiKeys({ pepper, environments, previousPepper, logger, onUse, now }: ApiKeysOptions): ApiKeys {
+/** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
+export function createApiKeys({ pepper, environments, previousPepper, logger, onUse, now }: ApiKeysOptions) {
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();
@@ -73,7 +58,11 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
   };
 
   return {
-    take(key, value) {
+    /**
+     * Applies one message of the topic, whatever its record key. An older version than the known one has no effect, and
+     * neither has a tombstone.
+     */
+    take(key: string | null, value: Buffer | null): void {
       if (key === null) return;
       const state = value === null ? undefined : readState(key, value, logger);
       const before = state && known.get(state.key_id);
@@ -87,7 +76,11 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       if (before?.shown !== undefined) byText.delete(before.shown);
       for (const check of [...waiting]) check();
     },
-    find(apiKey) {
+    /**
+     * Returns the caller of a key, or undefined if the key is malformed, unknown, expired, revoked, or of another
+     * environment.
+     */
+    find(apiKey: string): Caller | undefined {
       const key = byText.get(apiKey) ?? prove(apiKey);
       const nowMs = now();
       if (
@@ -103,8 +96,10 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       }
       return key.caller;
     },
-    environment: (keyId) => known.get(keyId)?.state.environment,
-    seen(keyId, test, timeoutMs) {
+    /** Returns live or test, or undefined for an unknown key. */
+    environment: (keyId: string) => known.get(keyId)?.state.environment,
+    /** Resolves with true as soon as the key's state passes the test, or with false after `timeoutMs`. */
+    seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs: number): Promise<boolean> {
       const holds = (): boolean => {
         const key = known.get(keyId);
         return key !== undefined && test(key.state);

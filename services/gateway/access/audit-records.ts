@@ -16,26 +16,7 @@ import type { Activity, Summary } from './activities.ts';
 import { Activities, stranger } from './activities.ts';
 import { securityEvent } from './security-events.ts';
 
-/**
- * Records for auditors and a SIEM what only the gateway observes: refused requests, reads by staff, sign-ins, and
- * sign-outs.
- */
-export interface AuditRecords {
-  /** Counts an error response for the next summary, if auditors are interested in it. */
-  refused(request: FastifyRequest, code: ErrorCode, action?: string): void;
-  /** Counts an item of a batch that was refused because of its destination, like a separate request. */
-  destinationRefused(request: FastifyRequest, toAccountId: string): void;
-  /** Counts an action that accounts records, for the topic `security` only. */
-  done(request: FastifyRequest, action: string): void;
-  /** Records an action or a refused attempt without waiting. If it cannot be sent, it is logged. */
-  note(request: FastifyRequest, act: Act): void;
-  /** Records an action. Resolves when the broker has the record; rejects if that is unknown. */
-  record(request: FastifyRequest, act: Act): Promise<void>;
-  /** Sends the summaries of what was counted. Also called every `summaryMs` after `start`, and by `stop`. */
-  flush(): Promise<void>;
-  start(): void;
-  stop(): Promise<void>;
-}
+export type AuditRecords = ReturnType<typeof createAuditRecords>;
 
 /** Details are short facts, never personal data or secrets. */
 type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & {
@@ -71,6 +52,10 @@ const knownSegments = new Set(
   Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))),
 );
 
+/**
+ * Records for auditors and a SIEM what only the gateway observes: refused requests, reads by staff, sign-ins, and
+ * sign-outs.
+ */
 export function createAuditRecords({
   publisher,
   prefix,
@@ -78,7 +63,7 @@ export function createAuditRecords({
   now,
   metrics,
   summaryMs = 60_000,
-}: AuditRecordsOptions): AuditRecords {
+}: AuditRecordsOptions) {
   const activities = new Activities();
   let underWay = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -120,18 +105,25 @@ export function createAuditRecords({
     );
   };
   return {
-    refused(request, code, action) {
+    /** Counts an error response for the next summary, if auditors are interested in it. */
+    refused(request: FastifyRequest, code: ErrorCode, action?: string): void {
       const isAudited = isForAuditors(request, code);
       if (isAudited || code === 'destination_refused') count({ ...activityOf(request, code, action), isAudited });
     },
-    destinationRefused: (request, resource_id) =>
+    /** Counts an item of a batch that was refused because of its destination, like a separate request. */
+    destinationRefused: (request: FastifyRequest, resource_id: string): void =>
       count({ ...activityOf(request, 'destination_refused'), resource_id, isAudited: false }),
-    done: (request, action) => count({ ...activityOf(request, 'success', action), isAudited: false }),
-    note: (request, act) => void sendOrLog(recordOf(request, act, now())),
-    record: (request, act) => send(recordOf(request, act, now())),
+    /** Counts an action that accounts records, for the topic `security` only. */
+    done: (request: FastifyRequest, action: string): void =>
+      count({ ...activityOf(request, 'success', action), isAudited: false }),
+    /** Records an action or a refused attempt without waiting. If it cannot be sent, it is logged. */
+    note: (request: FastifyRequest, act: Act): void => void sendOrLog(recordOf(request, act, now())),
+    /** Records an action. Resolves when the broker has the record; rejects if that is unknown. */
+    record: (request: FastifyRequest, act: Act): Promise<void> => send(recordOf(request, act, now())),
+    /** Sends the summaries of what was counted. Also called every `summaryMs` after `start`, and by `stop`. */
     flush,
-    start: () => void (timer = setInterval(() => void flush(), summaryMs)),
-    async stop() {
+    start: (): void => void (timer = setInterval(() => void flush(), summaryMs)),
+    async stop(): Promise<void> {
       clearInterval(timer);
       await flush();
     },

@@ -4,22 +4,18 @@ import type { Position } from '#libs/contracts/messages.ts';
 import { position } from '#libs/contracts/messages.ts';
 import { refuseViolations } from '../http/errors.ts';
 
-/**
- * Opaque positions in lists. A cursor is signed together with its list (endpoint, path, filters, order), so
- * that only our own cursors are accepted, and only for their own list. All gateways have the same secrets.
- */
-export interface Cursors {
-  make(list: string, next: Position): string;
-  /** Throws a Refused (invalid_cursor) for anything that `make` did not create for this list. */
-  read(list: string, cursor: string): Position;
-}
+export type Cursors = ReturnType<typeof createCursors>;
 
 const notOurs = 'cursor is not one of this list with these filters';
 const signatureBytes = 16;
 const written = z.tuple([z.string(), z.string()]);
 
-/** `secrets`: the one that signs, and all that are accepted. */
-export function createCursors(secrets: () => { first: string; all: readonly string[] }): Cursors {
+/**
+ * Opaque positions in lists. A cursor is signed together with its list (endpoint, path, filters, order), so
+ * that only our own cursors are accepted, and only for their own list. All gateways have the same secrets: the one that
+ * signs, and all that are accepted.
+ */
+export function createCursors(secrets: () => { first: string; all: readonly string[] }) {
   const sign = (secret: string, list: string, place: string): Buffer =>
     createHmac('sha256', secret)
       .update('cursor\0')
@@ -30,11 +26,12 @@ export function createCursors(secrets: () => { first: string; all: readonly stri
       .subarray(0, signatureBytes);
 
   return {
-    make(list, { at, id }) {
+    make(list: string, { at, id }: Position): string {
       const place = JSON.stringify([at, id]);
       return Buffer.concat([sign(secrets().first, list, place), Buffer.from(place)]).toString('base64url');
     },
-    read(list, cursor) {
+    /** Throws a Refused (invalid_cursor) for anything that `make` did not create for this list. */
+    read(list: string, cursor: string): Position {
       const bytes = Buffer.from(cursor, 'base64url');
       const place = bytes.subarray(signatureBytes).toString();
       // A different encoding of the same bytes is not accepted either.

@@ -95,6 +95,9 @@ export interface ForwarderOptions {
   tracing?: Tracing | undefined;
 }
 
+/** The services that reply to the gateway, by the first part of the names of their topics. */
+const services = ['ledger', 'accounts', 'webhooks'] as const;
+
 const notSent: Outcome<never> = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
@@ -108,12 +111,8 @@ export function createForwarder({
   metrics,
   tracing,
 }: ForwarderOptions): Forwarder {
-  const breakers = {
-    ledger: createBreaker<Reply>({ name: 'ledger', logger, isSilence }),
-    accounts: createBreaker<Reply>({ name: 'accounts', logger, isSilence }),
-    webhooks: createBreaker<Reply>({ name: 'webhooks', logger, isSilence }),
-  };
-  const breakerOf = (topic: TopicName): Breaker<Reply> => breakers[topic.split('.', 1)[0] as keyof typeof breakers];
+  const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>({ name, logger, isSilence })]));
+  const breakerOf = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
   const nextQueryId = idSequence('qry_');
 
   const ask = async <N extends MessageName>(
@@ -185,14 +184,11 @@ export function createForwarder({
       );
     },
     breakers: () =>
-      (['ledger', 'accounts', 'webhooks'] as const).map((service) => ({
-        service,
-        state: breakers[service].closed ? ('closed' as const) : ('open' as const),
-      })),
+      services.map((service) => {
+        return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };
+      }),
     stop() {
-      breakers.ledger.shutdown();
-      breakers.accounts.shutdown();
-      breakers.webhooks.shutdown();
+      for (const breaker of breakers.values()) breaker.shutdown();
     },
   };
 }

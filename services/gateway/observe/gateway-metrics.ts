@@ -1,34 +1,16 @@
-import type { Operations } from '#libs/contracts/administration.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { memo } from '#libs/service/metrics.ts';
 import type { Forwarder } from '../api/forward.ts';
 import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
-/**
- * The metrics that this process counts. Labels are endpoints, statuses, codes, and message names, so they have few
- * values, whatever callers send.
- */
-export interface GatewayMetrics {
-  answered(endpoint: string, status: number, seconds: number): void;
-  refused(code: string): void;
-  /** Counts a request that was rejected before it was examined, because of load or a wrong clock. */
-  shed(reason: string): void;
-  replied(message: string, seconds: number): void;
-  lateReply(): void;
-  /** Counts a state of an API key without a valid signature of accounts. */
-  forgedKeyState(): void;
-  /** Counts an activity of interest to a SIEM. Actions are those of our routes. */
-  activity(action: string, outcome: string): void;
-  /** Sets the largest number of payments refused because of a single destination, between the last two summaries. */
-  destinationRefusals(most: number): void;
-  /** Counts a connection that was closed because of a limit. */
-  connectionCut(): void;
-  /** Returns the last minute of this process. */
-  recent(): Operations['requests'];
-}
+export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
 
-export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
+/**
+ * Creates the metrics that this process counts. Labels are endpoints, statuses, codes, and message names, so they have
+ * few values, whatever callers send.
+ */
+export function createGatewayMetrics(metrics: Metrics) {
   const requests = metrics.counter('gateway_requests_total', 'Responses by endpoint and status', [
     'endpoint',
     'status',
@@ -80,19 +62,20 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const replyOf = memo((message: string) => replies.labels(message));
   const recent = createRecentRequests();
   return {
-    answered(endpoint, status, seconds) {
+    answered(endpoint: string, status: number, seconds: number): void {
       requestOf(`${endpoint}\0${status}`).inc();
       durationOf(endpoint).observe(seconds);
       recent.add(status, seconds);
     },
-    refused: (code) => refusals.inc({ code }),
-    shed: (reason) => shed.inc({ reason }),
-    replied: (message, seconds) => replyOf(message).observe(seconds),
+    refused: (code: string) => refusals.inc({ code }),
+    shed: (reason: 'clock' | 'queue' | 'bytes') => shed.inc({ reason }),
+    replied: (message: string, seconds: number) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
     forgedKeyState: () => forged.inc(),
-    activity: (action, outcome) => activities.inc({ action, outcome }),
-    destinationRefusals: (most) => void (destinationRefusals = most),
+    activity: (action: string, outcome: string) => activities.inc({ action, outcome }),
+    destinationRefusals: (most: number) => void (destinationRefusals = most),
     connectionCut: () => cuts.inc(),
+    /** Returns the last minute of this process. */
     recent: () => recent.read(),
   };
 }

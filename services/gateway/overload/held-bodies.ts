@@ -1,12 +1,7 @@
 import { refusal } from '#libs/contracts/errors.ts';
 import { Refused } from '../http/errors.ts';
 
-/** Counts the bytes of request bodies in memory, from their arrival until the response has closed. */
-export interface HeldBodies {
-  /** Adds received bytes of a caller's body. Returns a refusal if there are too many, otherwise undefined. */
-  add(actor: string, bytes: number): Refused | undefined;
-  remove(actor: string, bytes: number): void;
-}
+export type HeldBodies = ReturnType<typeof createHeldBodies>;
 
 /** The limit for all callers together: 512 of the largest bodies. */
 export const maxHeldBytes = 32 * 1024 * 1024;
@@ -20,7 +15,8 @@ const tooMany = new Refused(
   refusal('service_unavailable', 'too many requests at once; nothing was executed, the request can be repeated'),
 );
 
-export function createHeldBodies(onShed: () => void): HeldBodies {
+/** Counts the bytes of request bodies in memory, from their arrival until the response has closed. */
+export function createHeldBodies(onShed: () => void) {
   const byCaller = new Map<string, number>();
   let total = 0;
   const change = (actor: string, bytes: number): number => {
@@ -31,12 +27,13 @@ export function createHeldBodies(onShed: () => void): HeldBodies {
     return held;
   };
   return {
-    add(actor, bytes) {
+    /** Adds received bytes of a caller's body. Returns a refusal if there are too many, otherwise undefined. */
+    add(actor: string, bytes: number): Refused | undefined {
       if (change(actor, bytes) > maxPerCaller) return tooManyOfCaller;
       if (total <= maxHeldBytes) return undefined;
       onShed();
       return tooMany;
     },
-    remove: (actor, bytes) => void change(actor, -bytes),
+    remove: (actor: string, bytes: number) => void change(actor, -bytes),
   };
 }

@@ -8,15 +8,7 @@ import type { Clock } from '#libs/service/clock.ts';
 import { Refused } from '../http/errors.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 
-/** Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12). */
-export interface LoadShedding {
-  /** Returns the refusal of a request, or undefined to accept it. It is called before the request is examined. */
-  refuse(request: FastifyRequest): Refused | undefined;
-  /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
-  enter(topic: TopicName): (isAnswered: boolean) => void;
-  /** Call when a reply to a request of this topic arrives whose wait has ended. */
-  late(topic: TopicName): void;
-}
+export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
 /** Requests that have waited longer than this, in ms, form a queue rather than a batch. */
 const maxWaitMs = 500;
@@ -72,18 +64,15 @@ const unavailable = (why: string) =>
 const overloaded = unavailable('too many requests at once');
 const wrongClock = unavailable("this gateway's clock is wrong");
 
-export interface LoadSheddingOptions {
-  clock: Pick<Clock, 'check'>;
-  metrics: Pick<GatewayMetrics, 'shed'>;
-  /** In ms of a monotonic clock. */
-  now?: () => number;
-}
-
-export function createLoadShedding({
-  clock,
-  metrics,
+/**
+ * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12).
+ * `now`: in ms of a monotonic clock.
+ */
+export function createLoadShedding(
+  clock: Pick<Clock, 'check'>,
+  metrics: Pick<GatewayMetrics, 'shed'>,
   now = () => performance.now(),
-}: LoadSheddingOptions): LoadShedding {
+) {
   const queues = new Map<TopicName, Queue>();
   const queueOf = (topic: TopicName): Queue => {
     const queue = queues.get(topic) ?? new Queue();
@@ -100,17 +89,20 @@ export function createLoadShedding({
   };
 
   return {
-    refuse(request) {
+    /** Returns the refusal of a request, or undefined to accept it. It is called before the request is examined. */
+    refuse(request: FastifyRequest): Refused | undefined {
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
       const reason = reasonFor(request.routeOptions.config.endpoint, isWrite);
       if (reason === undefined) return undefined;
       metrics.shed(reason);
       return reason === 'clock' ? wrongClock : overloaded;
     },
-    enter(topic) {
+    /** Counts a message sent to this topic. Call the returned function when the wait for its reply has ended. */
+    enter(topic: TopicName) {
       const leave = queueOf(topic).enter(now());
-      return (isAnswered) => leave(isAnswered, now());
+      return (isAnswered: boolean): void => leave(isAnswered, now());
     },
-    late: (topic) => queueOf(topic).replied(now()),
+    /** Call when a reply to a request of this topic arrives whose wait has ended. */
+    late: (topic: TopicName): void => queueOf(topic).replied(now()),
   };
 }

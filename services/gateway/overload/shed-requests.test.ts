@@ -12,7 +12,7 @@ const reply = ({ name }: { name: string }) => ok(name === 'get_client' ? samples
 /** Tests load shedding after a hundred requests have waited too long for the ledger. */
 function overloaded() {
   let at = 0;
-  const shedding = createLoadShedding({ clock: rightClock, metrics, now: () => at });
+  const shedding = createLoadShedding(rightClock, metrics, () => at);
   for (let i = 0; i < 100; i++) shedding.enter('ledger.commands');
   at = 501;
   shedding.late('ledger.commands');

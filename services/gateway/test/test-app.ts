@@ -76,7 +76,7 @@ export async function testApp(
     now: Date.now,
   });
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
-  const loadShedding = options.loadShedding ?? createLoadShedding({ clock, metrics });
+  const loadShedding = options.loadShedding ?? createLoadShedding(clock, metrics);
   const forwarder = createForwarder({
     request,
     loadShedding,
