@@ -12,68 +12,35 @@ export const source = {
   webhooks: '/core-banking/webhooks',
 } as const;
 
-export interface MessageContext {
-  /**
-   * ce_id: the id of the command, which is the id of what it creates or a generated one. It is the same on
-   * every repeat.
-   */
-  message_id: string;
-  /** ce_type */
-  type: string;
-  /** ce_source */
-  source: string;
-  /** ce_time: the time of acceptance, ISO 8601 UTC. Becomes created_at. */
-  time: string;
-  /** ce_subject: the message's key. */
-  subject: string;
-  request_id: string;
-  /** The requester: `key:<family>` or `jwt:<iss>|<sub>`; empty for the system itself. */
-  actor: string;
-  /** The first service that receives the command must not execute it after this time. ISO 8601 UTC. */
-  deadline?: string;
-  /** The gateway waits for the reply until this time. ISO 8601 UTC. */
-  reply_by?: string;
-  idempotency_key?: string;
-  /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
-  fingerprint?: string;
-  /**
-   * 'true': reply with the outcome stored under this id, and execute nothing if there is none (docs/decisions/0047).
-   */
-  repeat_only?: string;
-  /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
-  staff?: string;
-  /** The caller's network address, for the audit log. Only commands have it. */
-  address?: string;
-  /** The client to which the credential is bound. */
-  bound_client_id?: string;
-  /** The approver and the approval of a command that required one. The reply goes to the approval's saga. */
-  approved_by?: string;
-  approval_id?: string;
-  /** The batch that contains this item. It is not in a header, but set when the batch message is expanded. */
-  batch_id?: string;
-  traceparent?: string;
-  correlation_id?: string;
-  reply_topic?: string;
-  reply_partition?: number;
-}
-
-/** The header name of each field. */
+/** The header of each field of a message's context. Absent fields have no header. */
 export const headerNames = {
+  /** The id of the command, which is the id of what it creates or a generated one. It is the same on every repeat. */
   message_id: 'ce_id',
   type: 'ce_type',
   source: 'ce_source',
+  /** The time of acceptance, ISO 8601 UTC. Becomes created_at. */
   time: 'ce_time',
+  /** The message's key. */
   subject: 'ce_subject',
   request_id: 'request-id',
+  /** The requester: `key:<family>` or `jwt:<iss>|<sub>`; empty for the system itself. */
   actor: 'actor',
+  /** The first service that receives the command must not execute it after this time. ISO 8601 UTC. */
   deadline: 'deadline',
+  /** The gateway waits for the reply until this time. ISO 8601 UTC. */
   reply_by: 'reply-by',
   idempotency_key: 'idempotency-key',
+  /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
   fingerprint: 'fingerprint',
+  /** 'true': reply with the outcome stored under this id, and execute nothing if there is none (docs/decisions/0047). */
   repeat_only: 'repeat-only',
+  /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
   staff: 'staff',
+  /** The caller's network address, for the audit log. Only commands have it. */
   address: 'caller-address',
+  /** The client to which the credential is bound. */
   bound_client_id: 'bound-client-id',
+  /** The approver and the approval of a command that required one. The reply goes to the approval's saga. */
   approved_by: 'approved-by',
   approval_id: 'approval-id',
   traceparent: 'traceparent',
@@ -81,7 +48,18 @@ export const headerNames = {
   reply_topic: 'reply-topic',
 } as const;
 
-const pairs = Object.entries(headerNames) as [keyof typeof headerNames, string][];
+type Field = keyof typeof headerNames;
+type RequiredField = 'message_id' | 'type' | 'source' | 'time' | 'subject' | 'request_id' | 'actor';
+
+export interface MessageContext
+  extends Record<RequiredField, string>,
+    Partial<Record<Exclude<Field, RequiredField>, string>> {
+  reply_partition?: number;
+  /** The batch that contains this item. It is not in a header, but set when the batch message is expanded. */
+  batch_id?: string;
+}
+
+const pairs = Object.entries(headerNames) as [Field, string][];
 
 /** Converts a context to message headers. Absent fields are omitted. */
 export function toHeaders(context: MessageContext): Record<string, string> {
@@ -106,7 +84,7 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Parses the context from message headers. Returns undefined if a required header is missing or malformed. */
 export function fromHeaders(headers: Record<string, string>): MessageContext | undefined {
-  const context: Partial<Record<keyof typeof headerNames, string>> & { reply_partition?: number } = {};
+  const context: Partial<Record<Field, string>> & { reply_partition?: number } = {};
   for (const [field, header] of pairs) {
     const value = headers[header];
     if (value !== undefined) context[field] = value;

@@ -71,6 +71,13 @@ export function amount(zero: boolean) {
     });
 }
 
+/** A number that has this value if it is not given. */
+export function orNumber<S extends z.ZodType>(value: number, schema: S) {
+  return z
+    .preprocess((given) => (given === undefined ? new NumberText(String(value)) : given), schema)
+    .meta({ input_default: value });
+}
+
 type Body = Record<string, unknown>;
 
 /**
@@ -88,6 +95,13 @@ function rule(
     typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
 }
+
+/** For a PATCH. If the body has only unknown fields, those are reported instead. */
+export const changesSomething = z.refine<Body>((body) => Object.keys(body).length > 0, {
+  message: 'must change at least one field',
+  params: { code: 'validation_failed' },
+  when: ({ issues }) => issues.length === 0,
+});
 
 /** Returns the requested scopes that a key bound to a client cannot have. */
 function bankScopesOf({ client_id, scopes: asked }: Body): Scope[] {
@@ -270,32 +284,22 @@ export const bodies = {
   createClient: z.discriminatedUnion('client_type', [retail, corporate]),
   updateClient: z
     .strictObject({
-      first_name: clientNames.first_name.optional(),
-      last_name: clientNames.last_name.optional(),
-      company_name: clientNames.company_name.optional(),
-      registration_number: clientNames.registration_number.optional(),
+      ...z.object(clientNames).partial().shape,
       email: email.optional(),
       contact_number: phone.optional(),
-      address: text(0, 500, { lines: true }).nullable().optional(),
-      ussd_phone_number: phone.nullable().optional(),
+      address: contact.address,
+      ussd_phone_number: phone.nullish(),
       ussd_status: ussdStatus.optional(),
       ...givenNames,
     })
-    .refine((body) => Object.keys(body).length > 0, {
-      message: 'must change at least one field',
-      params: { code: 'validation_failed' },
-      // If the body has only unknown fields, those are reported instead.
-      when: ({ issues }) => issues.length === 0,
-    })
+    .check(changesSomething)
     .meta({ minProperties: 1 }),
   openAccount: z
     .strictObject({
       client_id: id,
       account_type: accountType,
       currency,
-      initial_deposit: z
-        .preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true))
-        .meta({ input_default: 0 }),
+      initial_deposit: orNumber(0, amount(true)),
       status: accountStatus.default('Active'),
       account_number: accountNumber.nullish(),
       migrated: z.boolean().optional(),
@@ -360,9 +364,7 @@ export const bodies = {
       ),
     ),
   rotateKey: z.strictObject({
-    overlap_seconds: z
-      .preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400))
-      .meta({ input_default: 3600 }),
+    overlap_seconds: orNumber(3600, wholeNumber(0, 30 * 86400)),
   }),
   revokeKey: z.strictObject({ descendants: z.boolean().default(false) }),
 };

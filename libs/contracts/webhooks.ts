@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { events } from './events.ts';
-import { inOrder, page, time, wholeNumber } from './fields.ts';
-import { NumberText } from './money.ts';
+import { changesSomething, inOrder, orNumber, page, time, wholeNumber } from './fields.ts';
 import { text } from './texts.ts';
 import { feedTopics } from './topics.ts';
 
@@ -137,16 +136,10 @@ export const webhookBodies = {
       description: text(0, 255).nullable().optional(),
       status: webhookChanges.shape.status,
     })
-    .refine((body) => Object.keys(body).length > 0, {
-      message: 'must change at least one field',
-      params: { code: 'validation_failed' },
-      when: ({ issues }) => issues.length === 0,
-    })
+    .check(changesSomething)
     .meta({ minProperties: 1 }),
   rotate: z.strictObject({
-    overlap_seconds: z
-      .preprocess((value) => (value === undefined ? new NumberText('86400') : value), wholeNumber(0, 30 * 86400))
-      .meta({ input_default: 86400 }),
+    overlap_seconds: orNumber(86400, wholeNumber(0, 30 * 86400)),
   }),
   replay: z.strictObject({ from: time, to: time.optional() }).check(inOrder),
 };

@@ -114,6 +114,18 @@ export function url(...schemes: string[]) {
     .meta({ title: `URL, ${schemes.join(' or ')}` });
 }
 
+/** Returns a rule that a text satisfies if `use` accepts it without throwing. */
+export function works(use: (text: string) => unknown) {
+  return (text: string): boolean => {
+    try {
+      use(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+}
+
 /** Variables of every process: `z.object({...processConfig, ...kafkaConfig, …})`. */
 export const processConfig = {
   LOG_LEVEL: z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
 import { createSigner, createVerifier } from '#libs/contracts/signature.ts';
-import { list, pem } from './config.ts';
+import { list, pem, works } from './config.ts';
 
 /** The keys by which services authenticate each other's messages (docs/security.md). */
 
@@ -51,17 +51,6 @@ const variables: Record<Signer, keyof MacConfig> = {
 export function macKeys(config: Partial<z.output<z.ZodObject<MacConfig>>>): MacKeys {
   const known = Object.entries(variables).map(([signer, name]) => [signer, config[name] ?? []]);
   return new MacKeys(Object.fromEntries(known) as Record<Signer, string[]>);
-}
-
-function works(use: (text: string) => unknown) {
-  return (text: string): boolean => {
-    try {
-      use(text);
-      return true;
-    } catch {
-      return false;
-    }
-  };
 }
 
 /** For processes that write the states of API keys. */

@@ -5,7 +5,7 @@ import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -15,16 +15,6 @@ import { asymmetricAlgorithms } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
 import type { IdempotencySecrets } from './api/idempotency.ts';
 import { inUse } from './api/idempotency.ts';
-
-/** Reports whether the runtime accepts the value. Intl throws if it does not. */
-function isAccepted(make: () => unknown): boolean {
-  try {
-    make();
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** role=scope scope;role=scope */
 const roleScopes = z
@@ -47,14 +37,6 @@ const roleScopes = z
     'must be role=scope scope;role=scope with scopes that exist',
   )
   .meta({ title: 'role=scope scope;…' });
-
-function isTimeZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }) instanceof Intl.DateTimeFormat;
-  } catch {
-    return false;
-  }
-}
 
 export const routeGroups = ['api', 'admin', 'docs'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
@@ -223,9 +205,10 @@ export const gatewayConfig = z
       ),
     BANK_LOCALE: z
       .string()
-      .refine((locale) => isAccepted(() => new Intl.Locale(locale)), {
-        message: 'must be a language with its region, such as en-KE',
-      })
+      .refine(
+        works((locale) => new Intl.Locale(locale)),
+        'must be a language with its region, such as en-KE',
+      )
       .optional()
       .describe(
         'Locale for times and amounts in the dashboard, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
@@ -255,7 +238,10 @@ export const gatewayConfig = z
       .describe('Address of the bank for statements: 1 Kenyatta Avenue; 00100 Nairobi'),
     BANK_TIME_ZONE: z
       .string()
-      .refine(isTimeZone, 'must be the name of a time zone, such as Africa/Nairobi')
+      .refine(
+        works((timeZone) => new Intl.DateTimeFormat('en', { timeZone })),
+        'must be the name of a time zone, such as Africa/Nairobi',
+      )
       .default('UTC')
       .describe('IANA time zone for times and days in the dashboard and in printed statements. The API uses UTC'),
     ROUTES: list
@@ -269,39 +255,30 @@ export const gatewayConfig = z
     (config) =>
       (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) ||
       (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined),
-    {
-      message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
-    },
+    'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
   )
   .refine(
     ({ FOUR_EYES: named }) =>
       named.length > 0 && (named.length === 1 || !named.some((one) => one === 'all' || one === 'none')),
-    {
-      message: 'FOUR_EYES must be all, none, or names of actions',
-    },
+    'FOUR_EYES must be all, none, or names of actions',
   )
-  .refine((config) => (config.IDEMPOTENCY_SECRET.length === 2) === (config.IDEMPOTENCY_SECRET_SINCE !== undefined), {
-    message:
-      'IDEMPOTENCY_SECRET_SINCE belongs to an IDEMPOTENCY_SECRET of two: without it gateways would not change together',
-  })
-  .refine((config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined, {
-    message: 'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM',
-  })
   .refine(
-    (config) => {
-      const given = [
-        config.DASHBOARD_CLIENT_ID,
-        config.DASHBOARD_CLIENT_SECRET,
-        config.SESSION_SECRET,
-        config.PUBLIC_URL,
-      ].filter((value) => value !== undefined).length;
-      return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
-    },
-    {
-      message:
-        'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET, and PUBLIC_URL must be set together, and require JWKS_URL',
-    },
-  );
+    (config) => (config.IDEMPOTENCY_SECRET.length === 2) === (config.IDEMPOTENCY_SECRET_SINCE !== undefined),
+    'IDEMPOTENCY_SECRET_SINCE belongs to an IDEMPOTENCY_SECRET of two: without it gateways would not change together',
+  )
+  .refine(
+    (config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined,
+    'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM',
+  )
+  .refine((config) => {
+    const given = [
+      config.DASHBOARD_CLIENT_ID,
+      config.DASHBOARD_CLIENT_SECRET,
+      config.SESSION_SECRET,
+      config.PUBLIC_URL,
+    ].filter((value) => value !== undefined).length;
+    return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
+  }, 'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET, and PUBLIC_URL must be set together, and require JWKS_URL');
 
 /** Returns the four-eyes settings as used by the API. */
 function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
