@@ -15,7 +15,7 @@ import { webhooksConfig } from './config.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { sweep } from './deliveries/sweeper.ts';
-import { createEventConsumer } from './events/consume-events.ts';
+import { createEventConsumer } from './events/store-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';

@@ -160,10 +160,12 @@ describe('events', () => {
     await harness.take(
       { ...good, value: Buffer.from('no JSON') },
       { ...good, headers: { ...good.headers, ce_id: 'x' } },
+      { ...good, headers: { ...good.headers, ce_time: '0000-01-01T00:00:00.000Z' } },
+      { ...good, key: 'acc_\0' },
       { ...good, value: null },
       good,
     );
-    expect(harness.unreadable.count).toBe(count + 3);
+    expect(harness.unreadable.count).toBe(count + 5);
     expect((await harness.events({ account_id: account })).items).toHaveLength(1);
   });
 });

@@ -9,45 +9,42 @@ export interface FeedEvent {
   type: string;
   subject: string;
   occurred_at: string;
-  /** The customer accounts that it is about, by which it is found. */
-  account_ids: string[];
-  /** The clients that it names. Owners of accounts are added when it is stored. */
-  client_ids: string[];
+  /** The customer accounts that it is about, and the clients that it names, by which it is found. */
+  subjects: string[];
   /** The CloudEvent in structured JSON. */
   event: string;
 }
 
 type Data = Record<string, unknown>;
 
-/** Reads a message of an event topic. Returns undefined if it is not a valid event. Its data is kept unchanged. Pure. */
+/**
+ * Reads a message of an event topic. Returns undefined if it is not a valid event, or if Postgres could not store it.
+ * Its data is kept unchanged. Pure.
+ */
 export function readEvent({ headers, key: subject, value }: ReceivedMessage): FeedEvent | undefined {
   const known = eventHeadersSchema.safeParse(headers);
   const data = parseJson(value);
   if (!known.success || subject === null || subject.includes('\0') || typeof data !== 'object' || data === null)
     return undefined;
   const { ce_id: id, ce_type: type, ce_source: source, ce_time: time, ce_dataschema: dataschema } = known.data;
+  if (time < '0001') return undefined;
   const common = { specversion: '1.0', id, source, type, subject, time, datacontenttype: 'application/json' };
   const event = `${JSON.stringify({ ...common, dataschema }).slice(0, -1)},"data":${String(value)}}`;
-  return { event_id: id, type, subject, occurred_at: time, ...subjectsOf(type, data as Data), event };
+  return { event_id: id, type, subject, occurred_at: time, subjects: subjectsOf(type, data as Data), event };
 }
 
-/** Events about approvals and about probing for accounts are visible only to the bank, whichever client they concern. */
-const isOfTheBank = (type: string): boolean =>
-  type.startsWith('corebanking.approval.') || type === 'corebanking.transaction.account_not_found.v1';
-
-function subjectsOf(type: string, data: Data): Pick<FeedEvent, 'account_ids' | 'client_ids'> {
-  if (isOfTheBank(type)) return { account_ids: [], client_ids: [] };
+function subjectsOf(type: string, data: Data): string[] {
+  // Those about approvals and about probing for accounts are visible only to the bank, whichever client they concern.
+  if (/^corebanking\.(approval|transaction\.account_not_found)\./.test(type)) return [];
   const parts = [data, data['transaction'], data['transfer'], data['account'], data['hold']].filter(
     (part) => typeof part === 'object' && part !== null,
   ) as Data[];
-  const ids = (kind: 'account' | 'client', ...fields: string[]) => {
-    const found = parts.flatMap((part) => fields.map((field) => part[field]));
-    return [...new Set(found.filter((id): id is string => typeof id === 'string' && isId(kind, id)))];
-  };
   // The owner of the destination does not learn that a transfer to it was refused.
   const others = type === 'corebanking.transfer.failed.v1' ? [] : ['to_account_id'];
-  return {
-    account_ids: ids('account', 'account_id', 'from_account_id', ...others),
-    client_ids: ids('client', 'client_id'),
-  };
+  const named = parts.flatMap((part) =>
+    ['account_id', 'from_account_id', 'client_id', ...others].map((id) => part[id]),
+  );
+  return [...new Set(named)].filter(
+    (id) => typeof id === 'string' && (isId('account', id) || isId('client', id)),
+  ) as string[];
 }

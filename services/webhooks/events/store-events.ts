@@ -1,6 +1,34 @@
+import type { Logger } from 'pino';
+import { isId } from '#libs/contracts/ids.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import type { FeedEvent } from './read-event.ts';
+import { type FeedEvent, readEvent } from './read-event.ts';
+
+interface EventConsumerOptions {
+  pool: Pool;
+  logger: Logger;
+  /** Called after the commit. */
+  onStored(count: number): void;
+  /** Called when a message in an event topic was skipped because it is not a valid event. */
+  onUnreadable(): void;
+}
+
+/**
+ * Stores the events of the event topics. When it resolves, they are committed, so that no offset is committed
+ * before its event. Only messages that no service of ours writes are skipped and logged.
+ */
+export function createEventConsumer({ pool, logger, onStored, onUnreadable }: EventConsumerOptions) {
+  return async (messages: ReceivedMessage[]): Promise<void> => {
+    const events = messages.flatMap((message) => readEvent(message) ?? skip(message));
+    onStored(await storeEvents(pool, events));
+  };
+  function skip({ topic, partition, offset }: ReceivedMessage): [] {
+    onUnreadable();
+    logger.error({ topic, partition, offset: String(offset) }, 'skipped a message that is not a valid event');
+    return [];
+  }
+}
 
 /**
  * Stores events, each once, in order. Every transaction that assigns positions holds the lock of event_head
@@ -13,8 +41,8 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
     await addOwners(client, events);
     const { rows } = await client.query<{ stored: number }>(
       `with given as materialized (
-         select h.position + n as position, e.* from event_head h cross join json_to_recordset($1::json) as e (n int8,
-           event_id uuid, type text, subject text, account_ids text[], client_ids text[], occurred_at timestamptz, event text)
+         select (select position from event_head) + n as position, e.* from json_to_recordset($1::json) as e (n int8,
+           event_id uuid, type text, subject text, subjects text[], occurred_at timestamptz, event text)
        ), added as (
          insert into events (position, event_id, type, subject, occurred_at, event)
          select position, event_id, type, subject, occurred_at, event from given order by position
@@ -22,12 +50,10 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
        ), found_by as (
          insert into event_subjects (subject, position, event_position)
          select found.subject, position, position from added join given using (position) cross join lateral (
-           select unnest(account_ids || client_ids)
-           union select client_id from account_owners where account_id = any(account_ids)
+           select unnest(subjects) union select client_id from account_owners where account_id = any(subjects)
          ) as found (subject)
        ), advanced as (
-         update event_head h set position = a.last from (select max(position) as last from added) a
-         where a.last is not null
+         update event_head set position = (select max(position) from given)
        ) select count(*)::int as stored from added`,
       [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
     );
@@ -40,9 +66,11 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
  * Assigns them events that arrived before the owner was known, because topics are not ordered among each other.
  */
 async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise<void> {
-  const owners = events.flatMap(({ account_ids: [account_id, ...more], client_ids: [client_id, ...others] }) =>
-    account_id && client_id && more.length + others.length === 0 ? [{ account_id, client_id }] : [],
-  );
+  const owners = events.flatMap(({ subjects }) => {
+    const [account_id = '', client_id = '', ...others] = subjects.toSorted();
+    const isOwner = isId('account', account_id) && isId('client', client_id) && others.length === 0;
+    return isOwner ? [{ account_id, client_id }] : [];
+  });
   if (owners.length === 0) return;
   await client.query(
     `with owners as (
@@ -55,8 +83,8 @@ async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise
          select from event_subjects k where k.event_position = s.event_position and k.subject = o.client_id)
      ), numbered as (
        insert into event_subjects (subject, position, event_position)
-       select client_id, h.position + row_number() over (order by event_position, client_id), event_position
-       from late cross join event_head h returning 1
+       select client_id, (select position from event_head) + row_number() over (order by event_position, client_id),
+         event_position from late returning 1
      ) update event_head set position = position + (select count(*) from numbered)`,
     [JSON.stringify(owners)],
   );

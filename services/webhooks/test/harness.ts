@@ -24,7 +24,7 @@ import { createReplies } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { createDeliverer } from '../deliveries/deliverer.ts';
 import { createSender } from '../deliveries/send.ts';
-import { createEventConsumer } from '../events/consume-events.ts';
+import { createEventConsumer } from '../events/store-events.ts';
 import { webhooksQueries } from '../queries/queries.ts';
 import { migrations, schema } from '../schema.ts';
 import { webhooksCommands } from '../webhooks/execute.ts';
@@ -120,7 +120,7 @@ export async function startHarness() {
     outbox: () => readOutbox(pool),
     /** Starts another process that delivers. */
     deliver(options: { concurrency?: number; timeoutMs?: number; secretKeys?: SecretKeys } = {}) {
-      const sender = createSender(addresses, options.timeoutMs ?? 1_000);
+      const sender = createSender(addresses, options.timeoutMs ?? 15_000);
       const own = newPool(url.href, 5);
       const deliverer = createDeliverer({
         pool: own,
