@@ -14,7 +14,7 @@ function grants(role: string): string[] {
     `grant select, insert, update (url, event_types, description, status, secret, previous_secret, previous_secret_ends_at, updated_at, failing_since) on webhooks to ${role}`,
     `grant select, insert, update (position, until_position, from_time), delete on feeds to ${role}`,
     `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at, attempts), delete on deliveries to ${role}`,
-    `grant select, insert, update (reply), delete on commands to ${role}`,
+    `grant select, insert on commands to ${role}`,
     ...outboxGrants(role),
   ];
 }

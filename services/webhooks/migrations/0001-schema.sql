@@ -89,10 +89,10 @@ create index deliveries_in_order on deliveries (webhook_id, ordering_key, ordina
 create index deliveries_failed on deliveries (webhook_id, ordinal) where status = 'Failed';
 create index deliveries_finished on deliveries (status, finished_at) where finished_at is not null;
 
--- Executed commands, by which repeats are recognized. reply is null while the deciding transaction runs.
+-- Executed commands, by which repeats are recognized.
 create table commands (
   command_id     text primary key,
   fingerprint    text,
   correlation_id text,
-  reply          json
+  reply          json not null
 );

@@ -10,7 +10,7 @@ import { outcomeOf } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { type KnownCommand, refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
 import { auditMessage } from '../audit.ts';
-import { handlers, type Outcome, refused, type Work } from './handlers.ts';
+import { handlers, refused, type Work } from './handlers.ts';
 
 interface CommandDeps extends Reader, Pick<CommandConsumerOptions<Request>, 'replies' | 'logger'> {
   pool: Pool;
@@ -41,28 +41,24 @@ export function webhooksCommands(deps: CommandDeps) {
  * Executes a command exactly once: its record, work, and audit record in one transaction. A repeat gets the
  * stored reply; a different request under the same id is refused. Throws only on faults, with nothing done.
  */
-function executeCommand({ pool, addresses, ...deps }: CommandDeps, request: Request): Promise<ReplyBody> {
-  const { name, context, data } = request;
+function executeCommand(deps: CommandDeps, { name, context, data }: Request): Promise<ReplyBody> {
   const now = new Date(deps.now()).toISOString();
   const { message_id: id, fingerprint, correlation_id } = context;
-  const handle = handlers[name as keyof typeof handlers] as (work: Work, data: unknown) => Promise<Outcome>;
-  return transaction(pool, async (client) => {
-    // Waits for a concurrent transaction with the same id. The reply is null if the command is new.
-    const { rows } = await client.query<KnownCommand & { reply: ReplyBody | null }>(
-      `insert into commands (command_id, fingerprint, correlation_id) values ($1, $2, $3)
-       on conflict (command_id) do update set reply = commands.reply returning fingerprint, correlation_id, reply`,
-      [id, fingerprint, correlation_id],
+  const handle = handlers[name as keyof typeof handlers];
+  return transaction(deps.pool, async (client) => {
+    // Waits for a concurrent transaction with the same id.
+    await client.query("select pg_advisory_xact_lock(hashtextextended('command ' || $1, 0))", [id]);
+    const { rows } = await client.query<KnownCommand & { reply: ReplyBody }>(
+      'select fingerprint, correlation_id, reply from commands where command_id = $1',
+      [id],
     );
-    const [known] = rows as [(typeof rows)[0]];
-    const repeated = replyToRepeat(context, known, known.reply ?? undefined);
+    const repeated = rows[0] && replyToRepeat(context, rows[0], rows[0].reply);
     if (repeated) return repeated;
     const unseen = refusedUnseen(context, now);
-    const { body, details = {} } = unseen ? refused(unseen) : await handle({ client, context, now, addresses }, data);
-    if (!body.ok && !isKept(body.refusal)) {
-      await client.query('delete from commands where command_id = $1', [id]);
-      return body;
-    }
-    await client.query('update commands set reply = $2 where command_id = $1', [id, body]);
+    const work = { client, context, now, addresses: deps.addresses };
+    const { body, details = {} } = unseen ? refused(unseen) : await handle(work, data as never);
+    if (!body.ok && !isKept(body.refusal)) return body;
+    await client.query('insert into commands values ($1, $2, $3, $4)', [id, fingerprint, correlation_id, body]);
     await writeOutbox(client, [auditMessage(auditOf(context, body, details, now))]);
     return body;
   });
