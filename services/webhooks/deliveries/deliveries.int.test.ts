@@ -311,6 +311,30 @@ describe('a webhook', () => {
     expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2, 1, 2]);
   });
 
+  it('receives a redelivered event although a later one of the account waits for a retry', async () => {
+    deliver();
+    let isBroken = true;
+    const at = await receiver(
+      (response, { event }) => void response.writeHead(event.data['sequence'] === 2 && isBroken ? 500 : 204).end(),
+    );
+    const { webhook_id } = await harness.webhook(at.url);
+    const account = newId('account');
+    await harness.take(completed(account, 1), completed(account, 2));
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending'))[0]?.attempts.length === 1);
+    await harness.owner.query(
+      "update deliveries set next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1 and status = 'Pending'",
+      [webhook_id],
+    );
+    const [first] = await harness.deliveries(webhook_id, 'Delivered');
+    await harness.done('redeliver', { webhook_id, delivery_id: first?.delivery_id ?? '' });
+    await until(() => at.received.length === 3);
+    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2, 1]);
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 1);
+    isBroken = false;
+    await harness.hurry();
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+  });
+
   it('continues after an event that has Failed', async () => {
     deliver();
     const account = newId('account');

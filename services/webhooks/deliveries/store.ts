@@ -58,10 +58,7 @@ export async function claimDue(
   return rows;
 }
 
-/**
- * Records how attempts ended, if their claims are still valid, and makes the first Pending delivery of each of
- * their ordering keys due. The webhook must be locked.
- */
+/** Records how attempts ended, if their claims are still valid. The webhook must be locked. */
 export async function writeAttempts(client: Queries, webhookId: string, ended: (Attempt & Verdict)[]): Promise<void> {
   await client.query(
     `update deliveries d set status = e.status, tries = d.tries + 1,
@@ -74,6 +71,15 @@ export async function writeAttempts(client: Queries, webhookId: string, ended: (
      where d.webhook_id = $1 and d.ordinal = e.ordinal and d.claim = e.claim and d.status = 'Pending'`,
     [webhookId, JSON.stringify(ended)],
   );
+  const ordinals = ended.map(({ ordinal }) => ordinal);
+  await startFirst(client, webhookId, ordinals);
+}
+
+/**
+ * Makes the first Pending delivery of each ordering key of these deliveries due, unless it has a time already. The
+ * webhook must be locked.
+ */
+export async function startFirst(client: Queries, webhookId: string, ordinals: readonly unknown[]): Promise<void> {
   await client.query(
     `update deliveries d set next_attempt_at = clock_timestamp() from (
        select (
@@ -82,6 +88,6 @@ export async function writeAttempts(client: Queries, webhookId: string, ended: (
        ) as ordinal
        from (select distinct ordering_key from deliveries where webhook_id = $1 and ordinal = any($2::int8[])) k
      ) first where d.webhook_id = $1 and d.ordinal = first.ordinal and d.next_attempt_at is null`,
-    [webhookId, ended.map(({ ordinal }) => ordinal)],
+    [webhookId, ordinals],
   );
 }

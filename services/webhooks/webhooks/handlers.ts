@@ -6,7 +6,8 @@ import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#li
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
-import { deliveryColumns, findWebhook, ordinalOf, readDelivery, webhookColumns, webhookNotFound } from './store.ts';
+import { startFirst } from '../deliveries/store.ts';
+import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from './store.ts';
 
 /** The arguments of a handler. It runs in the transaction that stores the command's record. */
 export interface Work {
@@ -154,26 +155,28 @@ async function testWebhook({ client, now }: OwnWork, { webhook_id }: MessageData
 }
 
 async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: MessageData<'redeliver'>): Promise<Outcome> {
-  const found = await readDelivery(client, webhook_id, delivery_id);
-  if (!found) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
-  if (!found.has_event) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
-  const key = [ordinalOf(delivery_id), webhook_id];
+  const key = [webhook_id, ordinalOf(delivery_id)];
+  const found = await client.query<Pick<Delivery, 'status'> & { is_kept: boolean }>(
+    `select status, body is not null or exists (select from events where position = d.event_position) as is_kept
+     from deliveries d where webhook_id = $1 and ordinal = $2`,
+    key,
+  );
+  const [before] = found.rows;
+  if (!before) return refused(refusal('delivery_not_found', `delivery ${delivery_id} not found`));
+  if (!before.is_kept) return wrongStatus(`the event of delivery ${delivery_id} is no longer kept`);
   // One that is already running or about to run is left unchanged.
   await client.query(
     `update deliveries set status = 'Pending', finished_at = null, tries = 0, next_attempt_at = null
-     where ordinal = $1 and webhook_id = $2
+     where webhook_id = $1 and ordinal = $2
        and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
     key,
   );
-  // The first Pending delivery of its ordering key becomes due, unless one of them has a time already.
-  await client.query(
-    `update deliveries set next_attempt_at = clock_timestamp() where webhook_id = $2 and ordinal = (
-       select min(p.ordinal) from deliveries d join deliveries p using (webhook_id, ordering_key)
-       where d.ordinal = $1 and d.webhook_id = $2 and p.status = 'Pending' having count(p.next_attempt_at) = 0)`,
+  await startFirst(client, webhook_id, key.slice(1));
+  const { rows } = await client.query<Delivery>(
+    `select ${deliveryColumns} from deliveries where webhook_id = $1 and ordinal = $2`,
     key,
   );
-  const redelivered = await readDelivery(client, webhook_id, delivery_id);
-  return done(redelivered?.delivery, { delivery_id, status: found.delivery.status });
+  return done(rows[0], { delivery_id, status: before.status });
 }
 
 /** Webhooks created by revoked keys, or for this client, send nothing more until somebody makes them Active again. */

@@ -1,7 +1,7 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
+import type { Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of single webhooks and deliveries. The id of a delivery contains its ordinal. */
@@ -40,20 +40,4 @@ const maxOrdinal = 2n ** 63n - 1n;
 export function ordinalOf(deliveryId: string): bigint | undefined {
   const ordinal = isId('delivery', deliveryId) ? BigInt(`0x${deliveryId.slice(4)}`) : undefined;
   return ordinal !== undefined && ordinal <= maxOrdinal ? ordinal : undefined;
-}
-
-export async function readDelivery(
-  client: Queries,
-  webhookId: string,
-  deliveryId: string,
-): Promise<{ delivery: Delivery; has_event: boolean } | undefined> {
-  const { rows } = await client.query<Delivery & { has_event: boolean }>(
-    `select ${deliveryColumns},
-       body is not null or exists (select from events e where e.position = d.event_position) as has_event
-     from deliveries d where ordinal = $1 and webhook_id = $2`,
-    [ordinalOf(deliveryId), webhookId],
-  );
-  if (!rows[0]) return undefined;
-  const { has_event, ...delivery } = rows[0];
-  return { delivery, has_event };
 }
