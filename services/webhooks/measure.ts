@@ -30,33 +30,32 @@ export function countWork(metrics: Metrics) {
 }
 
 /** Webhooks by status, with their Pending deliveries, and by how many seconds the longest overdue one is late. */
-const byStatus = `select status, count(*)::int as count, sum(pending)::int as pending, max(late_s)::float8 as late_s
-  from webhooks w cross join lateral (select
+const byStatus = `select status, count(webhook_id)::int as count, coalesce(sum(pending), 0)::int as pending,
+    coalesce(max(late_s), 0)::float8 as late_s
+  from unnest(array['Active', 'Paused', 'Disabled']) as status left join webhooks w using (status)
+  left join lateral (select
     (select count(*) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending') as pending,
     (select extract(epoch from clock_timestamp() - min(next_attempt_at)) from deliveries d
      where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null) as late_s
-  ) d where status <> 'Deleted' group by status`;
+  ) d on true group by status`;
 
 /** Measures rows that must not accumulate, and running requests. */
 export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
-  const read = kept(async () => {
-    type Row = { status: string; count: number; pending: number; late_s: number | null };
-    const { rows } = await pool.query<Row>(byStatus);
-    return (status: string) => rows.find((row) => row.status === status);
-  }, askedOnceMs);
+  type Row = { status: string; count: number; pending: number; late_s: number };
+  const read = kept(async () => (await pool.query<Row>(byStatus)).rows, askedOnceMs);
+  const active = async () => (await read()).find(({ status }) => status === 'Active');
   metrics.gauge(
     'webhook_deliveries_pending',
     'Pending deliveries of Active webhooks, including those waiting for a retry',
-    async () => (await read())('Active')?.pending ?? 0,
+    async () => (await active())?.pending,
   );
   metrics.gauge(
     'webhook_late_seconds',
     'How late the longest overdue delivery of an Active webhook is; 0 or less if none is',
-    async () => (await read())('Active')?.late_s ?? 0,
+    async () => (await active())?.late_s,
   );
   metrics.gauge('webhook_requests_under_way', 'Running delivery attempts of this process', () => deliverer.underWay());
-  metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () => {
-    const of = await read();
-    return ['Active', 'Paused', 'Disabled'].map((status) => ({ labels: { status }, value: of(status)?.count ?? 0 }));
-  });
+  metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () =>
+    (await read()).map(({ status, count }) => ({ labels: { status }, value: count })),
+  );
 }

@@ -43,7 +43,6 @@ interface Receiver {
   /** In a row. */
   failures: number;
   ended: Attempt[];
-  isRecording: boolean;
 }
 
 /**
@@ -57,21 +56,24 @@ export function createDeliverer(options: DelivererOptions) {
 
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
 
-  async function claimRound(): Promise<void> {
+  /** Returns whether there are more events to create deliveries for. If it fails, the claims expire. */
+  async function round(): Promise<boolean> {
+    const pace = sleep(paceMs);
+    const isFed = await feedAll(pool);
     let shared = concurrency;
     const loads = [...receivers].map(([webhook_id, { running: count, failures }]) => {
       shared -= Math.max(0, count - 1);
       const places = (failures >= failuresInARow ? 1 : maxPerWebhook) - count;
       return { webhook_id, running: count, places: Math.max(0, places) };
     });
-    const claimed = await claimDue(pool, loads, shared);
-    // If this fails, the claims expire.
-    for (const one of await showTo(pool, claimed)) void attempt(one);
+    for (const one of await showTo(pool, await claimDue(pool, loads, shared))) void attempt(one);
+    await pace;
+    return isFed;
   }
 
   async function attempt(one: Claimed): Promise<void> {
     const { webhook_id, ordinal, claim, event } = one;
-    const receiver = receivers.get(webhook_id) ?? { running: 0, failures: 0, ended: [], isRecording: false };
+    const receiver = receivers.get(webhook_id) ?? { running: 0, failures: 0, ended: [] };
     receivers.set(webhook_id, receiver);
     receiver.running++;
     const begun = now();
@@ -79,10 +81,7 @@ export function createDeliverer(options: DelivererOptions) {
     const tries = event === null ? retryDelaysMs.length : one.tries;
     receiver.failures = isDelivered(sent) ? 0 : receiver.failures + 1;
     receiver.ended.push({ ordinal, claim, tries, attempted_at: new Date(begun).toISOString(), ...sent });
-    if (receiver.isRecording) return;
-    receiver.isRecording = true;
-    while (receiver.ended.length > 0) await record(webhook_id, receiver);
-    receiver.isRecording = false;
+    if (receiver.ended.length === 1) await record(webhook_id, receiver);
   }
 
   async function post(one: Claimed, body: string, begun: number): Promise<Sent> {
@@ -98,32 +97,28 @@ export function createDeliverer(options: DelivererOptions) {
     }
   }
 
-  /** Records the ended attempts of a webhook together. If that fails, they stay ended, and running, for the next call. */
+  /** Records ended attempts of a webhook together until none is left, including those that end meanwhile. */
   async function record(webhook_id: string, receiver: Receiver): Promise<void> {
-    const attempts = receiver.ended.splice(0);
-    try {
-      const { ended, disabled } = await finishAttempts(pool, webhook_id, attempts, new Date(now()).toISOString());
-      ended.forEach(options.observe);
-      if (disabled) {
-        logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
-        options.onDisabled();
+    while (receiver.ended.length > 0) {
+      const attempts = [...receiver.ended];
+      try {
+        const { ended, disabled } = await finishAttempts(pool, webhook_id, attempts, new Date(now()).toISOString());
+        ended.forEach(options.observe);
+        if (disabled) {
+          logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
+          options.onDisabled();
+        }
+        receiver.ended.splice(0, attempts.length);
+        receiver.running -= attempts.length;
+        rounds.wake();
+      } catch (error) {
+        logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
+        await sleep(pollMs);
       }
-      receiver.running -= attempts.length;
-      if (receiver.running === 0 && receiver.failures === 0) receivers.delete(webhook_id);
-      rounds.wake();
-    } catch (error) {
-      logger.warn({ err: error, webhook_id, attempts: attempts.length }, 'attempts could not be recorded; retrying');
-      await sleep(pollMs);
-      receiver.ended.unshift(...attempts);
     }
+    if (receiver.running === 0 && receiver.failures === 0) receivers.delete(webhook_id);
   }
 
-  async function feedAndClaim(): Promise<boolean> {
-    const isFed = await feedAll(pool);
-    await claimRound();
-    return isFed;
-  }
-  const round = async () => (await Promise.all([feedAndClaim(), sleep(paceMs)]))[0];
   const rounds = sweeping('claiming deliveries', round, pollMs, logger);
 
   return {

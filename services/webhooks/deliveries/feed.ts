@@ -17,13 +17,11 @@ interface Feed {
   webhook_id: string;
   client_id: string | null;
   event_types: string[];
-  is_live: boolean;
   is_replay: boolean;
 }
 
 /** Selects a feed with new events, of an Active webhook that no other process is feeding or finishing. */
-const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay,
-    f.until_time is null and f.until_position is null as is_live
+const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay
   from webhooks w cross join lateral (
     select * from feeds f where f.webhook_id = w.webhook_id and (
       f.until_time is not null
@@ -52,7 +50,7 @@ function nextPositions({ client_id, is_replay }: Feed): string {
 
 /**
  * Inserts the deliveries of the next positions of a feed, and advances it: past the last one or, if the events up to
- * the head are no longer kept, to the head. Returns how many positions were examined.
+ * the head are no longer kept, to the head. A feed with an end is deleted when it is reached.
  */
 const insertDeliveries = (feed: Feed): string => `with examined as materialized (
     select f.*, p.*, row_number() over (order by p.reached_time, p.reached) as n
@@ -69,21 +67,19 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     from examined x join events e on e.position = x.event_position
     where e.type = any($2) and (x.until_time is null or e.occurred_at >= x.from_time and e.occurred_at < x.until_time)
     order by n
-  ), advanced as (
-    update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time)
-    from event_head h left join (select * from examined order by n desc limit 1) x on true where f.feed_id = $1
-  ) select count(*)::int as examined from examined`;
+  ), ended as (
+    delete from feeds where feed_id = $1 and (until_position is not null or until_time is not null)
+      and (select count(*) from examined) < ${chunk} returning 1
+  ) update feeds f set position = coalesce(x.reached, h.position), from_time = coalesce(x.reached_time, f.from_time)
+    from event_head h left join (select * from examined order by n desc limit 1) x on true
+    where f.feed_id = $1 and not exists (select from ended)`;
 
 /** Feeds one webhook, except those already fed, and returns its id if there was anything to do. */
 function feedOne(pool: Pool, fed: readonly string[]): Promise<string | undefined> {
   return transaction(pool, async (client) => {
     const [feed] = (await client.query<Feed>(nextFeed, [fed])).rows;
-    if (!feed) return undefined;
-    const values = [feed.feed_id, feed.event_types.flatMap(typesOf)];
-    const { rows } = await client.query<{ examined: number }>(insertDeliveries(feed), values);
-    if (!feed.is_live && (rows[0]?.examined ?? 0) < chunk)
-      await client.query('delete from feeds where feed_id = $1', [feed.feed_id]);
-    return feed.webhook_id;
+    if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(typesOf)]);
+    return feed?.webhook_id;
   });
 }
 

@@ -24,12 +24,12 @@ export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonl
     await writeAttempts(client, webhook_id, ended);
     const [webhook] = rows;
     if (webhook?.status !== 'Active') return { ended };
+    const { client_id } = webhook;
     const { failing_since, disabled } = healthOf(webhook.failing_since, attempts, now);
     if (failing_since !== webhook.failing_since)
       await client.query('update webhooks set failing_since = $2 where webhook_id = $1', [webhook_id, failing_since]);
-    if (!disabled) return { ended };
-    const { client_id } = webhook;
-    await disableWebhook(client, { webhook_id, client_id, reason: disabled, failing_since, disabled_at: now });
+    if (disabled)
+      await disableWebhook(client, { webhook_id, client_id, reason: disabled, failing_since, disabled_at: now });
     return { ended, disabled };
   });
 }

@@ -1,12 +1,10 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { byCreation, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { Item } from '#libs/service/command-consumer.ts';
-import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
+import { createQueryConsumer, type QueryConsumerOptions } from '#libs/service/query-consumer.ts';
 import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
@@ -32,20 +30,19 @@ type QueryDeps = Pick<Read, 'pool' | 'retentionDays'> &
   Pick<QueryConsumerOptions, 'prefix' | 'keys' | 'replies' | 'logger' | 'now'>;
 
 /** Answers the queries in webhooks.queries. */
-export function webhooksQueries(deps: QueryDeps): (messages: ReceivedMessage[]) => Promise<void> {
+export function webhooksQueries(deps: QueryDeps) {
   const { pool, retentionDays, now } = deps;
   return createQueryConsumer({
     ...deps,
     takes: (name) => Object.hasOwn(queryHandlers, name),
     isBatched: () => false,
-    async answer(requests) {
-      const [{ content }] = requests as [Item<Request>];
-      const handler = queryHandlers[content.name as keyof typeof queryHandlers] as (
-        read: Read,
-        data: unknown,
-      ) => Promise<ReplyBody>;
-      return [await handler({ pool, context: content.context, now: now(), retentionDays }, content.data)];
-    },
+    answer: (requests) =>
+      Promise.all(
+        requests.map(({ content: { name, context, data } }) => {
+          const handle = queryHandlers[name as keyof typeof queryHandlers];
+          return handle({ pool, context, now: now(), retentionDays }, data as never);
+        }),
+      ),
     concurrency: 1,
   });
 }
