@@ -53,8 +53,6 @@ const maxLifetimeSeconds = 600;
 
 const int8 = 20;
 const timestamptz = 1184;
-const int8Array = 1016;
-const timestamptzArray = 1185;
 
 /**
  * Creates a pool whose sessions behave the same regardless of the server's defaults:
@@ -149,18 +147,7 @@ function sessionSetting([name, value]: [string, string]): string {
 const parsers: Record<number, (text: string) => unknown> = {
   [int8]: BigInt,
   [timestamptz]: isoTimestamp,
-  [int8Array]: (text) => elements(text).map((item) => (item === null ? null : BigInt(item))),
-  [timestamptzArray]: (text) => elements(text).map((item) => (item === null ? null : isoTimestamp(item))),
 };
-
-/** Returns the elements of a one-dimensional array of numbers or timestamps, which contain no commas or quotes. */
-function elements(text: string): (string | null)[] {
-  if (text === '{}') return [];
-  return text
-    .slice(1, -1)
-    .split(',')
-    .map((item) => (item === 'NULL' ? null : item.replaceAll('"', '')));
-}
 
 const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
