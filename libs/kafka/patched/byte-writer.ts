@@ -1,8 +1,8 @@
 /**
  * Strings that are longer than this are written by the runtime. For shorter ones, calling it costs more than a
- * loop.
+ * loop. Their lengths fit into one byte.
  */
-const loopChars = 64;
+const loopChars = 63;
 const maxVarIntBytes = 10;
 /** The maximum UTF-8 bytes of one UTF-16 unit. */
 const maxUtf8Bytes = 3;
@@ -133,16 +133,11 @@ export class ByteWriter {
 
   /** Returns false, with nothing written, if the string is not ASCII. */
   #ascii(value: string): boolean {
-    this.#reserve(2 + value.length);
+    this.#reserve(1 + value.length);
     const bytes = this.#bytes;
     const { length } = value;
     let at = this.#at;
-    if (length >= 64) {
-      bytes[at++] = 0x80 | ((length * 2) & 0x7f);
-      bytes[at++] = length >>> 6;
-    } else {
-      bytes[at++] = length * 2;
-    }
+    bytes[at++] = length * 2;
     for (let i = 0; i < length; i++) {
       const code = value.charCodeAt(i);
       if (code >= 0x80) return false;
