@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger } from 'pino';
 import { pino } from 'pino';
+import { withTimeout } from '#libs/kafka/wait.ts';
 
 /** Names of fields that contain credentials or personal data (contract: Clients). */
 const hidden = new Set([
@@ -81,13 +82,8 @@ function stdout(): DestinationStream {
 
 /** Resolves when all lines are written, or after half a second. Await it before process.exit. */
 export async function flushLogs(logger: Logger): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, 500);
-    logger.flush(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+  const flushed = new Promise<void>((resolve) => logger.flush(() => resolve()));
+  await withTimeout(flushed, 500, 'writing the log').catch(() => undefined);
 }
 
 interface SerializedError {

@@ -12,6 +12,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { withTimeout } from '#libs/kafka/wait.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { SpanOptions, Tracing, TracingConfig } from './tracing.ts';
 import { traceparentForm } from './tracing.ts';
@@ -77,16 +78,7 @@ export function startTracing(
         },
       };
     },
-    async stop() {
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([
-        provider.shutdown(),
-        new Promise((resolve) => {
-          timer = setTimeout(resolve, stopMs);
-        }),
-      ]);
-      clearTimeout(timer);
-    },
+    stop: () => withTimeout(provider.shutdown(), stopMs, 'sending traces').catch(() => undefined),
   };
 }
 
