@@ -152,11 +152,6 @@ export async function listTable<Row extends object, Item>(
   return listed(await readPage(pool, where, { ...list, select }, request));
 }
 
-/** Orders a list by (created_at, id). */
-export function byCreation<Row extends { created_at: string }>(id: keyof Row & string) {
-  return byTime<Row>('created_at', id);
-}
-
 /** Orders a list by a time and an id. */
 export function byTime<Row extends object>(time: keyof Row & string, id: keyof Row & string) {
   return {

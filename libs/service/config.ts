@@ -220,13 +220,6 @@ export const outboxConfig = {
     ),
 };
 
-const hourMs = 60 * 60 * 1000;
-
-/** Returns the options of createRelay in libs/postgres that outboxConfig determines. */
-export function relayOptions({ OUTBOX_RETENTION_HOURS }: z.output<z.ZodObject<typeof outboxConfig>>) {
-  return { retainMs: OUTBOX_RETENTION_HOURS * hourMs };
-}
-
 /**
  * Returns the options of libs/kafka's createKafka. Throws a ConfigError if only some of several required
  * variables are set.

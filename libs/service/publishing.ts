@@ -5,12 +5,14 @@ import type { KafkaClient } from '#libs/kafka/client.ts';
 import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createRelay, type Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type kafkaConfig, type outboxConfig, relayOptions } from './config.ts';
+import type { kafkaConfig, outboxConfig } from './config.ts';
 import { deadLetterCounter, measureOutbox } from './measures.ts';
 import type { Metrics } from './metrics.ts';
 import { createReplies } from './replies.ts';
 import type { RunContext } from './run.ts';
 import { publishTracer, type Tracing } from './tracing.ts';
+
+const hourMs = 60 * 60 * 1000;
 
 /** The dependencies that the main program of a service provides. */
 export interface PublishingDependencies extends Pick<RunContext, 'logger' | 'onStop'> {
@@ -59,7 +61,7 @@ export function createPublishing(
     onReplies: tracePublished,
   });
   const relay: Relay = createRelay({
-    ...relayOptions(config),
+    retainMs: config.OUTBOX_RETENTION_HOURS * hourMs,
     pool: relayPool,
     publisher: publishers.events,
     schema,

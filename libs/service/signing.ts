@@ -7,22 +7,17 @@ import { list, pem, works } from './config.ts';
 
 const minLength = 32;
 
-function macKeysOf(service: string) {
-  return list
-    .pipe(
-      z
-        .array(
-          z
-            .string()
-            .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`),
-        )
-        .min(1, 'must contain at least one key'),
-    )
-    .meta({ title: 'secrets, separated by commas' })
-    .describe(
-      `Keys of the MACs of messages by ${service}: the first one signs, all are accepted (docs/operations.md, Rotating secrets)`,
-    );
-}
+const secret = z
+  .string()
+  .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`);
+const secrets = list
+  .pipe(z.array(secret).min(1, 'must contain at least one key'))
+  .meta({ title: 'secrets, separated by commas' });
+
+const macKeysOf = (service: string) =>
+  secrets.describe(
+    `Keys of the MACs of messages by ${service}: the first one signs, all are accepted (docs/operations.md, Rotating secrets)`,
+  );
 
 /** For services that read commands. The gateway has only its own key. */
 export const macConfig = {
@@ -64,18 +59,9 @@ export const keySigningConfig = {
 
 /** For gateways, which generate the secrets of webhooks, and for webhooks, which signs with them. */
 export const secretKeysConfig = {
-  WEBHOOK_SECRET_KEYS: list
-    .pipe(
-      z
-        .array(
-          z
-            .string()
-            .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`),
-        )
-        .min(1, 'must contain at least one key'),
-    )
-    .meta({ title: 'secrets, separated by commas' })
-    .describe('Keys for sealing the secrets of webhooks: the first one seals, all can open (docs/webhooks.md)'),
+  WEBHOOK_SECRET_KEYS: secrets.describe(
+    'Keys for sealing the secrets of webhooks: the first one seals, all can open (docs/webhooks.md)',
+  ),
 };
 
 export const keyVerifyingConfig = {

@@ -3,7 +3,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
-import { byCreation, listTable, type TableList } from '#libs/postgres/keyset.ts';
+import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
@@ -79,7 +79,7 @@ async function listClients({ pool, context }: Read, data: MessageData<'list_clie
     columns: clientColumns,
     filters,
     more,
-    ...byCreation<ClientRow>('client_id'),
+    ...byTime<ClientRow>('created_at', 'client_id'),
     item: clientOf,
   };
   return listTable(pool, source, data);
@@ -130,7 +130,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
       AccountRow,
       AccountMaster
     >['more'],
-    ...byCreation<AccountRow>('account_id'),
+    ...byTime<AccountRow>('created_at', 'account_id'),
     item: accountOf,
     extraBytes: 32,
   };
@@ -182,7 +182,7 @@ async function listNotes({ pool, context }: Read, data: MessageData<'list_notes'
     columns: noteColumns,
     ...(data.account_id === undefined && { fixed: 'account_id is null' }),
     filters: { client_id: data.client_id, account_id: data.account_id },
-    ...byCreation<Note>('note_id'),
+    ...byTime<Note>('created_at', 'note_id'),
     item: (row: Note) => row,
   };
   return listTable(pool, source, data);
@@ -193,7 +193,7 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
     from: 'api_keys',
     columns: keyColumns,
     filters: {},
-    ...byCreation<KeyRow>('key_id'),
+    ...byTime<KeyRow>('created_at', 'key_id'),
     item: (row: KeyRow) => keyOf(row, now),
   };
   return listTable(pool, source, data);

@@ -1,7 +1,7 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
-import { byCreation, listTable } from '#libs/postgres/keyset.ts';
+import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createQueryConsumer, type QueryConsumerOptions } from '#libs/service/query-consumer.ts';
@@ -58,7 +58,7 @@ function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'
     columns: webhookColumns,
     fixed: "status <> 'Deleted'",
     filters: { client_id: context.bound_client_id },
-    ...byCreation<Webhook>('webhook_id'),
+    ...byTime<Webhook>('created_at', 'webhook_id'),
     item: (webhook: Webhook) => webhook,
   };
   return listTable(pool, source, page);
