@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { isNetwork } from '#libs/service/addresses.ts';
 import { eventsRetentionConfig, list, wholeNumber } from '#libs/service/config.ts';
 import { serviceConfig } from '#libs/service/service-config.ts';
 import { secretKeysConfig, webhooksMacConfig } from '#libs/service/signing.ts';
+import { isNetwork } from './deliveries/addresses.ts';
 
 /** The environment variables of webhooks. */
 export const webhooksConfig = z.object({

@@ -2,7 +2,6 @@ import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
-import { allowedAddresses } from '#libs/service/addresses.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
@@ -12,6 +11,7 @@ import { connectDatabase, consumerGroups, createBasics, poolsOf, serve } from '#
 import { macKeys } from '#libs/service/signing.ts';
 import { sweeping } from '#libs/service/sweeping.ts';
 import { webhooksConfig } from './config.ts';
+import { allowedAddresses } from './deliveries/addresses.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { sweep } from './deliveries/sweeper.ts';

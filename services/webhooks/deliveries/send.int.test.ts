@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { afterEach, expect, it } from 'vitest';
-import { allowedAddresses } from '#libs/service/addresses.ts';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
+import { allowedAddresses } from './addresses.ts';
 import { createSender } from './send.ts';
 
 /** Requests to real servers, on addresses that are or are not allowed. */

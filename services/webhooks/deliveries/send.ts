@@ -2,7 +2,7 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
-import type { AllowedAddresses } from '#libs/service/addresses.ts';
+import type { AllowedAddresses } from './addresses.ts';
 import type { Attempt } from './verdict.ts';
 
 /** How a request ended. Without a response, the status is null and the error says why. */

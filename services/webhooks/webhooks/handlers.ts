@@ -4,7 +4,7 @@ import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { AllowedAddresses } from '#libs/service/addresses.ts';
+import type { AllowedAddresses } from '../deliveries/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';
 import { startFirst } from '../deliveries/store.ts';
 import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from './store.ts';
