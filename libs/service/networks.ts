@@ -15,16 +15,20 @@ const ipv4: Range = [0xffffn << 32n, (0xffffn << 32n) + (1n << 32n)];
 /** 2000::/3, the only IPv6 addresses that are routed publicly. */
 const globalIpv6: Range = [1n << 125n, 1n << 126n];
 
-function numberOf(address: string): bigint {
+/** Returns the eight 16-bit groups of an IPv6 address, in any notation. */
+export function groupsOf(address: string): number[] {
   // The URL parser normalizes every notation of an address.
-  const { hostname } = new URL(`http://[${isIP(address) === 4 ? '::ffff:' : ''}${address}]`);
-  const [head = '', tail] = hostname
+  const [head = [], tail = []] = new URL(`http://[${address}]`).hostname
     .slice(1, -1)
     .split('::')
     .map((half) => half.split(':').filter((group) => group !== ''));
-  const known = [...head, ...(tail ?? [])];
-  const zeros = Array<string>(8 - known.length).fill('0');
-  return BigInt(`0x${[...head, ...zeros, ...(tail ?? [])].map((group) => group.padStart(4, '0')).join('')}`);
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+}
+
+function numberOf(address: string): bigint {
+  const groups = groupsOf(isIP(address) === 4 ? `::ffff:${address}` : address);
+  return groups.reduce((number, group) => (number << 16n) | BigInt(group), 0n);
 }
 
 function rangesOf(network: string): Range[] | undefined {
