@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { errorCodeSchema, violationSchema } from './errors.ts';
+import { refusalSchema } from './errors.ts';
 import { page } from './fields.ts';
 import { scopes } from './scopes.ts';
 import { text } from './texts.ts';
@@ -40,13 +40,7 @@ export type ApprovableCommand = z.infer<typeof approvableCommand>;
 /** The outcome of an approved command: the response that the request would have received without approval. */
 const outcomeSchema = z.discriminatedUnion('status', [
   z.object({ status: z.literal('success'), data: z.record(z.string(), z.unknown()) }),
-  z.object({
-    status: z.literal('error'),
-    code: errorCodeSchema,
-    message: z.string(),
-    errors: z.array(violationSchema).optional(),
-    details: z.record(z.string(), z.unknown()).optional(),
-  }),
+  z.object({ status: z.literal('error'), ...refusalSchema.shape }),
 ]);
 export type ApprovalOutcome = z.infer<typeof outcomeSchema>;
 

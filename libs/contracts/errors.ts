@@ -93,7 +93,7 @@ export const notFoundCodes = {
 } as const satisfies Partial<Record<IdKind, ErrorCode>>;
 
 /** A violation of a validation rule. `field` is a dotted path or a parameter name. */
-export const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });
+const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });
 export type Violation = z.infer<typeof violationSchema>;
 
 /**

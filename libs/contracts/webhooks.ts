@@ -3,6 +3,7 @@ import { events } from './events.ts';
 import { changesSomething, inOrder, orNumber, page, time, wholeNumber } from './fields.ts';
 import { text } from './texts.ts';
 import { feedTopics } from './topics.ts';
+import { violation } from './violation.ts';
 
 /**
  * Webhooks and GET /events: resources, bodies, and parameters. Event types have no prefix and version here:
@@ -151,9 +152,7 @@ const types = z
   .transform((value, ctx) => {
     const named = value.split(',').map((part) => part.trim());
     const wrong = named.some((part) => typesOf(part).length === 0);
-    if (!wrong) return named;
-    ctx.addIssue({ code: 'custom', message: `${knownTypes}; several are separated by commas` });
-    return z.NEVER;
+    return wrong ? violation(ctx, 'validation_failed', `${knownTypes}; several are separated by commas`) : named;
   })
   .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${oneOf}(,${oneOf})*$` });
 

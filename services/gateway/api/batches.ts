@@ -6,34 +6,19 @@ import { bodies } from '#libs/contracts/fields.ts';
 import { idOf, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { type Batch, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
-import type { AuditRecords } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkLargeItems } from './batch-approvals.ts';
-import type { Command, Forwarder, Origin, Outcome } from './forward.ts';
-import type { IdempotencySecrets } from './idempotency.ts';
+import type { Command, Origin, Outcome } from './forward.ts';
 import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import type { Planners } from './plan.ts';
 import { presenterOf } from './present.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
-
-/**
- * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
- * ids derived from the batch id.
- */
-export interface BatchDependencies {
-  forwarder: Forwarder;
-  idempotencySecrets: IdempotencySecrets;
-  fourEyes: FourEyes;
-  acceptances: Acceptances;
-  auditRecords: Pick<AuditRecords, 'destinationRefused'>;
-  now: () => number;
-}
+import type { RouteDependencies } from './routes.ts';
 
 type ItemPlanners = Pick<Planners, 'create_transaction' | 'create_transfer'>;
 type Body = z.output<typeof bodies.createBatch>;
@@ -45,7 +30,11 @@ export type ItemPlan = ReturnType<ItemPlanners[keyof ItemPlanners]>;
 const { method, path } = endpoints.create_batch;
 const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
 
-export function batchHandler(planners: ItemPlanners, deps: BatchDependencies) {
+/**
+ * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
+ * ids derived from the batch id.
+ */
+export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & { acceptances: Acceptances }) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const acceptedAt = new Date(deps.now());
     const caller = callerOf(request);
@@ -193,16 +182,9 @@ function refusedBatch(
 /** Returns an item as shown while its outcome is unknown. */
 function pendingItem(plan: ItemPlan, index: number, batch_id: string, acceptedAt: Date): ItemResult {
   const bits = itemBits(batch_id, index);
-  const resource = { ...plan.pending?.(acceptedAt), batch_id };
-  return 'transfer_id' in plan.data
-    ? {
-        index,
-        status: 'Pending',
-        transfer: { ...resource, transfer_id: idOf('transfer', bits) } as ItemResult['transfer'],
-      }
-    : {
-        index,
-        status: 'Pending',
-        transaction: { ...resource, transaction_id: idOf('transaction', bits) } as ItemResult['transaction'],
-      };
+  const [kind, id] =
+    'transfer_id' in plan.data
+      ? ['transfer', { transfer_id: idOf('transfer', bits) }]
+      : ['transaction', { transaction_id: idOf('transaction', bits) }];
+  return { index, status: 'Pending', [kind as string]: { ...plan.pending?.(acceptedAt), batch_id, ...(id as object) } };
 }

@@ -111,7 +111,7 @@ export function createForwarder({
   metrics,
   tracing,
 }: ForwarderOptions): Forwarder {
-  const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>({ name, logger, isSilence })]));
+  const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>(name, logger, isSilence)]));
   const breakerOf = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
   const nextQueryId = idSequence('qry_');
 
@@ -168,21 +168,17 @@ export function createForwarder({
     return outcome;
   };
 
+  const send = <N extends MessageName>(topic: TopicName, message: Command<N>, origin: Origin) =>
+    traced(message.name, topic, message.id, origin, (from) =>
+      ask(message.name, topic, encode(message, from, topicName(prefix, topic)), from),
+    );
+
   return {
     query(name, data, key, origin, behind) {
-      const topic = behind?.topic ?? messages[name].topic;
-      const partition = commandPartition(behind?.bucket ?? bucketOf(key));
-      const query = { name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) };
-      return traced(name, topic, query.id, origin, (from) =>
-        ask(name, topic, encode(query, from, topicName(prefix, topic), partition), from),
-      );
+      const query = { name, id: nextQueryId(), key, bucket: behind?.bucket, data, acceptedAt: new Date(now()) };
+      return send(behind?.topic ?? messages[name].topic, query, origin);
     },
-    command(command, origin) {
-      const { topic } = messages[command.name];
-      return traced(command.name, topic, command.id, origin, (from) =>
-        ask(command.name, topic, encodeCommand(command, from, prefix), from),
-      );
-    },
+    command: (command, origin) => send(messages[command.name].topic, command, origin),
     breakers: () =>
       services.map((service) => {
         return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };
@@ -203,16 +199,8 @@ const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined 
 
 /** Encodes a command of the gateway itself that expects no reply. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
-  return encodeCommand(command, { caller: nobody, requestId, traceparent: undefined }, prefix);
-}
-
-function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefix: string): OutgoingMessage {
-  return encode(
-    command,
-    origin,
-    topicName(prefix, messages[command.name].topic),
-    commandPartition(command.bucket ?? bucketOf(command.key)),
-  );
+  const topic = topicName(prefix, messages[command.name].topic);
+  return encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
 }
 
 /** Formats times. Under full load, several messages have the same millisecond. */
@@ -228,10 +216,9 @@ const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeT
 
 /** Encodes a command or query. The requester adds the reply address. */
 function encode(
-  { name, id, key, data, acceptedAt }: Command,
+  { name, id, key, bucket = bucketOf(key), data, acceptedAt }: Command,
   origin: Omit<Origin, 'answerBy'>,
   topic: string,
-  partition: number,
 ): OutgoingMessage {
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
@@ -252,7 +239,7 @@ function encode(
     bound_client_id: origin.caller.boundClientId,
     traceparent: origin.traceparent,
   });
-  return { topic, partition, key, value: JSON.stringify(data), headers };
+  return { topic, partition: commandPartition(bucket), key, value: JSON.stringify(data), headers };
 }
 
 function readReply<N extends MessageName>(

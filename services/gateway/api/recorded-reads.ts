@@ -62,7 +62,7 @@ function onlyId(data: unknown, tag: Endpoint['tag']): string | null {
   return typeof id === 'string' ? id : null;
 }
 
-/** Records the read of `data`, one record per request. If that fails, the data is not shown. */
+/** Records the read of `data`, one record per request. */
 export async function recordRead(
   auditRecords: AuditRecords,
   request: FastifyRequest,
@@ -79,6 +79,15 @@ export async function recordRead(
     outcome: 'success' as const,
     details,
   };
+  await recordOrRefuse(auditRecords, request, act);
+}
+
+/** Records what a response is going to show. If that fails, the data is not shown. */
+export async function recordOrRefuse(
+  auditRecords: AuditRecords,
+  request: FastifyRequest,
+  act: Parameters<AuditRecords['record']>[1],
+): Promise<void> {
   await auditRecords.record(request, act).catch(() => {
     throw new Refused(unavailable);
   });

@@ -109,47 +109,45 @@ function health({ apiVersion }: RouteDependencies): Handler {
 }
 
 function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & ReadDependencies): Handler {
-  const present = presenterOf(endpoint.result);
+  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
+  const showAll = (items: unknown) => (items as unknown[]).map(show);
   const ask = reader(name, endpoint);
   const isOfCustomers = isRecorded(name, endpoint);
   return async (request, reply) => {
     const given = internationalPhones(request.query as Record<string, unknown>, deps.callingCode);
     const query = parseQuery(endpoint.query, given) as Record<string, unknown>;
     const origin = originOf(request);
-    const params = request.params as Record<string, string>;
-    const { caller } = origin;
+    const path = request.url.split('?', 1)[0] ?? '';
+    const list = isPaged(endpoint) ? listName(path, query) : undefined;
+    const { cursor } = query;
+    const input = {
+      params: request.params as Record<string, string>,
+      query,
+      after: list !== undefined && typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined,
+      origin,
+      isHead: request.method === 'HEAD',
+    };
     const record = async (data: unknown) =>
       isOfCustomers &&
-      isRecordedFor(name, caller) &&
-      recordRead(deps.auditRecords, request, { name, endpoint, caller, query, data });
+      isRecordedFor(name, origin.caller) &&
+      recordRead(deps.auditRecords, request, { name, endpoint, caller: origin.caller, query, data });
     if (endpoint.shape === 'feed') {
-      const { items, cursor, more } = await readEvents(
-        { params, query, after: undefined, origin, isHead: request.method === 'HEAD' },
-        deps,
-      );
+      const { items, cursor: reached, more } = await readEvents(input, deps);
       await record(items);
-      if (more) reply.header('link', nextLink(request.url.split('?', 1)[0] ?? '', request.url, cursor, 'after'));
-      return void send(reply, endpoint.success, items, { cursor });
+      if (more) reply.header('link', nextLink(path, request.url, reached, 'after'));
+      return void send(reply, endpoint.success, items, { cursor: reached });
     }
-    if (!isPaged(endpoint)) {
-      const data = await ask({ params, query, after: undefined, origin, isHead: request.method === 'HEAD' }, deps);
-      await record(data);
-      markVersion(reply, endpoint, data);
-      const show =
-        present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
-      return void send(reply, endpoint.success, show ? show(data) : data);
+    const answer = await ask(input, deps);
+    if (list === undefined) {
+      await record(answer);
+      markVersion(reply, endpoint, answer);
+      return void send(reply, endpoint.success, endpoint.shape === 'list' ? showAll(answer) : show(answer));
     }
-    const path = request.url.split('?', 1)[0] ?? '';
-    const list = listName(path, query);
-    const cursor = query['cursor'];
-    const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
-    const page = (await ask({ params, query, after, origin, isHead: request.method === 'HEAD' }, deps)) as
-      | Page
-      | Document;
+    const page = answer as Page | Document;
     await record('item' in page ? page.item : page.items);
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
-    if ('item' in page) return void send(reply, endpoint.success, present ? present(page.item) : page.item);
-    send(reply, endpoint.success, present ? page.items.map(present) : page.items, { complete: page.complete });
+    if ('item' in page) return void send(reply, endpoint.success, show(page.item));
+    send(reply, endpoint.success, showAll(page.items), { complete: page.complete });
   };
 }
 
@@ -201,8 +199,7 @@ function write(
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body ?? parameters.none;
   const needsBody = !schema.safeParse({}).success;
-  const present = presenterOf(endpoint.result);
-  const show = (data: unknown): unknown => (present ? present(data) : data);
+  const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   return async (request, reply) => {
     const acceptedAt = new Date(deps.now());
     if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');

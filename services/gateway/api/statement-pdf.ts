@@ -2,32 +2,24 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
-import type { AuditRecords } from '../access/audit-records.ts';
-import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
+import { type Refused, refuseViolations } from '../http/errors.ts';
 import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
-import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
 import { dataOf } from './answer.ts';
 import { type Forwarder, type Origin, replyWaitMs } from './forward.ts';
 import { parseQuery } from './input.ts';
-import { filtersOf, isRecordedFor } from './recorded-reads.ts';
+import { filtersOf, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
 import { originOf } from './request.ts';
+import type { RouteDependencies } from './routes.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** GET /accounts/:account_id/statement as a PDF: the whole period, ready to print. */
 
 const pdf = 'application/pdf';
 
-export interface PdfDependencies {
-  forwarder: Forwarder;
-  auditRecords: AuditRecords;
-  letterhead: Letterhead;
-  now: () => number;
-}
-
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** Responds with a PDF if the request asks for one; otherwise calls `json`. */
-export function statementHandler(json: Handler, deps: PdfDependencies): Handler {
+export function statementHandler(json: Handler, deps: RouteDependencies): Handler {
   const make = createPdfMaker();
   return async (request, reply) => {
     if (!prefersPdf(request.headers.accept)) return json(request, reply);
@@ -41,7 +33,16 @@ export function statementHandler(json: Handler, deps: PdfDependencies): Handler 
     const file = await make(async () => {
       const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
       const holder = await holderOf(account_id, origin, deps.forwarder);
-      await recordExport(request, origin, { query, account_id, rows: statement.entry_count }, deps.auditRecords);
+      if (isRecordedFor('get_statement', origin.caller)) {
+        await recordOrRefuse(deps.auditRecords, request, {
+          actor: origin.caller.actor,
+          action: 'export',
+          resource_id: account_id,
+          outcome: 'success',
+          details: { file: 'statement.pdf', rows: statement.entry_count, filters: filtersOf(query) },
+        });
+        deps.auditRecords.done(request, 'export');
+      }
       return { statement, holder, letterhead: deps.letterhead, created_at: new Date(deps.now()).toISOString() };
     });
     reply.headers({
@@ -98,25 +99,4 @@ async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder
   const client = dataOf(await forwarder.query('get_client', { client_id }, client_id, patient(origin)));
   const name = client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
   return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
-}
-
-/** A download by a staff user is recorded before it is sent. */
-async function recordExport(
-  request: FastifyRequest,
-  { caller }: Origin,
-  { query, account_id, rows }: { query: Record<string, unknown>; account_id: string; rows: number },
-  auditRecords: AuditRecords,
-): Promise<void> {
-  if (!isRecordedFor('get_statement', caller)) return;
-  const act = {
-    actor: caller.actor,
-    action: 'export',
-    resource_id: account_id,
-    outcome: 'success' as const,
-    details: { file: 'statement.pdf', rows, filters: filtersOf(query) },
-  };
-  await auditRecords.record(request, act).catch(() => {
-    throw new Refused(unavailable);
-  });
-  auditRecords.done(request, 'export');
 }

@@ -7,7 +7,7 @@ const silence = new Error('no reply');
 let breaker: Breaker<string>;
 beforeEach(() => {
   vi.useFakeTimers();
-  breaker = createBreaker({ name: 'test', logger: pino({ level: 'silent' }), isSilence: (error) => error === silence });
+  breaker = createBreaker('test', pino({ level: 'silent' }), (error) => error === silence);
 });
 afterEach(() => {
   breaker.shutdown();

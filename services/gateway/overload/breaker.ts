@@ -4,16 +4,6 @@ import type { Logger } from 'pino';
 /** Runs a request. Rejects at once, with an error for which `isRefused` is true, while the service does not reply. */
 export type Breaker<Reply> = CircuitBreaker<[() => Promise<Reply>], Reply>;
 
-export interface BreakerOptions {
-  name: string;
-  logger: Logger;
-  /**
-   * Reports whether an error means that the service did not reply, as opposed to, for example, an unreachable
-   * broker.
-   */
-  isSilence(error: unknown): boolean;
-}
-
 /** The breaker opens if requests have ended without reply for this long, with no reply in between. */
 const silentMs = 3_000;
 const halfOpenAfterMs = 1_000;
@@ -22,8 +12,14 @@ const halfOpenAfterMs = 1_000;
  * Creates a circuit breaker that opens when a service does not reply. Opossum opens by the share of failed requests.
  * Here a request fails only after seconds of waiting, so that share is not meaningful: a single reply, also a refusal,
  * shows that the service works. While open, the breaker tries one request per second; any reply closes it.
+ * `isSilence` reports whether an error means that the service did not reply, as opposed to, for example, an unreachable
+ * broker.
  */
-export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions): Breaker<Reply> {
+export function createBreaker<Reply>(
+  name: string,
+  logger: Logger,
+  isSilence: (error: unknown) => boolean,
+): Breaker<Reply> {
   const circuit: Breaker<Reply> = new CircuitBreaker((request: () => Promise<Reply>) => request(), {
     name,
     timeout: false,
