@@ -20,7 +20,7 @@ import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';
 import { webhooksCommands } from './webhooks/execute.ts';
-import { resealSecrets } from './webhooks/reseal.ts';
+import { resealSecrets } from './webhooks/store.ts';
 
 /** Starts webhooks. It stops in reverse order: readiness, consumers, probes, deliveries, relay, publishers, pools. */
 run('webhooks', async (context) => {

@@ -74,18 +74,15 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
     from event_head h left join (select * from examined order by n desc limit 1) x on true
     where f.feed_id = $1 and not exists (select from ended)`;
 
-/** Feeds one webhook, except those already fed, and returns its id if there was anything to do. */
-function feedOne(pool: Pool, fed: readonly string[]): Promise<string | undefined> {
-  return transaction(pool, async (client) => {
-    const [feed] = (await client.query<Feed>(nextFeed, [fed])).rows;
-    if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(typesOf)]);
-    return feed?.webhook_id;
-  });
-}
-
-/** Feeds each webhook once. Returns whether any had something to do. */
+/** Feeds each webhook once, in a transaction of its own. Returns whether any had something to do. */
 export async function feedAll(pool: Pool): Promise<boolean> {
-  const fed: string[] = [];
-  for (let next = await feedOne(pool, fed); next !== undefined; next = await feedOne(pool, fed)) fed.push(next);
-  return fed.length > 0;
+  for (const fed: string[] = []; ; ) {
+    const webhookId = await transaction(pool, async (client) => {
+      const [feed] = (await client.query<Feed>(nextFeed, [fed])).rows;
+      if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(typesOf)]);
+      return feed?.webhook_id;
+    });
+    if (webhookId === undefined) return fed.length > 0;
+    fed.push(webhookId);
+  }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { source } from '#libs/contracts/envelope.ts';
 import { type EventData, events } from '#libs/contracts/events.ts';
-import { auditId } from '#libs/contracts/ids.ts';
 import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -49,19 +49,10 @@ export async function disableWebhook(client: Queries, event: EventData<typeof ty
     [webhook_id, time],
   );
   const id = randomUUID();
-  const record = {
-    audit_id: auditId(id),
-    created_at: time,
-    actor: 'system',
-    action: 'disable_webhook',
-    resource_id: webhook_id,
-    outcome: 'success',
-    request_id: id,
-    details: { reason, failing_since },
-    address: null,
-  };
+  const about = { message_id: id, type: 'disable_webhook', source: source.webhooks, time, subject: webhook_id };
+  const context = { ...about, request_id: id, actor: '' };
   await writeOutbox(client, [
     { id, topic: events[type].topic, key: webhook_id, type, time, payload: JSON.stringify(event) },
-    auditMessage(record),
+    auditMessage(context, { ok: true, data: null }, { reason, failing_since }, time),
   ]);
 }

@@ -2,19 +2,14 @@ import type { Delivery } from '#libs/contracts/webhooks.ts';
 
 /** Decides what happens to a delivery after an attempt (contract: Webhooks). Pure. */
 
-const second = 1000;
-const minute = 60 * second;
+const minute = 60_000;
 const hour = 60 * minute;
-const day = 24 * hour;
 
 /** The delays after the first failure, the second, and so on. */
-export const retryDelaysMs = [
-  ...[5 * second, 5 * minute, 30 * minute],
-  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
-];
+export const retryDelaysMs = [5_000, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour)];
 /** A delay is up to this fraction longer, so that deliveries that failed together are not retried together. */
 const jitter = 0.2;
-const disabledAfterMs = 5 * day;
+const disabledAfterMs = 5 * 24 * hour;
 const gone = 410;
 
 export type Attempt = Delivery['attempts'][number] & {

@@ -3,28 +3,20 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import { ownersOf } from './store-events.ts';
 
 type Entry = { account_id: string };
+const accountIds = /acc_[0-9a-f]{32}/g;
 
 /** Returns rows with their events as the given clients may see them; unchanged for those without a client. */
 export async function showTo<Row extends { event: string | null; client_id: string | null }>(
   queries: Queries,
   rows: readonly Row[],
 ): Promise<Row[]> {
-  const confined = rows.map(({ event, client_id }) =>
-    event === null || client_id === null ? undefined : (JSON.parse(event) as CloudEvent),
-  );
-  const accounts = confined.flatMap((event) => (event ? accountsIn(event) : []));
-  const owners = await ownersOf(queries, accounts);
-  return rows.map((row, i) => {
-    const event = confined[i];
-    return event ? { ...row, event: forClient(event, (account) => owners.get(account) === row.client_id) } : row;
+  const named = rows.flatMap(({ event, client_id }) => (client_id === null ? [] : (event?.match(accountIds) ?? [])));
+  const owners = await ownersOf(queries, named);
+  return rows.map((row) => {
+    if (row.event === null || row.client_id === null) return row;
+    const isOwn = (account: string) => owners.get(account) === row.client_id;
+    return { ...row, event: forClient(JSON.parse(row.event) as CloudEvent, isOwn) };
   });
-}
-
-/** Returns the accounts whose owners must be known to show the event. */
-function accountsIn({ data }: CloudEvent): string[] {
-  const failedFor = data['failure_account_id'];
-  const entries = (data['entries'] ?? []) as Entry[];
-  return [...entries.map(({ account_id }) => account_id), ...(typeof failedFor === 'string' ? [failedFor] : [])];
 }
 
 /**

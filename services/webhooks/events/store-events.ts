@@ -39,7 +39,7 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
   return transaction(pool, async (client) => {
     await client.query('select from event_head for update');
     await addOwners(client, events);
-    const { rows } = await client.query<{ stored: number }>(
+    const { rowCount } = await client.query(
       `with given as materialized (
          select (select position from event_head) + n as position, e.* from json_to_recordset($1::json) as e (n int8,
            event_id uuid, type text, subject text, subjects text[], occurred_at timestamptz, event text)
@@ -54,10 +54,10 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
          ) as found (subject)
        ), advanced as (
          update event_head set position = (select max(position) from given)
-       ) select count(*)::int as stored from added`,
+       ) select from added`,
       [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
     );
-    return rows[0]?.stored ?? 0;
+    return rowCount ?? 0;
   });
 }
 

@@ -4,7 +4,8 @@ import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { createQueryConsumer, type QueryConsumerOptions } from '#libs/service/query-consumer.ts';
+import type { Item } from '#libs/service/command-consumer.ts';
+import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
 import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
@@ -32,17 +33,15 @@ type QueryDeps = Pick<Read, 'pool' | 'retentionDays'> &
 /** Answers the queries in webhooks.queries. */
 export function webhooksQueries(deps: QueryDeps) {
   const { pool, retentionDays, now } = deps;
+  const answer = ({ content: { name, context, data } }: Item<Request>): Promise<ReplyBody> => {
+    const handle = queryHandlers[name as keyof typeof queryHandlers];
+    return handle({ pool, context, now: now(), retentionDays }, data as never);
+  };
   return createQueryConsumer({
     ...deps,
     takes: (name) => Object.hasOwn(queryHandlers, name),
     isBatched: () => false,
-    answer: (requests) =>
-      Promise.all(
-        requests.map(({ content: { name, context, data } }) => {
-          const handle = queryHandlers[name as keyof typeof queryHandlers];
-          return handle({ pool, context, now: now(), retentionDays }, data as never);
-        }),
-      ),
+    answer: (requests) => Promise.all(requests.map(answer)),
     concurrency: 1,
   });
 }

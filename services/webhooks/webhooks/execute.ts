@@ -4,7 +4,6 @@ import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { auditOf } from '#libs/service/audit-record.ts';
 import { type CommandConsumerOptions, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
@@ -59,7 +58,7 @@ function executeCommand(deps: CommandDeps, { name, context, data }: Request): Pr
     const { body, details = {} } = unseen ? refused(unseen) : await handle(work, data as never);
     if (!body.ok && !isKept(body.refusal)) return body;
     await client.query('insert into commands values ($1, $2, $3, $4)', [id, fingerprint, correlation_id, body]);
-    await writeOutbox(client, [auditMessage(auditOf(context, body, details, now))]);
+    await writeOutbox(client, [auditMessage(context, body, details, now)]);
     return body;
   });
 }

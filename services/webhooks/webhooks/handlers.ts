@@ -38,9 +38,9 @@ export const handlers = {
   update_webhook: locked(updateWebhook),
   delete_webhook: locked(deleteWebhook),
   rotate_webhook_secret: locked(rotateSecret),
-  test_webhook: active(testWebhook),
-  redeliver: active(redeliver),
-  replay_webhook: active(replayWebhook),
+  test_webhook: locked(testWebhook, 'Active'),
+  redeliver: locked(redeliver, 'Active'),
+  replay_webhook: locked(replayWebhook, 'Active'),
   disable_webhooks: disableWebhooks,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
@@ -73,23 +73,18 @@ async function openFeed(client: Queries, webhookId: string): Promise<void> {
 
 /** The arguments of a handler for one webhook, which is locked. */
 type OwnWork = Work & { webhook: Webhook };
+type Handle<D> = (work: OwnWork, data: D) => Promise<Outcome>;
 
-/** Locks the webhook of a command, if it belongs to the caller. */
-function locked<D extends { webhook_id: string }>(handle: (work: OwnWork, data: D) => Promise<Outcome>) {
+/** Locks the webhook of a command, if it belongs to the caller. Only an Active webhook can be sent anything. */
+function locked<D extends { webhook_id: string }>(handle: Handle<D>, only?: 'Active') {
   return async (work: Work, data: D): Promise<Outcome> => {
-    const webhook = await findWebhook(work.client, work.context, data.webhook_id, 'for update');
-    return webhook ? handle({ ...work, webhook }, data) : refused(webhookNotFound(data.webhook_id));
+    const { webhook_id } = data;
+    const webhook = await findWebhook(work.client, work.context, webhook_id, 'for update');
+    if (!webhook) return refused(webhookNotFound(webhook_id));
+    if (only && webhook.status !== only)
+      return wrongStatus(`webhook ${webhook_id} is ${webhook.status}: make it ${only} first`);
+    return handle({ ...work, webhook }, data);
   };
-}
-
-/** Only an Active webhook can be sent anything. */
-function active<D extends { webhook_id: string }>(handle: (work: OwnWork, data: D) => Promise<Outcome>) {
-  return locked<D>(async (work, data) => {
-    const { webhook_id, status } = work.webhook;
-    return status === 'Active'
-      ? handle(work, data)
-      : wrongStatus(`webhook ${webhook_id} is ${status}: make it Active first`);
-  });
 }
 
 /** Changes columns of the webhook. The parameters of `set` start at $3. */

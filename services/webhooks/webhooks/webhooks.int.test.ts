@@ -4,7 +4,7 @@ import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
 import { claimDue } from '../deliveries/store.ts';
 import { type Harness, newId, startHarness } from '../test/harness.ts';
-import { resealSecrets } from './reseal.ts';
+import { resealSecrets } from './store.ts';
 
 /** Commands and queries about webhooks, with a real Postgres. Nothing is sent. */
 let harness: Harness;
