@@ -97,8 +97,7 @@ import { isPosting, openBooks } from './books.ts';`,
       {
         file: 'libs/kafka/consume/message-pool.ts',
         find: '    for (let attempt = 1; ; attempt++) {',
-        replace:
-          '    for (const { chunk } of batch.parts) generation.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {',
+        replace: '    this.#advance(batch, generation);\n    for (let attempt = 1; ; attempt++) {',
       },
     ],
     tests: 'libs/kafka/consume',

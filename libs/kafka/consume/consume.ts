@@ -22,7 +22,10 @@ export interface ConsumeOptions {
   logger: Logger;
   /** The maximum number of messages per call of handle. Default 500. */
   maxBatch?: number;
-  /** The number of concurrent calls of handle. Default 1. If higher, order is not preserved. */
+  /**
+   * The number of concurrent calls of handle. Default 1. If higher, order is not preserved, and a crash loses the
+   * messages of the running calls. This suits queries: their callers no longer wait when another member takes over.
+   */
   concurrency?: number;
   /** Where a group without committed offsets starts. Default true: at the oldest message. */
   fromBeginning?: boolean;

@@ -1,5 +1,7 @@
-import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
+import type { EachBatchPayload, KafkaMessage, OffsetsByTopicPartition } from 'kafkajs';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+
+export type Offsets = OffsetsByTopicPartition;
 
 /** The part of kafkajs' batch that is used: the messages of one partition in one fetch. */
 export interface BatchPayload {
@@ -20,9 +22,9 @@ export interface BatchPayload {
   heartbeat(): Promise<void>;
   /** Stops fetching from this partition. Returns a function that resumes it. */
   pause(): () => void;
-  commitOffsetsIfNecessary(offsets: {
-    topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
-  }): Promise<void>;
+  /** Returns the offsets after resolved ones that were not yet committed. */
+  uncommittedOffsets(): Offsets;
+  commitOffsetsIfNecessary(offsets: Offsets): Promise<void>;
 }
 
 /** Converts a batch of the unpatched kafkajs, which has offsets as text and decoded messages. */

@@ -1,9 +1,7 @@
 import type { Logger } from 'pino';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
 import type { Assignment } from './consumer-session.ts';
-import type { BatchPayload } from './fetched-messages.ts';
-import type { Chunk } from './offset-tracker.ts';
-import { OffsetTracker } from './offset-tracker.ts';
+import type { BatchPayload, Offsets } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
@@ -20,24 +18,23 @@ export interface PoolOptions {
 interface PartitionFetch {
   payload: BatchPayload;
   taken: number;
-  handled: number;
   settled: PromiseWithResolvers<void>;
 }
 
 interface Batch {
   messages: ReceivedMessage[];
-  parts: { fetch: PartitionFetch; count: number; chunk: Chunk }[];
+  /** The fetches that the messages are from, each with the offset of its last one. */
+  parts: { fetch: PartitionFetch; lastOffset: bigint }[];
 }
 
 /**
- * The state of one assignment (a generation of the group): its fetches, offsets, and retries. Fetches are few
+ * The state of one assignment (a generation of the group): its fetches and retries. kafkajs keeps its offsets. Fetches are few
  * and short-lived, so this is not a Set (short-lived-map.ts).
  */
 interface Generation {
   assigned: Assignment[];
   fetches: PartitionFetch[];
   waiting: PartitionFetch[];
-  tracker: OffsetTracker;
   over: AbortController;
   /** Set when the group rebalances. Incoming batches are rejected with it, so that kafkajs rejoins. */
   lost: unknown;
@@ -56,7 +53,8 @@ const goneTypes = new Set([
 
 /**
  * Merges the messages of all partitions into one stream of batches and implements the guarantees of consume: in
- * order per partition, never skipped, offsets committed only after handle has resolved.
+ * order per partition, never skipped, offsets committed only after handle has resolved. With concurrent calls, a
+ * slow one must delay neither the next fetch nor the commits, so offsets are committed when a call begins.
  */
 export class MessagePool {
   readonly #options: PoolOptions;
@@ -104,7 +102,7 @@ export class MessagePool {
   add(payload: BatchPayload): Promise<void> {
     const generation = this.#generation;
     if (generation.lost) return Promise.reject(generation.lost);
-    const fetch: PartitionFetch = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
+    const fetch: PartitionFetch = { payload, taken: 0, settled: Promise.withResolvers() };
     generation.payload = payload;
     generation.fetches.push(fetch);
     generation.waiting.push(fetch);
@@ -136,7 +134,9 @@ export class MessagePool {
     if (this.#stopping || generation.over.signal.aborted) return false;
     const batch = this.#take(generation);
     if (batch.messages.length === 0) return false;
-    const run = this.#run(batch, generation).finally(() => {
+    const isConcurrent = this.#options.concurrency > 1;
+    if (isConcurrent) this.#advance(batch, generation);
+    const run = this.#run(batch, generation, isConcurrent).finally(() => {
       this.#active = this.#active.filter((one) => one !== run);
       this.#schedule();
     });
@@ -146,7 +146,7 @@ export class MessagePool {
 
   #take(generation: Generation): Batch {
     const batch: Batch = { messages: [], parts: [] };
-    const { waiting, tracker } = generation;
+    const { waiting } = generation;
     while (waiting.length > 0 && batch.messages.length < this.#options.maxBatch) {
       const fetch = waiting[0] as PartitionFetch;
       const { topic, partition, messages } = fetch.payload.batch;
@@ -154,20 +154,13 @@ export class MessagePool {
       for (let i = fetch.taken; i < fetch.taken + count; i++)
         batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
       fetch.taken += count;
-      const isLast = fetch.taken === messages.length;
-      const lastOffset = isLast
-        ? fetch.payload.batch.lastOffset()
-        : (messages[fetch.taken - 1] as FetchedMessage).offset;
-      batch.parts.push({ fetch, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
-      if (!isLast) break;
-      waiting.shift();
-      // With concurrent calls, a slow one must not delay the next fetch.
-      if (this.#options.concurrency > 1) settle(generation, fetch);
+      batch.parts.push({ fetch, lastOffset: (messages[fetch.taken - 1] as FetchedMessage).offset });
+      if (fetch.taken === messages.length) waiting.shift();
     }
     return batch;
   }
 
-  async #run(batch: Batch, generation: Generation): Promise<void> {
+  async #run(batch: Batch, generation: Generation, isAdvanced: boolean): Promise<void> {
     const { handle, logger } = this.#options;
     const backoff = createBackoff(100, 2_000);
     for (let attempt = 1; ; attempt++) {
@@ -183,10 +176,20 @@ export class MessagePool {
         if (generation.over.signal.aborted) return;
       }
     }
-    for (const { fetch, count, chunk } of batch.parts) {
-      generation.tracker.done(chunk);
-      fetch.handled += count;
-      if (fetch.handled === fetch.payload.batch.messages.length) settle(generation, fetch);
+    if (!isAdvanced) this.#advance(batch, generation);
+  }
+
+  /**
+   * Makes the offsets after this batch due, and lets kafkajs fetch past the fetches that have been taken completely,
+   * unless the assignment has ended: the offsets then belong to another member.
+   */
+  #advance({ parts }: Batch, generation: Generation): void {
+    if (generation !== this.#generation) return;
+    for (const { fetch, lastOffset } of parts) {
+      fetch.payload.resolveOffset(lastOffset);
+      if (fetch.taken < fetch.payload.batch.messages.length) continue;
+      generation.fetches = generation.fetches.filter((one) => one !== fetch);
+      fetch.settled.resolve();
     }
     this.#commitSoon(generation);
   }
@@ -234,26 +237,19 @@ export class MessagePool {
 
   /** Commits due offsets. The request has been sent when this returns, unless nothing is due. */
   #commit(generation: Generation): Promise<unknown> {
-    const positions = generation.payload ? generation.tracker.takeDirty() : [];
-    if (positions.length === 0) return generation.committing;
+    const due = generation.payload?.uncommittedOffsets();
+    if (due === undefined || due.topics.length === 0) return generation.committing;
     // The commits need not wait for each other, because they share a connection, which preserves their order.
-    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(
+    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, due)]).then(
       () => undefined,
     );
     return generation.committing;
   }
 
-  async #commitNow(generation: Generation, positions: ReturnType<OffsetTracker['takeDirty']>): Promise<void> {
-    const topics = Map.groupBy(positions, ({ topic }) => topic);
+  async #commitNow(generation: Generation, due: Offsets): Promise<void> {
     try {
-      await generation.payload?.commitOffsetsIfNecessary({
-        topics: [...topics].map(([topic, list]) => ({
-          topic,
-          partitions: list.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
-        })),
-      });
+      await generation.payload?.commitOffsetsIfNecessary(due);
     } catch (error) {
-      generation.tracker.markDirty(positions);
       this.#commitSoon(generation);
       this.#options.logger.debug({ err: error }, 'committing offsets failed; retrying');
     }
@@ -265,19 +261,9 @@ function newGeneration(assigned: Assignment[]): Generation {
     assigned,
     fetches: [],
     waiting: [],
-    tracker: new OffsetTracker(),
     over: new AbortController(),
     lost: undefined,
     payload: undefined,
     committing: Promise.resolve(),
   };
-}
-
-/** Lets kafkajs fetch past this batch, unless its assignment has ended: its offsets then belong to another member. */
-function settle(generation: Generation, fetch: PartitionFetch): void {
-  if (!generation.fetches.includes(fetch)) return;
-  generation.fetches = generation.fetches.filter((one) => one !== fetch);
-  const { messages } = fetch.payload.batch;
-  fetch.payload.resolveOffset((messages[messages.length - 1] as FetchedMessage).offset);
-  fetch.settled.resolve();
 }
