@@ -1,9 +1,8 @@
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import type { Assignment } from './consumer-session.ts';
 import { heartbeatMs } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import type { Handle } from './message-pool.ts';
+import type { Assignment, Handle } from './message-pool.ts';
 import { MessagePool } from './message-pool.ts';
 
 export type { ReceivedMessage } from './received-message.ts';
@@ -67,20 +66,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
     heartbeatMs: heartbeatMs(sessionTimeoutMs),
     logger: logger.child({ group: groupId }),
   });
-  const supervisor = new Supervisor(
-    kafka,
-    {
-      groupId,
-      topics,
-      fromBeginning,
-      sessionTimeoutMs,
-      eachBatch: (payload) => pool.add(payload),
-      onJoin: (assignment) => pool.join(assignment),
-      onLost: (isStillMember) => pool.lose(isStillMember),
-      beforeStop: () => pool.stop(),
-    },
-    logger,
-  );
+  const supervisor = new Supervisor(kafka, { groupId, topics, fromBeginning, sessionTimeoutMs }, pool, logger);
   return {
     start: () => supervisor.start(),
     stop: ({ timeoutMs = 10_000 } = {}) => supervisor.stop(timeoutMs),

@@ -1,32 +1,16 @@
-import type { EachBatchPayload, Consumer as KafkaJsConsumer } from 'kafkajs';
+import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
-import type { KafkaClient, Link } from '../client.ts';
+import type { KafkaClient } from '../client.ts';
 import { withTimeout } from '../wait.ts';
 import { type BatchPayload, fromPublished } from './fetched-messages.ts';
+import type { MessagePool } from './message-pool.ts';
 
-/** The partitions of one topic that are assigned to this consumer. */
-export interface Assignment {
-  topic: string;
-  partitions: number[];
-}
-
-/** The configuration and callbacks of a session. */
-export interface Reader {
+/** A consumer group and what its members read. */
+export interface Group {
   groupId: string;
   topics: string[];
   fromBeginning: boolean;
   sessionTimeoutMs: number;
-  /** Processes one partition's messages of one fetch. The next fetch waits for it. */
-  eachBatch(payload: BatchPayload): Promise<void>;
-  /** Called after every join, before the first fetch. */
-  onJoin(assignment: Assignment[]): void;
-  /**
-   * Called when the assignment ends, before a new join or at the end. `isStillMember` is true while the group
-   * waits for this member to rejoin: a request sent now reaches the coordinator before the rejoin.
-   */
-  onLost(isStillMember: boolean): void;
-  /** Called before leaving the group, to finish running work and commit. Its duration must be bounded. */
-  beforeStop(): Promise<void>;
 }
 
 /** One kafkajs consumer, from its connection until it ends. */
@@ -56,21 +40,22 @@ export function heartbeatMs(sessionTimeoutMs: number): number {
 }
 
 /**
- * Starts a session. All errors, including those of the start, are reported by `ended`. `onSign` is called
- * whenever the broker has responded: after a join, a heartbeat, or a message. (kafkajs also reports failed
- * fetches as fetches.)
+ * Starts a session, which reads `partitions` partitions at most and passes their messages to the pool. All errors,
+ * including those of the start, are reported by `ended`. `onSign` is called whenever the broker has responded: after
+ * a join, a heartbeat, or a message. (kafkajs also reports failed fetches as fetches.)
  */
 export function openSession(
   kafka: KafkaClient,
-  reader: Reader,
+  { groupId, topics, fromBeginning, sessionTimeoutMs }: Group,
   partitions: number,
+  pool: MessagePool,
   logger: Logger,
   onSign: () => void,
 ): ConsumerSession {
-  const beatMs = heartbeatMs(reader.sessionTimeoutMs);
-  const link = kafka.newConsumer({
-    groupId: reader.groupId,
-    sessionTimeout: reader.sessionTimeoutMs,
+  const beatMs = heartbeatMs(sessionTimeoutMs);
+  const { client, gate, close } = kafka.newConsumer({
+    groupId,
+    sessionTimeout: sessionTimeoutMs,
     heartbeatInterval: beatMs,
     rebalanceTimeout: rebalanceTimeoutMs,
     // An empty fetch waits at the broker for this time, and then a heartbeat is due. It determines how soon a
@@ -82,15 +67,20 @@ export function openSession(
   });
   const joined = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<Error>();
+  const corrupt = new Map<string, string>();
+  // A session that has ended may still invoke callbacks while the next one already uses the same pool.
   let over = false;
+
+  const lose = (isStillMember: boolean): void => {
+    corrupt.clear();
+    if (!over) pool.lose(isStillMember);
+  };
   const end = (reason: Error): void => {
-    if (over) return;
+    lose(false);
     over = true;
-    reader.onLost(false);
-    void link.close(0);
+    void close(0);
     ended.resolve(reason);
   };
-  const corrupt = new Map<string, string>();
   const checkCorrupt = ({ batch, pause }: BatchPayload): void => {
     const place = `${batch.topic}/${batch.partition}`;
     if (batch.corrupt === undefined) return void corrupt.delete(place);
@@ -101,92 +91,64 @@ export function openSession(
     );
     setTimeout(pause(), corruptPauseMs);
   };
-  // A session that has ended may still invoke callbacks while the next one already uses the same reader.
-  const current: Reader = {
-    ...reader,
-    eachBatch: async (payload) => {
-      if (over) return;
-      onSign();
-      if (payload.batch.messages.length > 0) await reader.eachBatch(payload);
-      checkCorrupt(payload);
-    },
-    onJoin: (assignment) => {
-      if (!over) reader.onJoin(assignment);
-    },
-    onLost: (isStillMember) => {
-      corrupt.clear();
-      if (!over) reader.onLost(isStillMember);
-    },
+  const take = async (payload: BatchPayload): Promise<void> => {
+    if (over) return;
+    onSign();
+    if (payload.batch.messages.length > 0) await pool.add(payload);
+    checkCorrupt(payload);
   };
-  listen(link, current, logger, {
-    sign: () => {
-      if (!over) onSign();
-    },
-    joined: joined.resolve,
-    end,
+
+  const { GROUP_JOIN, HEARTBEAT, REBALANCING, CRASH } = client.events;
+  client.on(HEARTBEAT, () => {
+    if (!over) onSign();
   });
-  run(kafka, link.client, current, partitions).catch(end);
+  client.on(REBALANCING, () => {
+    logger.info('the consumer group is rebalancing');
+    lose(true);
+  });
+  client.on(GROUP_JOIN, ({ payload: { memberAssignment, duration } }) => {
+    if (over) return;
+    onSign();
+    const assignment = Object.entries(memberAssignment).map(([topic, assigned]) => ({ topic, partitions: assigned }));
+    logger.info({ assignment, took_ms: duration }, 'joined the consumer group');
+    lose(false);
+    pool.join(assignment);
+    joined.resolve();
+  });
+  // kafkajs stops permanently after an error that it considers final (kafkajs issues 1441, 558, 1299).
+  client.on(CRASH, ({ payload }) => end(payload.error));
+
+  const run = async (): Promise<void> => {
+    await client.connect();
+    await client.subscribe({ topics, fromBeginning });
+    await client.run({
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      // One worker per partition: a fetch ends when all its partitions are processed, and with fewer workers they
+      // would be processed one after another.
+      partitionsConsumedConcurrently: Math.max(1, partitions),
+      // The patched kafkajs passes our batch type instead of its own.
+      eachBatch: (payload: unknown) =>
+        take(kafka.asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
+    });
+  };
+  const stop = async (timeoutMs: number): Promise<void> => {
+    if (over) return;
+    await withTimeout(pool.stop(), timeoutMs, 'finishing').catch(() => undefined);
+    const closed = close(Math.min(timeoutMs, leaveTimeoutMs));
+    // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
+    gate.cutFetches();
+    // The calls that kafkajs waits for may return only now that it is stopping.
+    lose(false);
+    await closed;
+    end(new Error('stopped'));
+  };
+  run().catch(end);
   return {
     joined: joined.promise,
     ended: ended.promise,
     corrupt: () => [...corrupt.values()][0],
-    stop: (timeoutMs) =>
-      (over ? Promise.resolve() : stop(link, current, timeoutMs)).finally(() => end(new Error('stopped'))),
+    stop,
     kill: end,
   };
-}
-
-async function run(
-  { asPublished }: KafkaClient,
-  consumer: KafkaJsConsumer,
-  reader: Reader,
-  partitions: number,
-): Promise<void> {
-  await consumer.connect();
-  await consumer.subscribe({ topics: reader.topics, fromBeginning: reader.fromBeginning });
-  await consumer.run({
-    autoCommit: false,
-    eachBatchAutoResolve: false,
-    // One worker per partition: a fetch ends when all its partitions are processed, and with fewer workers they
-    // would be processed one after another.
-    partitionsConsumedConcurrently: Math.max(1, partitions),
-    // The patched kafkajs passes our batch type instead of its own.
-    eachBatch: (payload: unknown) =>
-      reader.eachBatch(asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
-  });
-}
-
-function listen(
-  link: Link<KafkaJsConsumer>,
-  reader: Reader,
-  logger: Logger,
-  on: { sign(): void; joined(): void; end(reason: Error): void },
-): void {
-  const { client } = link;
-  const { GROUP_JOIN, HEARTBEAT, REBALANCING, CRASH } = client.events;
-  client.on(HEARTBEAT, on.sign);
-  client.on(REBALANCING, () => {
-    logger.info('the consumer group is rebalancing');
-    reader.onLost(true);
-  });
-  client.on(GROUP_JOIN, ({ payload }) => {
-    on.sign();
-    const assignment = Object.entries(payload.memberAssignment).map(([topic, partitions]) => ({ topic, partitions }));
-    logger.info({ assignment, took_ms: payload.duration }, 'joined the consumer group');
-    reader.onLost(false);
-    reader.onJoin(assignment);
-    on.joined();
-  });
-  // kafkajs stops permanently after an error that it considers final (kafkajs issues 1441, 558, 1299).
-  client.on(CRASH, ({ payload }) => on.end(payload.error));
-}
-
-async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: number): Promise<void> {
-  await withTimeout(reader.beforeStop(), timeoutMs, 'finishing').catch(() => undefined);
-  const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
-  // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
-  link.gate.cutFetches();
-  // The calls that kafkajs waits for may return only now that it is stopping.
-  reader.onLost(false);
-  await closed;
 }

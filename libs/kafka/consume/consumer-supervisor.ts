@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import { partitionCounts } from '../topics.ts';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
-import type { ConsumerSession, Reader } from './consumer-session.ts';
-import { openSession } from './consumer-session.ts';
+import { type ConsumerSession, type Group, openSession } from './consumer-session.ts';
+import type { MessagePool } from './message-pool.ts';
 
 const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;
@@ -16,7 +16,8 @@ const quietFailures = 3;
 /** Keeps a consumer running: it starts a new session after every crash and whenever the consumer receives nothing. */
 export class Supervisor {
   readonly #kafka: KafkaClient;
-  readonly #reader: Reader;
+  readonly #group: Group;
+  readonly #pool: MessagePool;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
   readonly #firstJoin = Promise.withResolvers<void>();
@@ -27,10 +28,11 @@ export class Supervisor {
   #lastAway = performance.now();
   #failures = 0;
 
-  constructor(kafka: KafkaClient, reader: Reader, logger: Logger) {
+  constructor(kafka: KafkaClient, group: Group, pool: MessagePool, logger: Logger) {
     this.#kafka = kafka;
-    this.#reader = reader;
-    this.#logger = logger;
+    this.#group = group;
+    this.#pool = pool;
+    this.#logger = logger.child({ group: group.groupId });
   }
 
   /** Resolves at the first join. */
@@ -53,7 +55,7 @@ export class Supervisor {
     const corrupt = this.#session?.corrupt();
     if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
-    return silentMs <= 2 * this.#reader.sessionTimeoutMs
+    return silentMs <= 2 * this.#group.sessionTimeoutMs
       ? { ok: true }
       : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
   }
@@ -66,7 +68,7 @@ export class Supervisor {
   alive(): { ok: boolean; reason?: string } {
     if (!this.#running) return { ok: true };
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
-    return silentMs <= hopelessMs + silentSessions * this.#reader.sessionTimeoutMs
+    return silentMs <= hopelessMs + silentSessions * this.#group.sessionTimeoutMs
       ? { ok: true }
       : { ok: false, reason: `nothing received for ${Math.round(silentMs)} ms, although the brokers respond` };
   }
@@ -79,21 +81,17 @@ export class Supervisor {
       if (this.#stopping.signal.aborted) return;
       // A session that had joined has reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
-      this.#logger[isQuiet ? 'debug' : 'warn'](
-        { group: this.#reader.groupId, err, failures: this.#failures },
-        'the consumer ended; rebuilding it',
-      );
+      this.#logger[isQuiet ? 'debug' : 'warn']({ err, failures: this.#failures }, 'the consumer ended; rebuilding it');
       if (this.#failures === 0) backoff.reset();
       await pause(backoff.next(), this.#stopping.signal);
     }
   }
 
   async #runSession(): Promise<Error> {
-    const reader = this.#reader;
     const counts = await this.#countPartitions();
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => {
+    const session = openSession(this.#kafka, this.#group, partitions, this.#pool, this.#logger, () => {
       this.#lastSign = performance.now();
     });
     this.#session = session;
@@ -112,7 +110,7 @@ export class Supervisor {
    * under its old member id, whereas a new member would wait for the session timeout of the old one.
    */
   async #watch(session: ConsumerSession, over: AbortSignal): Promise<void> {
-    const { sessionTimeoutMs } = this.#reader;
+    const { sessionTimeoutMs } = this.#group;
     let patienceMs = joinGraceMs;
     void session.joined.then(() => {
       patienceMs = silentSessions * sessionTimeoutMs;
@@ -141,7 +139,7 @@ export class Supervisor {
 
   async #countPartitions(): Promise<Map<string, number>> {
     try {
-      return await partitionCounts(this.#kafka, this.#reader.topics);
+      return await partitionCounts(this.#kafka, this.#group.topics);
     } catch (error) {
       this.#lastAway = performance.now();
       throw error;

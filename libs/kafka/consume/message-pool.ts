@@ -1,8 +1,13 @@
 import type { Logger } from 'pino';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
-import type { Assignment } from './consumer-session.ts';
 import type { BatchPayload, Offsets } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+
+/** The partitions of one topic that are assigned to this consumer. */
+export interface Assignment {
+  topic: string;
+  partitions: number[];
+}
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
 
