@@ -105,7 +105,7 @@ export class Supervisor {
   }
 
   /**
-   * Ends a session that receives nothing although the brokers have responded for a session timeout. While they
+   * Ends a session that receives nothing although the brokers have responded for two session timeouts. While they
    * do not respond, and shortly afterwards, the session continues: kafkajs keeps retrying and rejoins at once
    * under its old member id, whereas a new member would wait for the session timeout of the old one.
    */
@@ -116,24 +116,13 @@ export class Supervisor {
       patienceMs = silentSessions * sessionTimeoutMs;
     });
     const begunAt = performance.now();
-    const isSilent = (): boolean => performance.now() - Math.max(this.#lastSign, begunAt) > patienceMs;
-    let answeredSince: number | undefined;
+    const silentMs = (): number => performance.now() - Math.max(this.#lastSign, begunAt);
     while (!over.aborted) {
       await pause(sessionTimeoutMs / 2, over);
-      const isReachable =
-        isSilent() &&
-        (await this.#countPartitions().then(
-          () => true,
-          () => false,
-        ));
-      if (!isReachable || !isSilent()) answeredSince = undefined;
-      else answeredSince ??= performance.now();
-      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < sessionTimeoutMs) continue;
-      session.kill(
-        new Error(
-          `nothing received for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers respond`,
-        ),
-      );
+      if (silentMs() > sessionTimeoutMs && !over.aborted) await this.#countPartitions().catch(() => undefined);
+      const isReachable = performance.now() - this.#lastAway > 2 * sessionTimeoutMs;
+      if (isReachable && silentMs() > patienceMs)
+        session.kill(new Error(`nothing received for ${Math.round(silentMs())} ms, although the brokers respond`));
     }
   }
 
