@@ -71,8 +71,6 @@ interface Pending {
 const sweepMs = 20;
 /** The number of timed-out requests whose topics are remembered. The oldest are forgotten first. */
 const maxGivenUp = 20_000;
-/** If a sweep is this late, the process was stalled. */
-const stallMs = 300;
 
 /**
  * Request-reply over Kafka that loses no replies during rollouts: every process reads one partition of the
@@ -96,8 +94,6 @@ class KafkaRequester implements Requester {
   #sequence = 0;
   #stopping = false;
   #sweeper: NodeJS.Timeout | undefined;
-  #sweptAt = performance.now();
-  #patientUntil = 0;
   #idle: (() => void) | undefined;
 
   constructor(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions) {
@@ -149,7 +145,7 @@ class KafkaRequester implements Requester {
         reject,
       };
       this.#pending.set(id, pending);
-      this.#sweeper ??= this.#startSweeping();
+      this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
       this.#publisher
         .publish(
           { ...message, headers: this.#headers(message.headers, id) },
@@ -214,20 +210,8 @@ class KafkaRequester implements Requester {
     this.#checkIdle();
   }
 
-  #startSweeping(): NodeJS.Timeout {
-    this.#sweptAt = performance.now();
-    return setInterval(() => this.#sweep(), sweepMs);
-  }
-
-  /**
-   * After a stall of this process (a long garbage collection, SIGSTOP), reads the replies in the sockets before
-   * expiring requests.
-   */
   #sweep(): void {
-    const now = performance.now();
-    if (now - this.#sweptAt > stallMs) this.#patientUntil = now + stallMs;
-    this.#sweptAt = now;
-    if (now >= this.#patientUntil) this.#expire(now, 'no reply in time');
+    this.#expire(performance.now(), 'no reply in time');
     if (this.#pending.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
