@@ -7,13 +7,8 @@ interface Connection {
   socket?: { destroyed: boolean; destroy(error: Error): void };
 }
 
-interface ConnectionPool {
-  pool: Connection[];
-  getConnection(index?: number): Promise<Connection>;
-}
-
 interface RequestQueue {
-  /** Our addition: the connections to the same broker. */
+  /** Our addition: the connections to the same broker (membership-connection.ts). */
   siblings?: Connection[];
   createSocketRequest(pushed: { entry: { apiKey: number }; requestTimeout?: number | null }): SocketRequest;
 }
@@ -92,21 +87,14 @@ export function leaveLostBrokers(require: NodeJS.Require): void {
 }
 
 function patchSilence(require: NodeJS.Require): void {
-  const { prototype: pools } = require('kafkajs/src/network/connectionPool') as { prototype: ConnectionPool };
   const { prototype: queues } = require('kafkajs/src/network/requestQueue') as { prototype: RequestQueue };
   const { prototype: requests } = require('kafkajs/src/network/requestQueue/socketRequest') as {
     prototype: SocketRequest;
   };
-  const { getConnection } = pools;
   const { createSocketRequest } = queues;
   const { timeoutRequest } = requests;
-  if (![getConnection, createSocketRequest, timeoutRequest].every((one) => typeof one === 'function'))
-    throw new Error('kafkajs has no getConnection, createSocketRequest or timeoutRequest');
-  pools.getConnection = function get(this: ConnectionPool, index = 0): Promise<Connection> {
-    const connection = this.pool[index];
-    if (connection) connection.requestQueue.siblings = this.pool;
-    return getConnection.call(this, index);
-  };
+  if (typeof createSocketRequest !== 'function' || typeof timeoutRequest !== 'function')
+    throw new Error('kafkajs has no createSocketRequest or timeoutRequest');
   queues.createSocketRequest = function create(this: RequestQueue, pushed): SocketRequest {
     const request = createSocketRequest.call(this, pushed);
     const boundMs = boundsMs[pushed.entry.apiKey];

@@ -1,6 +1,7 @@
 /** The patched part of kafkajs' classes, for which its package has no types. */
 interface Connection {
-  isConnected(): boolean;
+  /** `siblings` is our addition: the connections to the same broker, which lost-brokers.ts closes together. */
+  requestQueue: { siblings?: Connection[] };
 }
 
 interface ConnectionPool {
@@ -31,6 +32,7 @@ export function poolWithMembership(theirs: new (options: object) => ConnectionPo
       if (first === undefined || typeof this.getConnectionByRequest !== 'function')
         throw new Error('kafkajs has a different ConnectionPool');
       this.#membership = this.pool.push(new (first.constructor as new (options: object) => Connection)(options)) - 1;
+      for (const { requestQueue } of this.pool) requestQueue.siblings = this.pool;
     }
 
     override getConnectionByRequest(sent: { request: { apiKey: number } }): Promise<Connection> {
