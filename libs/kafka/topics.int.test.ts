@@ -1,19 +1,24 @@
 import { expect, test } from 'vitest';
 import { createPublisher } from './publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
-import { requireReplication } from './topics.ts';
+import { requireSafeTopics } from './topics.ts';
 
-test('topics that could be lost with one broker are rejected by name', async () => {
+test('topics that could be lost with one broker, or accept less than the table says, are rejected by name', async () => {
   const kafka = testKafka();
   const topics = [
     await testTopic(kafka, 'alone', 1),
     await testTopic(kafka, 'unclean', 1, { 'unclean.leader.election.enable': 'true' }),
+    await testTopic(kafka, 'small', 1, { 'max.message.bytes': '20000' }),
   ];
-  const failure = await requireReplication(kafka, topics).catch((error: Error) => error.message);
+  const table = new Map(topics.map((name) => [name, anyTopic().get()]));
+  const failure = await requireSafeTopics(kafka, table).catch((error: Error) => error.message);
   expect(failure).toContain('ALLOW_UNREPLICATED');
   expect(failure).toMatch(new RegExp(`${topics[0]}: 1 of 3 replicas, min.insync.replicas 1 of 2$`, 'm'));
   expect(failure).toContain(
     `${topics[1]}: 1 of 3 replicas, min.insync.replicas 1 of 2, unclean.leader.election.enable`,
+  );
+  expect(failure).toContain(
+    `${topics[2]}: 1 of 3 replicas, min.insync.replicas 1 of 2, max.message.bytes 20000 of 1000000`,
   );
 });
 

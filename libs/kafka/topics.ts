@@ -1,4 +1,5 @@
 import type { Admin } from 'kafkajs';
+import { maxBatchBytes, type TopicSettings } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from './client.ts';
 import { pause, repeatUntilDone } from './wait.ts';
 
@@ -170,49 +171,53 @@ export async function groupLag(
 const minReplicas = 3;
 const minInSync = 2;
 const topicResource = 2;
-const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enable'];
+const checkedConfig = ['min.insync.replicas', 'unclean.leader.election.enable', 'max.message.bytes'];
 
 /**
- * Resolves when each of these topics can lose a broker without losing data: three replicas, two of them in sync
- * for every write, and no unclean leader election. Rejects with the names of all topics that cannot. Waits for
- * brokers and topics.
+ * Resolves when each topic of the table can lose a broker without losing data (three replicas, two of them in sync
+ * for every write, and no unclean leader election) and accepts record batches of the size that the table says, by
+ * which publishers limit theirs. Rejects with the names of all topics that do not. Waits for brokers and topics.
  */
-export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
-  const fault = await repeatUntilDone(() => replicationFault(kafka, topics));
+export async function requireSafeTopics(kafka: KafkaClient, table: ReadonlyMap<string, TopicSettings>): Promise<void> {
+  const fault = await repeatUntilDone(() => topicsFault(kafka, table));
   if (fault !== undefined) throw new Error(fault);
 }
 
-async function replicationFault(kafka: KafkaClient, topics: readonly string[]): Promise<string | undefined> {
-  const weak = await unreplicated(kafka, topics).catch((error: Error & { type?: string }) => {
+async function topicsFault(kafka: KafkaClient, table: ReadonlyMap<string, TopicSettings>): Promise<string | undefined> {
+  const unsafe = await unsafeTopics(kafka, table).catch((error: Error & { type?: string }) => {
     if (error.type !== 'TOPIC_AUTHORIZATION_FAILED') throw error;
   });
-  if (weak === undefined)
-    return 'the Kafka user needs Describe and DescribeConfigs on every topic, because replication is checked at start';
-  if (weak.length === 0) return undefined;
-  return `topics that may be lost with a single broker (ALLOW_UNREPLICATED=true allows them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
+  if (unsafe === undefined)
+    return 'the Kafka user needs Describe and DescribeConfigs on every topic, because topics are checked at start';
+  if (unsafe.length === 0) return undefined;
+  return `topics that may be lost with a single broker, or are too small (ALLOW_UNREPLICATED=true allows them, for development):\n${unsafe.map((line) => `  ${line}`).join('\n')}`;
 }
 
-/** Returns a line for each topic that does not meet requireReplication. */
-async function unreplicated(kafka: KafkaClient, topics: readonly string[]): Promise<string[]> {
+/** Returns a line for each topic that does not meet requireSafeTopics. */
+async function unsafeTopics(kafka: KafkaClient, table: ReadonlyMap<string, TopicSettings>): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
-    const { topics: found } = await admin.fetchTopicMetadata({ topics: [...topics] });
+    const { topics: found } = await admin.fetchTopicMetadata({ topics: [...table.keys()] });
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,
-      resources: topics.map((name) => ({ type: topicResource, name, configNames: replicationConfig })),
+      resources: [...table.keys()].map((name) => ({ type: topicResource, name, configNames: checkedConfig })),
     });
-    return found.flatMap(({ name, partitions }) => {
-      const config = new Map(
-        resources
-          .find(({ resourceName }) => resourceName === name)
-          ?.configEntries.map((entry) => [entry.configName, entry.configValue]),
-      );
+    return [...table].flatMap(([name, settings]) => {
+      const entries = resources.find(({ resourceName }) => resourceName === name)?.configEntries ?? [];
+      const config = new Map(entries.map((entry) => [entry.configName, entry.configValue]));
+      const partitions = found.find((topic) => topic.name === name)?.partitions ?? [];
       const replicas = Math.min(...partitions.map(({ replicas: of }) => of.length));
       const inSync = Number(config.get('min.insync.replicas'));
       const isUnclean = config.get('unclean.leader.election.enable') === 'true';
-      if (replicas >= minReplicas && inSync >= minInSync && inSync < replicas && !isUnclean) return [];
-      return [
-        `${name}: ${replicas} of ${minReplicas} replicas, min.insync.replicas ${inSync} of ${minInSync}${isUnclean ? ', unclean.leader.election.enable' : ''}`,
+      const [bytes, least] = [Number(config.get('max.message.bytes')), maxBatchBytes(settings)];
+      const isReplicated = replicas >= minReplicas && inSync >= minInSync && inSync < replicas && !isUnclean;
+      const faults = [
+        ...(isReplicated
+          ? []
+          : [`${replicas} of ${minReplicas} replicas, min.insync.replicas ${inSync} of ${minInSync}`]),
+        ...(isUnclean ? ['unclean.leader.election.enable'] : []),
+        ...(bytes >= least ? [] : [`max.message.bytes ${bytes} of ${least}`]),
       ];
+      return faults.length === 0 ? [] : [`${name}: ${faults.join(', ')}`];
     });
   });
 }

@@ -167,7 +167,7 @@ export const kafkaConfig = {
   ALLOW_UNREPLICATED: flag
     .prefault('false')
     .describe(
-      'true: start even if a topic has fewer than three replicas or min.insync.replicas below 2. For development only: the loss of a broker may lose acknowledged messages',
+      'true: start even if a topic has fewer than three replicas, min.insync.replicas below 2, or a smaller max.message.bytes than the table of topics. For development only: the loss of a broker may lose acknowledged messages',
     ),
   KAFKA_SSL: flag.prefault('false').describe('Use TLS to the brokers and verify their certificates and names'),
   KAFKA_SSL_CA: pem('CERTIFICATE')

@@ -5,7 +5,7 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { type ConsumeOptions, type Consumer, consume } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
+import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
@@ -124,7 +124,7 @@ export async function serve(
   onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
   onStop('readiness', () => health.drain());
   await health.start();
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+  if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
   await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { topicTable } from '#libs/contracts/topics.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
+import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
@@ -73,7 +73,7 @@ run(
     onStop('key follower', () => keyFollower.stop());
     onStop('requester', () => requester.stop());
     onStop('session follower', () => dashboard?.follower.stop());
-    if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+    if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
     await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
     onStop('clock', () => clock.stop());
     await clock.start();

@@ -148,26 +148,6 @@ describe('sizes', () => {
     });
     expect(await Promise.all(sends)).toEqual(sends.map(() => 2_500));
   });
-
-  test('a batch that the broker rejects as too large is sent in parts; only a single message that is too large is refused', async () => {
-    const small = await testTopic(kafka, 'small', 2, { 'max.message.bytes': '20000' });
-    const publisher = await started(kafka);
-    const sent = Array.from({ length: 300 }, (_, i) => ({
-      ...message(small, null, `${i} ${'x'.repeat(i === 150 ? 30_000 : 300)}`),
-      partition: i % 2,
-    }));
-    const results = await Promise.allSettled(sent.map((each) => publisher.publish(each, { timeoutMs: 20_000 })));
-    expect(results.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([150]);
-    await publisher.publish(message(small, null, '300'), { timeoutMs: 5_000 });
-    const read = await readAll(small);
-    const numbers = (partition: number) =>
-      read.filter((each) => each.partition === partition).map((each) => Number.parseInt(String(each.value), 10));
-    const expected = Array.from({ length: 301 }, (_, i) => i).filter((i) => i !== 150);
-    expect([numbers(0), numbers(1)]).toEqual([
-      expected.filter((i) => i % 2 === 0),
-      expected.filter((i) => i % 2 === 1),
-    ]);
-  });
 });
 
 describe('errors', () => {
