@@ -1,8 +1,6 @@
 import type { EachBatchPayload, KafkaMessage, OffsetsByTopicPartition } from 'kafkajs';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
-export type Offsets = OffsetsByTopicPartition;
-
 /** The part of kafkajs' batch that is used: the messages of one partition in one fetch. */
 export interface BatchPayload {
   batch: {
@@ -23,8 +21,8 @@ export interface BatchPayload {
   /** Stops fetching from this partition. Returns a function that resumes it. */
   pause(): () => void;
   /** Returns the offsets after resolved ones that were not yet committed. */
-  uncommittedOffsets(): Offsets;
-  commitOffsetsIfNecessary(offsets: Offsets): Promise<void>;
+  uncommittedOffsets(): OffsetsByTopicPartition;
+  commitOffsetsIfNecessary(offsets: OffsetsByTopicPartition): Promise<void>;
 }
 
 /** Converts a batch of the unpatched kafkajs, which has offsets as text and decoded messages. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
-import type { BatchPayload, Offsets } from './fetched-messages.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
 /** The partitions of one topic that are assigned to this consumer. */
@@ -33,8 +33,8 @@ interface Batch {
 }
 
 /**
- * The state of one assignment (a generation of the group): its fetches and retries. kafkajs keeps its offsets. Fetches are few
- * and short-lived, so this is not a Set (short-lived-map.ts).
+ * The state of one assignment (a generation of the group): its fetches and retries; kafkajs keeps its offsets.
+ * Fetches are few and short-lived, so they are not in a Set (short-lived-map.ts).
  */
 interface Generation {
   assigned: Assignment[];
@@ -44,7 +44,6 @@ interface Generation {
   /** Set when the group rebalances. Incoming batches are rejected with it, so that kafkajs rejoins. */
   lost: unknown;
   payload: BatchPayload | undefined;
-  committing: Promise<unknown>;
 }
 
 const commitIntervalMs = 500;
@@ -139,9 +138,7 @@ export class MessagePool {
     if (this.#stopping || generation.over.signal.aborted) return false;
     const batch = this.#take(generation);
     if (batch.messages.length === 0) return false;
-    const isConcurrent = this.#options.concurrency > 1;
-    if (isConcurrent) this.#advance(batch, generation);
-    const run = this.#run(batch, generation, isConcurrent).finally(() => {
+    const run = this.#run(batch, generation).finally(() => {
       this.#active = this.#active.filter((one) => one !== run);
       this.#schedule();
     });
@@ -165,8 +162,9 @@ export class MessagePool {
     return batch;
   }
 
-  async #run(batch: Batch, generation: Generation, isAdvanced: boolean): Promise<void> {
-    const { handle, logger } = this.#options;
+  async #run(batch: Batch, generation: Generation): Promise<void> {
+    const { handle, concurrency, logger } = this.#options;
+    if (concurrency > 1) this.#advance(batch, generation);
     const backoff = createBackoff(100, 2_000);
     for (let attempt = 1; ; attempt++) {
       try {
@@ -181,7 +179,7 @@ export class MessagePool {
         if (generation.over.signal.aborted) return;
       }
     }
-    if (!isAdvanced) this.#advance(batch, generation);
+    if (concurrency === 1) this.#advance(batch, generation);
   }
 
   /**
@@ -240,18 +238,10 @@ export class MessagePool {
     generation.fetches = [];
   }
 
-  /** Commits due offsets. The request has been sent when this returns, unless nothing is due. */
-  #commit(generation: Generation): Promise<unknown> {
+  /** Commits due offsets, including those of a commit without response. The request has been sent when this returns. */
+  async #commit(generation: Generation): Promise<void> {
     const due = generation.payload?.uncommittedOffsets();
-    if (due === undefined || due.topics.length === 0) return generation.committing;
-    // The commits need not wait for each other, because they share a connection, which preserves their order.
-    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, due)]).then(
-      () => undefined,
-    );
-    return generation.committing;
-  }
-
-  async #commitNow(generation: Generation, due: Offsets): Promise<void> {
+    if (due === undefined || due.topics.length === 0) return;
     try {
       await generation.payload?.commitOffsetsIfNecessary(due);
     } catch (error) {
@@ -269,6 +259,5 @@ function newGeneration(assigned: Assignment[]): Generation {
     over: new AbortController(),
     lost: undefined,
     payload: undefined,
-    committing: Promise.resolve(),
   };
 }
