@@ -21,12 +21,7 @@ export interface FollowOptions {
   logger: Logger;
 }
 
-export interface Follower {
-  /** Resolves when everything written before the call has been read. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  health(): { ok: boolean; reason?: string };
-}
+export type Follower = Pick<PartitionReader, 'start' | 'stop' | 'health'>;
 
 /**
  * Reads a topic from the beginning, unless `from` is given, and follows it. Nothing is stored about its position: a

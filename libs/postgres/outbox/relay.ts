@@ -26,11 +26,6 @@ export interface RelayOptions {
   logger: Logger;
   /** How often the lease is renewed and the table polled, in ms; at most 1 s (lease.ts), which is the default. */
   pollMs?: number;
-  /**
-   * The minimum time between the starts of chunks that are not full, in ms (default 4). Under load this makes
-   * chunks fewer and larger, which costs less.
-   */
-  paceMs?: number;
   publishTimeoutMs?: number;
   /** The number of events read and published at once, rounded up to the end of a batch. */
   maxEvents?: number;
@@ -50,6 +45,8 @@ export interface RelayOptions {
   observe?: (messages: readonly PublishedEvent[], begunAt: number) => void;
 }
 
+/** The minimum time between the starts of chunks that are not full. Under load, chunks are then fewer and larger. */
+const paceMs = 4;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often a standby relay tries to take the lease. */
@@ -109,7 +106,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    const defaults = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
+    const defaults = { pollMs: 1000, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
     this.#options = { ...defaults, observe: () => undefined, republish: async () => undefined, ...options };
     this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
@@ -182,7 +179,7 @@ export class Relay {
 
   /** Publishes one chunk. Returns how long to wait for a wake-up before the next one, in ms. */
   async #turn(): Promise<number> {
-    const { pool, maxEvents, pollMs, paceMs } = this.#options;
+    const { pool, maxEvents, pollMs } = this.#options;
     const begunAt = performance.now();
     await this.#republishLate();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
