@@ -90,21 +90,35 @@ interface ApprovedCommand {
     Partial<MessageContext>;
 }
 
-export type Outcome =
-  | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean; details: AuditDetails }
-  | { kind: 'begun'; step: Step; events: OutboxEvent[] };
-
-/** `details` are for the audit. */
-export function done(data: unknown, written: OutboxEvent[], details: AuditDetails): Outcome {
-  return { kind: 'decided', body: { ok: true, data }, events: written, kept: true, details };
+/** A decision. Its reply and audit record are stored if `kept`. */
+export interface Decided {
+  kind: 'decided';
+  body: ReplyBody;
+  events: OutboxEvent[];
+  kept: boolean;
+  /** For the audit. */
+  details: AuditDetails;
 }
 
-export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
-  return { kind: 'begun', step, events: written };
+/** A started saga, whose end will reply. */
+export interface Begun {
+  kind: 'begun';
+  step: Step;
+  events: OutboxEvent[];
+}
+
+export type Outcome = Decided | Begun;
+
+export function done(data: unknown, events: OutboxEvent[], details: AuditDetails): Decided {
+  return { kind: 'decided', body: { ok: true, data }, events, kept: true, details };
+}
+
+export function begun(step: Step, events: OutboxEvent[] = []): Begun {
+  return { kind: 'begun', step, events };
 }
 
 /** Returns a refusal as a decision like any other. A repeat gets it again, also if the client was unknown (isKept). */
-export function refused(refusal: Refusal): Outcome {
+export function refused(refusal: Refusal): Decided {
   return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: isKept(refusal), details: {} };
 }
 

@@ -1,5 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of API keys. */
@@ -17,25 +18,7 @@ export function keyOf(row: KeyRow, now: string): ApiKey {
 }
 
 export async function insertKey(client: Queries, row: KeyRow): Promise<void> {
-  await client.query(
-    `insert into api_keys (${keyColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-    [
-      row.key_id,
-      row.family_id,
-      row.name,
-      row.scopes,
-      row.environment,
-      row.client_id,
-      row.secret_hash,
-      row.created_at,
-      row.created_by,
-      row.expires_at,
-      row.last_used_at,
-      row.revoked_at,
-      row.rotated_from,
-      row.version,
-    ],
-  );
+  await client.query(insertRows('api_keys', keyColumns), [JSON.stringify([row])]);
 }
 
 /** Locks and returns the key. The order of its versions is the order of the transactions that lock it. */

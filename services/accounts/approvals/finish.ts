@@ -1,12 +1,12 @@
 import type { ApprovalOutcome } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { Finished, Outcome } from '../outcome.ts';
+import type { Decided, Finished } from '../outcome.ts';
 import { done } from '../outcome.ts';
 import { approvalOf, setOutcome } from './store.ts';
 
 /** Handles the reply to an approved command: stores its outcome in the approval and replies to the approver. */
-export async function finishApproval(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
+export async function finishApproval(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   const row = await setOutcome(client, step.step_id, outcomeOf(body));
   const {
     action,

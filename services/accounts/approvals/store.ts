@@ -1,6 +1,7 @@
 import type { Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { isId } from '#libs/contracts/ids.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of approvals. */
@@ -15,8 +16,11 @@ export type ApprovalRow = Omit<Approval, 'outcome'> & {
   key_claimed_at: string | null;
 };
 
-export const approvalColumns = `approval_id, action, summary, request, changes, scopes, command, context,
-  requested_by, requested_at, expires_at,
+/** The columns of a request. The others have defaults. */
+const requested =
+  'approval_id, action, summary, request, changes, scopes, command, context, requested_by, requested_at, expires_at';
+
+export const approvalColumns = `${requested},
   status, decided_by, decided_at, reason, outcome, key_claimed_at`;
 
 /**
@@ -41,22 +45,8 @@ export type NewApproval = ApprovalRequest &
 
 export async function insertApproval(client: Queries, row: NewApproval): Promise<ApprovalRow> {
   const inserted = await client.query<ApprovalRow>(
-    `insert into approvals
-       (approval_id, action, summary, request, changes, scopes, command, context, requested_by, requested_at, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${approvalColumns}`,
-    [
-      row.approval_id,
-      row.action,
-      row.summary,
-      JSON.stringify(row.request),
-      JSON.stringify(row.changes),
-      row.scopes,
-      JSON.stringify(row.command),
-      JSON.stringify(row.context),
-      row.requested_by,
-      row.requested_at,
-      row.expires_at,
-    ],
+    `${insertRows('approvals', requested)} returning ${approvalColumns}`,
+    [JSON.stringify([row])],
   );
   return theRow(inserted.rows, row.approval_id);
 }

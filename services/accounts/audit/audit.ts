@@ -1,5 +1,6 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { events } from '#libs/contracts/events.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -27,39 +28,16 @@ export function auditEvent(record: AuditRecord): OutboxEvent {
   };
 }
 
-const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
+export const auditColumns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
 
-/** Returns the statement that writes the records of auditColumns, with parameters $first to $first+8. */
-export function auditInsert(first: number): string {
-  const types = ['text', 'timestamptz', 'text', 'text', 'text', 'text', 'text', 'text', 'text'].map(
-    (name, i) => `$${first + i}::${name}[]`,
-  );
-  return `insert into audit (${columns})
-    select audit_id, created_at, actor, action, resource_id, outcome, request_id, details::jsonb, address from unnest(${types.join(', ')}) as a (${columns})`;
-}
-
-/** Returns the parameters of auditInsert, in order. */
-export function auditColumns(records: readonly AuditRecord[]): unknown[] {
-  const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') =>
-    records.map((record) => record[field]);
-  return [
-    column('audit_id'),
-    records.map(({ created_at }) => created_at),
-    column('actor'),
-    column('action'),
-    column('resource_id'),
-    column('outcome'),
-    column('request_id'),
-    records.map(({ details }) => JSON.stringify(details)),
-    column('address'),
-  ];
-}
+/** Returns the statement that writes audit records, given as JSON in this parameter. */
+export const auditInsert = (parameter: number): string => insertRows('audit', auditColumns, parameter);
 
 /** Writes records and their events in the open transaction, skipping known ones. Returns whether any were new. */
 export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
   const inserted = await client.query<{ audit_id: string }>(
     `${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`,
-    auditColumns(records),
+    [JSON.stringify(records)],
   );
   const fresh = new Set(inserted.rows.map((row) => row.audit_id));
   await writeOutbox(client, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));

@@ -2,6 +2,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { Client } from '#libs/contracts/resources.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of clients. Rows have the fields of resources, and columns that resources omit. */
@@ -60,23 +61,15 @@ export function clientOf(row: ClientRow): Client {
   };
 }
 
-const castOf = (field: string): string =>
-  field.endsWith('_at') ? '::timestamptz' : field === 'metadata' ? '::json' : '';
-const textOf = (value: ClientRow[keyof ClientRow]): string | null =>
-  typeof value === 'object' ? value && JSON.stringify(value) : value;
-
 /**
  * Inserts clients and returns the ids of those inserted. Each of the others requests an active USSD phone that another
  * client has. Waits for concurrent transactions that may insert the same phone.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
-  const fields = clientColumns.split(', ') as (keyof ClientRow)[];
-  const types = fields.map((_, i) => `$${i + 1}::text[]`).join(', ');
-  const values = fields.map((field) => `${field}${castOf(field)}`).join(', ');
   const inserted = await client.query<{ client_id: string }>(
-    `insert into clients (${clientColumns}) select ${values} from unnest(${types}) as c (${clientColumns})
+    `${insertRows('clients', clientColumns)}
      on conflict (ussd_phone_number) where ussd_status = 'active' do nothing returning client_id`,
-    fields.map((field) => rows.map((row) => textOf(row[field]))),
+    [JSON.stringify(rows)],
   );
   return new Set(inserted.rows.map((row) => row.client_id));
 }
@@ -109,7 +102,7 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
         row.ussd_status,
         row.updated_at,
         row.external_id,
-        textOf(row.metadata),
+        row.metadata && JSON.stringify(row.metadata),
         row.first_name,
         row.last_name,
         row.company_name,

@@ -1,8 +1,6 @@
-import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
-import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
@@ -12,14 +10,14 @@ import type { Answer } from '#libs/service/replies.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { finishErasure } from '../erasure/erasure.ts';
 import { mastersAfter } from '../masters.ts';
-import type { Finished, Outcome, Step } from '../outcome.ts';
+import type { Begun, Decided, Finished, Outcome } from '../outcome.ts';
 import { refused } from '../outcome.ts';
 import { finishOpenings } from '../sagas/opening.ts';
 import { finishStatusChange } from '../sagas/status.ts';
 import type { Surroundings } from './handlers.ts';
 import { handle } from './handlers.ts';
 import type { Effects, KnownCommand } from './inbox.ts';
-import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
+import { addWaiter, claim, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
 
 export interface Executed {
   answers: Answer[];
@@ -68,14 +66,22 @@ export function executeCommands(
       else recordRepeat({ answers, outcomes: repeated }, name, command, await repeat(client, command, before));
     }
     const outcomes = await decide(client, name, fresh, options);
-    const effects = effectsOf(fresh, outcomes, options, answers);
+    const effects = noEffects();
+    for (const [i, command] of fresh.entries()) {
+      const outcome = outcomes[i] as Outcome;
+      if (outcome.kind === 'begun') addStep(effects, command, outcome, options.prefix);
+      else {
+        addDecision(effects, command.context, outcome, options.now);
+        reply(answers, command, outcome.body);
+      }
+    }
     effects.events.push(...(await mastersAfter(client, effects.events, options.now)));
     if (fresh.length > 0) await writeEffects(client, effects);
     const decided = outcomes.map((outcome) => ({
       name,
       outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body),
     }));
-    return { answers, wrote: effects.events.length + effects.audits.length > 0, outcomes: [...repeated, ...decided] };
+    return { answers, wrote: hasWritten(effects), outcomes: [...repeated, ...decided] };
   });
 }
 
@@ -97,27 +103,33 @@ async function decide(
   return refusals.map((refusal) => (refusal ? refused(refusal) : (decided.next().value as Outcome)));
 }
 
-function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
-  const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
-  for (const [i, command] of fresh.entries()) {
-    const { context, address } = command;
-    const outcome = outcomes[i];
-    const id = context.message_id;
-    if (!outcome) continue;
-    if (outcome.kind === 'begun') {
-      if (address) effects.waiters.push({ id, address });
-      effects.steps.push(outcome.step);
-      effects.events.push(stepMessage(outcome.step, prefix), ...outcome.events);
-      continue;
-    }
-    if (outcome.kept) {
-      effects.kept.push({ id, body: outcome.body });
-      effects.audits.push(auditOf(context, outcome.body, outcome.details, now));
-    } else effects.unkept.push(id);
-    effects.events.push(...outcome.events);
-    reply(answers, command, outcome.body);
-  }
-  return effects;
+function noEffects(): Effects {
+  return { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
+}
+
+/** Reports whether the outbox was written to. */
+function hasWritten({ events, audits }: Effects): boolean {
+  return events.length + audits.length > 0;
+}
+
+function addStep(effects: Effects, { context, address }: Command, { step, events }: Begun, prefix: string): void {
+  if (address) effects.waiters.push({ ...address, command_id: context.message_id, replayed: false });
+  effects.steps.push(step);
+  effects.events.push(stepMessage(step, prefix), ...events);
+}
+
+function addDecision(
+  effects: Effects,
+  context: MessageContext,
+  { body, kept, events, details }: Decided,
+  now: string,
+): void {
+  const id = context.message_id;
+  if (kept) {
+    effects.kept.push({ id, body });
+    effects.audits.push(auditOf(context, body, details, now));
+  } else effects.unkept.push(id);
+  effects.events.push(...events);
 }
 
 /** Returns the reply to a known command, or undefined if the end of its saga will reply. */
@@ -176,48 +188,40 @@ export async function applyLedgerReplies(
       return step ? [{ step, body }] : [];
     });
     if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
-    const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
-    const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
-    const erasures = finished.filter(({ step }) => step.message === 'erase_ledger_texts');
-    const approved = finished.filter(({ step }) => step.detail.approved !== undefined);
+    const [openings = [], others = []] = [true, false].map((isOpening) =>
+      finished.filter(({ step }) => (step.message === 'open_ledger_account') === isOpening),
+    );
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
-    for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
-    for (const erasure of erasures) outcomes.push(await finishErasure(client, erasure, now));
-    for (const each of approved) outcomes.push(await finishApproval(client, each, now));
-    return conclude(client, [...openings, ...changes, ...erasures, ...approved], outcomes, now);
+    for (const one of others) outcomes.push(await finish(client, one, now));
+    return conclude(client, [...openings, ...others], outcomes, now);
   });
 }
 
-/** Returns the command whose saga contains the step. */
-function commandOf({ context }: Step): string {
-  return messageOfType(context.type) ?? context.type;
+function finish(client: Queries, finished: Finished, now: string): Promise<Decided> {
+  const { message, detail } = finished.step;
+  if (detail.approved !== undefined) return finishApproval(client, finished, now);
+  return message === 'change_ledger_account_status'
+    ? finishStatusChange(client, finished, now)
+    : finishErasure(client, finished, now);
 }
 
-async function conclude(client: Queries, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
-  const bodies = new Map<string, { body: ReplyBody; context: MessageContext }>();
-  const kept: Effects['kept'] = [];
-  const unkept: string[] = [];
-  const events: OutboxEvent[] = [];
-  const audits: AuditRecord[] = [];
-  const decided: Executed['outcomes'] = [];
+async function conclude(client: Queries, finished: Finished[], decided: Decided[], now: string): Promise<Executed> {
+  const effects = noEffects();
+  const replies = new Map<string, Omit<Answer, 'address'>>();
+  const outcomes: Executed['outcomes'] = [];
   for (const [i, { step }] of finished.entries()) {
-    const outcome = outcomes[i];
-    if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
-    const id = step.context.message_id;
-    bodies.set(id, { body: outcome.body, context: step.context });
-    decided.push({ name: commandOf(step), outcome: outcomeOf(outcome.body) });
-    if (outcome.kept) {
-      kept.push({ id, body: outcome.body });
-      audits.push(auditOf(step.context, outcome.body, outcome.details, now));
-    } else unkept.push(id);
-    events.push(...outcome.events);
+    const { context } = step;
+    const decision = decided[i] as Decided;
+    replies.set(context.message_id, { body: decision.body, context });
+    outcomes.push({ name: messageOfType(context.type) ?? context.type, outcome: outcomeOf(decision.body) });
+    addDecision(effects, context, decision, now);
   }
-  events.push(...(await mastersAfter(client, events, now)));
-  await closeCommands(client, kept, unkept);
-  const waiters = await takeWaiters(client, [...bodies.keys()], events, audits);
+  effects.events.push(...(await mastersAfter(client, effects.events, now)));
+  await writeEffects(client, effects);
+  const waiters = await takeWaiters(client, [...replies.keys()]);
   const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
-    const decision = bodies.get(command_id);
-    return decision ? [{ ...decision, address, body: replayed ? { ...decision.body, replayed } : decision.body }] : [];
+    const answer = replies.get(command_id);
+    return answer ? [{ ...answer, address, body: replayed ? { ...answer.body, replayed } : answer.body }] : [];
   });
-  return { answers, wrote: events.length + audits.length > 0, outcomes: decided };
+  return { answers, wrote: hasWritten(effects), outcomes };
 }

@@ -4,11 +4,12 @@ import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { KnownCommand as Known } from '#libs/service/repeats.ts';
-import { auditColumns, auditEvent, auditInsert } from '../audit/audit.ts';
+import { auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
 
 /** SQL that makes commands exactly-once: their records, the addresses waiting for replies, and running steps. */
@@ -93,37 +94,42 @@ export async function readOpenSteps(pool: Queries, stepIds: string[]): Promise<S
   return new Set(rows.map(({ step_id }) => step_id));
 }
 
-/** The effects of new commands, to be written together. */
+/** The effects of decided commands, to be written together. */
 export interface Effects {
   kept: { id: string; body: ReplyBody }[];
   /** Claims to release, because the refusal is not stored. */
   unkept: string[];
-  waiters: { id: string; address: ReplyAddress }[];
+  waiters: Waiter[];
   steps: Step[];
   events: OutboxEvent[];
   audits: AuditRecord[];
 }
 
+export interface Waiter extends ReplyAddress {
+  command_id: string;
+  replayed: boolean;
+}
+
 const firstRetryS = 2;
 const maxRetryS = 60;
 
+const waiterColumns = 'command_id, correlation_id, topic, "partition", replayed';
+const stepColumns = 'step_id, message, account_id, payload, context, detail';
+
+// Replies are not elements of a JSON parameter, because the message of a refusal may contain NUL, which Postgres rejects
+// there, but not in a text that becomes json as a whole.
 const effectsStatement = `with kept as (
     update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id
   ), unkept as (
     delete from commands where command_id = any($3::text[])
   ), waiting as (
-    insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
-    select w.*, false from unnest($4::text[], $5::text[], $6::text[], $7::int4[]) as w on conflict do nothing
+    ${insertRows('waiting_replies', waiterColumns, 4)} on conflict do nothing
   ), begun as (
-    insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
-    select step_id, message, account_id, payload::json, context::json, detail::json, clock_timestamp() + interval '${firstRetryS} seconds'
-    from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
-  ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
+    insert into saga_steps (${stepColumns}, next_attempt_at)
+    select ${stepColumns}, clock_timestamp() + interval '${firstRetryS} seconds' from json_populate_recordset(null::saga_steps, $5)
+  ), audited as (${auditInsert(6)}), ${outboxInsert(7)} select 1`;
 
-/**
- * Writes the effects with one statement, the last of its transaction, because by then the rows that order the events
- * are locked.
- */
+/** Writes the effects with one statement. By then, the transaction must have locked the rows that order the events. */
 export async function writeEffects(
   client: Queries,
   { kept, unkept, waiters, steps, events, audits }: Effects,
@@ -132,18 +138,10 @@ export async function writeEffects(
     kept.map(({ id }) => id),
     kept.map(({ body }) => JSON.stringify(body)),
     unkept,
-    waiters.map(({ id }) => id),
-    waiters.map(({ address }) => address.correlation_id),
-    waiters.map(({ address }) => address.topic),
-    waiters.map(({ address }) => address.partition),
-    steps.map((step) => step.step_id),
-    steps.map((step) => step.message),
-    steps.map((step) => step.account_id),
-    steps.map((step) => JSON.stringify(step.payload)),
-    steps.map((step) => JSON.stringify(step.context)),
-    steps.map((step) => JSON.stringify(step.detail)),
+    JSON.stringify(waiters),
+    JSON.stringify(steps),
+    JSON.stringify(audits),
     ...outboxValues([...events, ...audits.map(auditEvent)]),
-    ...auditColumns(audits),
   ]);
 }
 
@@ -166,39 +164,17 @@ export async function addWaiter(client: Queries, commandId: string, address: Rep
   return there.rowCount === 1;
 }
 
-/** Ends sagas: stores or deletes their commands. No reply address can be added afterwards. */
-export async function closeCommands(client: Queries, kept: Effects['kept'], unkept: string[]): Promise<void> {
-  await client.query(
-    `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
-     delete from commands where command_id = any($3::text[])`,
-    [kept.map(({ id }) => id), kept.map(({ body }) => JSON.stringify(body)), unkept],
-  );
-}
-
-export interface Waiter extends ReplyAddress {
-  command_id: string;
-  replayed: boolean;
-}
-
 /**
- * Called after closeCommands, in a new statement that sees the last added address. Returns all reply addresses, and
- * writes events and audit records.
+ * Removes and returns the reply addresses of commands. Called after writeEffects has stored their replies, in a new
+ * statement that sees the last added address; none can be added afterwards.
  */
-export async function takeWaiters(
-  client: Queries,
-  commandIds: string[],
-  events: OutboxEvent[],
-  audits: AuditRecord[],
-): Promise<Waiter[]> {
+export async function takeWaiters(client: Queries, commandIds: string[]): Promise<Waiter[]> {
   const taken = await client.query<Waiter>(
-    `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
-     returning command_id, topic, "partition", correlation_id, replayed`,
-    [commandIds, ...outboxValues([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
+    `delete from waiting_replies where command_id = any($1::text[]) returning ${waiterColumns}`,
+    [commandIds],
   );
   return taken.rows;
 }
-
-const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
 /** Removes steps, to be finished in this transaction; finished ones are skipped. Waits for concurrent transactions. */
 export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {

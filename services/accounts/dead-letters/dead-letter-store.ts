@@ -1,5 +1,6 @@
 import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { isId } from '#libs/contracts/ids.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of dead letters. Topics are stored without prefix. */
@@ -31,11 +32,7 @@ export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLet
     offset: String(letter.offset),
     source_offset: letter.source_offset === null ? null : String(letter.source_offset),
   }));
-  await pool.query(
-    `insert into dead_letters (${arriving}) select ${arriving} from json_populate_recordset(null::dead_letters, $1)
-     on conflict do nothing`,
-    [JSON.stringify(rows)],
-  );
+  await pool.query(`${insertRows('dead_letters', arriving)} on conflict do nothing`, [JSON.stringify(rows)]);
 }
 
 export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetterRow | undefined> {

@@ -9,7 +9,7 @@ import { deadLetterTopics, longestKept, storedDays } from '#libs/contracts/topic
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeKeysOf } from '../api-keys/api-keys.ts';
 import { clientNotFound } from '../clients/clients.ts';
-import type { Finished, Outcome, Retention, Work } from '../outcome.ts';
+import type { Decided, Finished, Outcome, Retention, Work } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { OwnAccount } from './erasure-store.ts';
 import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAccounts } from './erasure-store.ts';
@@ -65,7 +65,7 @@ function keptAccount({ account_id, status, changed_at }: OwnAccount, keptSince: 
 }
 
 /** Handles the ledger's reply: it has replaced its texts, or refused. A refusal is the outcome of the erasure. */
-export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
+export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   if (!body.ok) return refused(body.refusal);
   const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
   const { context, account_id: client_id, detail } = step;

@@ -2,6 +2,7 @@ import type { Refusal } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Note } from '#libs/contracts/resources.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';
@@ -43,13 +44,6 @@ export async function addNote(
   const gone = refusedFor(client_id, (await clientStates(client, [client_id])).get(client_id));
   if (gone) return refused(gone);
   const made: Note = { note_id, client_id, account_id, note, actor: context.actor, created_at: context.time };
-  await client.query(`insert into notes (${noteColumns}) values ($1, $2, $3, $4, $5, $6)`, [
-    note_id,
-    client_id,
-    account_id,
-    note,
-    context.actor,
-    context.time,
-  ]);
+  await client.query(insertRows('notes', noteColumns), [JSON.stringify([made])]);
   return done(made, [], { note_id });
 }

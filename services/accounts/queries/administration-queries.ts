@@ -6,6 +6,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
+import { auditColumns } from '../audit/audit.ts';
 import { readLastAuditCheck } from '../audit/audit-checks.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
 import {
@@ -25,7 +26,7 @@ export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>)
   const { actor, action, resource_id, outcome, request_id, reads, from, to } = data;
   const source = {
     from: 'audit',
-    columns: 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address',
+    columns: auditColumns,
     ...(reads === 'without' && { fixed: `action not in (${readActions.join(', ')})` }),
     filters: { actor, action, resource_id, outcome, request_id },
     range: { column: 'created_at', from, to },

@@ -14,7 +14,7 @@ import { clientNotFound } from '../clients/clients.ts';
 import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
 import type { DeadLetterTopics } from '../outcome.ts';
 import type { AccountRow, TransitionRow } from '../sagas/account-store.ts';
-import { accountColumns, accountOf, findAccounts } from '../sagas/account-store.ts';
+import { accountColumns, accountOf, findAccounts, transitionColumns } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { getApproval, listApprovals } from './approval-queries.ts';
@@ -162,7 +162,7 @@ async function listTransitions(
   if (!account || !visible(context, account.client_id)) return { ok: false, refusal: accountNotFound(data.account_id) };
   const source = {
     from: 'status_transitions',
-    columns: 'transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at',
+    columns: transitionColumns,
     filters: { account_id: data.account_id },
     order: ['status_version'],
     values: ({ id }: Position) => (/^\d{1,9}$/.test(id) ? [Number(id)] : undefined),

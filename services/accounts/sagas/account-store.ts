@@ -1,6 +1,7 @@
 import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import type { AccountMaster, AccountStatus, AccountType, StatusTransition } from '#libs/contracts/resources.ts';
+import type { AccountMaster, AccountStatus, StatusTransition } from '#libs/contracts/resources.ts';
+import { insertRows } from '#libs/postgres/insert.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of accounts and their status history. */
@@ -18,38 +19,11 @@ export function accountOf({ external_id, metadata, created_at, updated_at, ...ro
   return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
 }
 
-export interface NewAccount {
-  account_id: string;
-  client_id: string;
-  account_number: string;
-  account_type: AccountType;
-  currency: string;
-  status: AccountStatus;
-  external_id: string | null;
-  metadata: Record<string, string> | null;
-  created_at: string;
-}
-
 /** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are in use. */
-export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
-  const column = (field: Exclude<keyof NewAccount, 'metadata'>) => accounts.map((account) => account[field]);
+export async function insertOpenings(client: Queries, accounts: AccountRow[]): Promise<Set<string>> {
   const inserted = await client.query<{ account_id: string }>(
-    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at)
-     select account_id, client_id, account_number, account_type, currency, status, external_id, metadata::json, created_at, created_at
-     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
-       as a (account_id, client_id, account_number, account_type, currency, status, created_at, external_id, metadata)
-     on conflict on constraint accounts_number do nothing returning account_id`,
-    [
-      column('account_id'),
-      column('client_id'),
-      column('account_number'),
-      column('account_type'),
-      column('currency'),
-      column('status'),
-      accounts.map((account) => account.created_at),
-      column('external_id'),
-      accounts.map(({ metadata }) => metadata && JSON.stringify(metadata)),
-    ],
+    `${insertRows('accounts', accountColumns)} on conflict on constraint accounts_number do nothing returning account_id`,
+    [JSON.stringify(accounts)],
   );
   return new Set(inserted.rows.map((row) => row.account_id));
 }
@@ -123,20 +97,9 @@ export interface TransitionRow {
   created_at: string;
 }
 
+export const transitionColumns =
+  'transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at';
+
 export async function insertTransition(client: Queries, row: TransitionRow): Promise<void> {
-  await client.query(
-    `insert into status_transitions (transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [
-      row.transition_id,
-      row.account_id,
-      row.status_version,
-      row.from_status,
-      row.to_status,
-      row.reason,
-      row.note,
-      row.actor,
-      row.created_at,
-    ],
-  );
+  await client.query(insertRows('status_transitions', transitionColumns), [JSON.stringify([row])]);
 }

@@ -7,10 +7,10 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';
 import { claimExternalIds } from '../clients/external-ids.ts';
-import type { Asked, Finished, Outcome } from '../outcome.ts';
+import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import { accountNumber, drawFor } from './account-number.ts';
-import type { ClosedOpening, NewAccount } from './account-store.ts';
+import type { AccountRow, ClosedOpening } from './account-store.ts';
 import { closeOpenings, insertOpenings } from './account-store.ts';
 
 /**
@@ -98,7 +98,7 @@ async function insertUnderNumbers(
   const numbers = new Map<string, string>();
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
     if (draws === maxDraws) throw new Error(`no unused account number after ${maxDraws} attempts`);
-    const drawn: NewAccount[] = rest.map(({ context, data }) => {
+    const drawn: AccountRow[] = rest.map(({ context, data }) => {
       const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
       const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
       return {
@@ -111,6 +111,7 @@ async function insertUnderNumbers(
         external_id,
         metadata,
         created_at: context.time,
+        updated_at: context.time,
       };
     });
     const inserted = await insertOpenings(client, drawn);
@@ -125,7 +126,7 @@ async function insertUnderNumbers(
  * Handles the ledger's reply: the account is open, with an event, or refused. A refusal is stored as the command's
  * outcome.
  */
-export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Outcome[]> {
+export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Decided[]> {
   const results = finished.map(({ step, body }) => ({
     step,
     body,

@@ -7,7 +7,7 @@ import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { refusedFor } from '../clients/clients.ts';
-import type { Asked, Finished, Outcome } from '../outcome.ts';
+import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import { findAccounts, followStatus, insertTransition } from './account-store.ts';
 
@@ -54,7 +54,7 @@ export async function changeAccountStatuses(
  * Applies the ledger's status if its version is newer, and writes a history row and an event only if the ledger changed
  * the status.
  */
-export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
+export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   if (!body.ok) return refused(body.refusal);
   const {
     from_status,
