@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
@@ -7,6 +6,7 @@ import { topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
 
 export interface AuditSenderOptions {
   pool: Pool;
@@ -35,28 +35,9 @@ export async function insertAudits(client: Queries, records: readonly AuditRecor
  * Their order does not matter, so every ledger sends the records that no other ledger is sending. Accounts
  * recognizes repeats by audit_id.
  */
-export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions) {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  let loop: Promise<void> = Promise.resolve();
-
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const sent = await sendSome(pool, publisher, prefix).catch((error: unknown) => {
-        logger.warn({ err: error }, 'audit records could not be sent; retrying');
-        return 0;
-      });
-      if (sent < maxRecords) await sleep(pollMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-
-  return {
-    start: () => void (loop = run()),
-    stop: () => {
-      stopping.abort();
-      return loop;
-    },
-  };
+export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions): Sweeping {
+  const turn = async () => (await sendSome(pool, publisher, prefix)) === maxRecords;
+  return sweeping('sending audit records', turn, pollMs, logger);
 }
 
 /** Deletes records when the broker has acknowledged them. Returns their number. */

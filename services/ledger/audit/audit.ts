@@ -2,14 +2,16 @@ import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
-const ofStaff = new Set<CommandName>([
-  'create_transaction',
-  'create_transfer',
-  'create_batch',
-  'place_hold',
-  'capture_hold',
-  'release_hold',
-]);
+/** The fields of audited commands that their records show. The reason of a reversal is free text. */
+const shownFields: { [N in CommandName]?: string[] } = {
+  create_transaction: ['account_id', 'transaction_type', 'amount', 'currency'],
+  create_transfer: ['from_account_id', 'to_account_id', 'amount', 'currency'],
+  create_batch: ['mode', 'items'],
+  reverse_transaction: ['reverses_transaction_id'],
+  place_hold: ['account_id', 'amount', 'currency', 'expires_at'],
+  capture_hold: ['hold_id', 'amount', 'to_account_id', 'final'],
+  release_hold: ['hold_id'],
+};
 
 /**
  * Returns the audit record of a command, to be stored by the transaction that posts it (audit-sender.ts). All
@@ -19,9 +21,12 @@ const ofStaff = new Set<CommandName>([
  */
 export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
-  const isAudited = name === 'reverse_transaction' || (ofStaff.has(name) && context.staff === 'true');
+  const fields = shownFields[name];
+  const isAudited = name === 'reverse_transaction' || context.staff === 'true';
   const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
-  if (!isAudited || !isFresh) return undefined;
+  if (fields === undefined || !isAudited || !isFresh) return undefined;
+  const data: Record<string, unknown> =
+    name === 'create_batch' ? { ...command.data, items: command.data.count } : command.data;
   return {
     audit_id: auditId(context.message_id),
     created_at: now,
@@ -36,35 +41,9 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
     outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
     request_id: context.request_id,
     details: {
-      ...factsOf(command),
+      ...Object.fromEntries(fields.map((field) => [field, data[field]])),
       ...(context.approved_by === undefined ? {} : { approved_by: context.approved_by }),
     },
     address: context.address ?? null,
   };
-}
-
-function factsOf({ name, data }: Command): Record<string, unknown> {
-  // The reason is free text, which is stored as the reversal's description.
-  if (name === 'reverse_transaction') return { reverses_transaction_id: data.reverses_transaction_id };
-  if (name === 'create_transfer')
-    return {
-      from_account_id: data.from_account_id,
-      to_account_id: data.to_account_id,
-      amount: data.amount,
-      currency: data.currency,
-    };
-  if (name === 'create_batch') return { mode: data.mode, items: data.count };
-  if (name === 'create_transaction')
-    return {
-      account_id: data.account_id,
-      transaction_type: data.transaction_type,
-      amount: data.amount,
-      currency: data.currency,
-    };
-  if (name === 'place_hold')
-    return { account_id: data.account_id, amount: data.amount, currency: data.currency, expires_at: data.expires_at };
-  if (name === 'capture_hold')
-    return { hold_id: data.hold_id, amount: data.amount, to_account_id: data.to_account_id, final: data.final };
-  if (name === 'release_hold') return { hold_id: data.hold_id };
-  return {};
 }
