@@ -15,11 +15,15 @@ const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
 /** The edits with which writing a batch can begin a separate transaction. */
 const poolReachesWrite: PlantedBug['edits'] = [
-  { file: engine, find: 'runOnce(client, commands, slot));', replace: 'runOnce(client, commands, slot, pool));' },
   {
     file: engine,
-    find: 'async function runOnce(client: Queries, commands: Command[], slot: number)',
-    replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, pool: Pool)',
+    find: 'runOnce(client, commands, slot, ids));',
+    replace: 'runOnce(client, commands, slot, ids, pool));',
+  },
+  {
+    file: engine,
+    find: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[])',
+    replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[], pool: Pool)',
   },
   {
     file: engine,
@@ -56,20 +60,20 @@ export const bugs: PlantedBug[] = [
       },
       {
         file: engine,
-        find: 'const outcome = await transaction(pool, (client) => runOnce(client, commands, slot));',
+        find: 'const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids));',
         replace: `const early = await readTransactions(pool, commands.filter(isPosting).map(recordId));
-      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, early));`,
+      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids, early));`,
       },
       {
         file: engine,
-        find: 'async function runOnce(client: Queries, commands: Command[], slot: number)',
+        find: 'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[])',
         replace:
-          'async function runOnce(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])',
+          'async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[], early: TransactionRecord[])',
       },
       {
         file: engine,
-        find: 'await openBooks(client, commands, slot);',
-        replace: 'await openBooks(client, commands, slot, early);',
+        find: 'await openBooks(client, commands, slot, ids);',
+        replace: 'await openBooks(client, commands, slot, ids, early);',
       },
       {
         file: engine,
@@ -80,8 +84,9 @@ import { isPosting, openBooks } from './books.ts';`,
       },
       {
         file: batchBooks,
-        find: 'function openBooks(client: Queries, commands: Command[], slot: number)',
-        replace: 'function openBooks(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])',
+        find: 'function openBooks(client: Queries, commands: Command[], slot: number, ids: string[])',
+        replace:
+          'function openBooks(client: Queries, commands: Command[], slot: number, ids: string[], early: TransactionRecord[])',
       },
       {
         file: batchBooks,
@@ -243,9 +248,9 @@ import { isPosting, openBooks } from './books.ts';`,
     name: 'a hold counts until it is swept',
     edits: [
       {
-        file: 'services/ledger/batch/hold-books.ts',
-        find: 'const due = dueAccounts(books.accounts.values(), books.now);',
-        replace: "const due = dueAccounts(books.accounts.values(), '');",
+        file: batchBooks,
+        find: 'hold_expires_at !== null && hold_expires_at <= books.now',
+        replace: "hold_expires_at !== null && hold_expires_at <= ''",
       },
     ],
     tests: 'services/ledger/batch',
@@ -458,9 +463,9 @@ import { isPosting, openBooks } from './books.ts';`,
     name: 'a hold that ended is not written',
     edits: [
       {
-        file: 'services/ledger/batch/hold-books.ts',
-        find: 'if (changedHolds.size > 0) await writeHolds',
-        replace: 'if (changedHolds.size > 1) await writeHolds',
+        file: engine,
+        find: 'books.changedHolds.size > 0 && writeHolds',
+        replace: 'books.changedHolds.size > 1 && writeHolds',
       },
     ],
     tests: 'services/ledger/batch',

@@ -2,10 +2,11 @@ import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, SingleCommand } from '../domain/decision.ts';
+import { expireHolds } from '../domain/holds.ts';
 import { recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
 import { readReversals, readTransactions } from '../rows.ts';
-import { accountsOfHolds, openHolds } from './hold-books.ts';
+import { readHoldAccounts, readHolds } from './hold-store.ts';
 import {
   createSystemAccounts,
   lockAccounts,
@@ -25,10 +26,11 @@ interface Named {
 }
 
 /**
- * Locks the accounts that the commands may post to, and returns the state that they are decided on. Every
- * statement that reads which commands are known starts after the locks are held.
+ * Locks the accounts that the commands may post to, and the accounts `ids`, and returns the state that the commands
+ * are decided on, in which due holds have expired. Every statement that reads which commands are known starts after the
+ * locks are held.
  */
-export async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
+export async function openBooks(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Books> {
   const named = await readNamed(client, commands);
   const { singles, originals, holdAccounts } = named;
   const cash = cashAccounts(named);
@@ -36,7 +38,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
-    lockAccounts(client, touchedAccounts(named)),
+    lockAccounts(client, [...touchedAccounts(named), ...ids]),
     lockSystemAccounts(client, cash, currencies, slot),
     look(client, singles.filter(isPosting).map(recordId)),
     readReversals(client, reversedBy(singles)),
@@ -71,6 +73,32 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   };
   await openHolds(client, books, [...holdAccounts.keys()]);
   return books;
+}
+
+/**
+ * Reads these holds, and expires those of locked accounts whose expires_at has passed, before any decision. If there
+ * are none, nothing is read.
+ */
+async function openHolds(client: Queries, books: Books, ids: string[]): Promise<void> {
+  const due = [...books.accounts.values()].filter(
+    ({ hold_expires_at }) => hold_expires_at !== null && hold_expires_at <= books.now,
+  );
+  if (due.length + ids.length === 0) return;
+  const dueIds = due.map(({ account_id }) => account_id);
+  const holds = await readHolds(client, ids, dueIds);
+  for (const hold of holds) books.holds.set(hold.hold_id, hold);
+  books.expired.push(...expireHolds(due, holds, books));
+}
+
+/** Returns the account of each hold that the commands name, if the hold exists or is placed by one of the commands. */
+async function accountsOfHolds(client: Queries, commands: SingleCommand[]): Promise<Map<string, string>> {
+  const placed = commands.flatMap(({ name, data }) =>
+    name === 'place_hold' ? [[data.hold_id, data.account_id] as const] : [],
+  );
+  const named = commands.flatMap(({ name, data }) =>
+    name === 'capture_hold' || name === 'release_hold' ? [data.hold_id] : [],
+  );
+  return new Map([...placed, ...(await readHoldAccounts(client, named))]);
 }
 
 async function readNamed(client: Queries, commands: Command[]): Promise<Named> {

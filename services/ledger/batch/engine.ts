@@ -12,15 +12,8 @@ import type { Books, Command, Decision } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
-import { writeHeld } from './hold-books.ts';
-import {
-  insertAccounts,
-  insertOutcomes,
-  type KeptOutcome,
-  updateStatuses,
-  writeBatch,
-  writeHeldAmounts,
-} from './store.ts';
+import { writeHeldAmounts, writeHolds } from './hold-store.ts';
+import { insertAccounts, insertOutcomes, type KeptOutcome, updateStatuses, writeBatch } from './store.ts';
 
 /**
  * Decides and writes all waiting commands in one transaction, so that its cost is shared by the batch:
@@ -53,14 +46,15 @@ export interface BatchTimes {
 }
 
 /**
- * Decides and commits a batch. Its outcome is durable when this resolves. Throws if the transaction fails;
+ * Decides and commits a batch, and records the expired holds of its accounts and of the accounts `ids`. Its outcome is
+ * durable when this resolves. Throws if the transaction fails;
  * nothing was then committed. Only if the response to COMMIT was lost, the commands may have been executed, and
  * a repeat returns their outcome.
  */
-export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
+export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
     try {
-      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot));
+      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids));
       outcome.times.committed = performance.now();
       return outcome;
     } catch (error) {
@@ -69,9 +63,9 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
   }
 }
 
-async function runOnce(client: Queries, commands: Command[], slot: number): Promise<Outcome> {
+async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Outcome> {
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
-  const books = await openBooks(client, commands, slot);
+  const books = await openBooks(client, commands, slot, ids);
   times.read = performance.now();
   const decisions = commands.map((command) => decideOne(command, books));
   times.decided = performance.now();
@@ -137,7 +131,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     writeHeldAmounts(client, heldAmountChanged, 'less'),
     transactions.length > 0 && writeBatch(client, transactions, entries),
     writeHeldAmounts(client, heldAmountChanged, 'more'),
-    writeHeld(client, books),
+    books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
     audits.length > 0 && insertAudits(client, audits),
   ]);
   const published = Promise.try(() => {

@@ -1,6 +1,6 @@
 import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { HoldState } from '../domain/records.ts';
+import type { AccountState, HoldState } from '../domain/records.ts';
 import { holdColumns, holdOf, prefixed, uuids } from '../rows.ts';
 
 /**
@@ -10,6 +10,7 @@ import { holdColumns, holdOf, prefixed, uuids } from '../rows.ts';
 
 /** Returns the accounts of these holds. They never change, so they can be read before locking. */
 export async function readHoldAccounts(client: Queries, ids: string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map();
   const { rows } = await client.query<{ hold_id: string; account_id: string }>(
     'select hold_id, account_id from holds where hold_id = any($1::uuid[])',
     [uuids(ids)],
@@ -52,5 +53,30 @@ export async function writeHolds(client: Queries, holds: HoldState[]): Promise<v
     `insert into holds (${holdColumns}) select ${holdColumns} from unnest($1::written_hold[])
      on conflict (hold_id) do update set status = excluded.status, captured_minor = excluded.captured_minor, updated_at = excluded.updated_at`,
     [rowArray(holds, holdTypes)],
+  );
+}
+
+const heldTypes: Columns<AccountState> = [
+  ['account_id', 'uuid'],
+  ['held_minor', 'int8'],
+  ['hold_expires_at', 'timestamptz'],
+  ['hold_version', 'int8'],
+];
+
+/**
+ * Writes the changed held amounts of those accounts whose held amount decreases, or of those whose held amount
+ * increases. Decreases are written before the batch's entries and increases after them, because the database
+ * rejects every balance below the held amount.
+ */
+export async function writeHeldAmounts(
+  client: Queries,
+  accounts: AccountState[],
+  becomes: 'less' | 'more',
+): Promise<void> {
+  if (accounts.length === 0) return;
+  await client.query(
+    `update accounts a set held_minor = h.held_minor, hold_expires_at = h.hold_expires_at, hold_version = h.hold_version
+     from unnest($1::held_account[]) as h where a.account_id = h.account_id and h.held_minor ${becomes === 'less' ? '<=' : '>'} a.held_minor`,
+    [rowArray(accounts, heldTypes)],
   );
 }

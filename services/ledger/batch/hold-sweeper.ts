@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
-import { prefixed } from '../rows.ts';
-import { recordExpired } from './hold-books.ts';
+import { runBatch } from './engine.ts';
 
 export interface HoldSweeperOptions {
   pool: Pool;
@@ -36,9 +35,11 @@ export async function sweepHolds(pool: Pool): Promise<number> {
     text: `select distinct account_id from (select account_id from holds where status = 'Active' and expires_at <= clock_timestamp() order by expires_at limit ${accountsAtOnce}) due`,
   });
   if (rows.length > 0)
-    await recordExpired(
+    await runBatch(
       pool,
-      rows.map(({ account_id }) => prefixed('acc', account_id)),
+      [],
+      0,
+      rows.map(({ account_id }) => account_id),
     );
   return rows.length;
 }

@@ -1,5 +1,5 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
+import { rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
@@ -85,13 +85,6 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
     ],
   );
 }
-
-const heldTypes: Columns<AccountState> = [
-  ['account_id', 'uuid'],
-  ['held_minor', 'int8'],
-  ['hold_expires_at', 'timestamptz'],
-  ['hold_version', 'int8'],
-];
 
 /** Reads stored replies of commands that leave no transaction, by commandKey. */
 export async function readOutcomes(
@@ -196,22 +189,4 @@ export async function writeBatch(
       ) insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])`,
     values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes)],
   });
-}
-
-/**
- * Writes the changed held amounts of those accounts whose held amount decreases, or of those whose held amount
- * increases. Decreases are written before the batch's entries and increases after them, because the database
- * rejects every balance below the held amount.
- */
-export async function writeHeldAmounts(
-  client: Queries,
-  accounts: AccountState[],
-  becomes: 'less' | 'more',
-): Promise<void> {
-  if (accounts.length === 0) return;
-  await client.query(
-    `update accounts a set held_minor = h.held_minor, hold_expires_at = h.hold_expires_at, hold_version = h.hold_version
-     from unnest($1::held_account[]) as h where a.account_id = h.account_id and h.held_minor ${becomes === 'less' ? '<=' : '>'} a.held_minor`,
-    [rowArray(accounts, heldTypes)],
-  );
 }
