@@ -62,16 +62,25 @@ export function clientOf(row: ClientRow): Client {
 }
 
 /**
- * Inserts clients and returns the ids of those inserted. Each of the others requests an active USSD phone that another
- * client has. Waits for concurrent transactions that may insert the same phone.
+ * Inserts clients and returns the ids of those inserted. Each of the others has an active USSD phone or an external_id
+ * that another client has; of several rows with the same one, the first gets it. Waits for concurrent transactions that
+ * may take the same ones.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const inserted = await client.query<{ client_id: string }>(
-    `${insertRows('clients', clientColumns)}
-     on conflict (ussd_phone_number) where ussd_status = 'active' do nothing returning client_id`,
+    `${insertRows('clients', clientColumns)} on conflict do nothing returning client_id`,
     [JSON.stringify(rows)],
   );
   return new Set(inserted.rows.map((row) => row.client_id));
+}
+
+/** Returns which of these USSD phones a client has active. */
+export async function activePhones(client: Queries, phones: (string | null)[]): Promise<Set<string | null>> {
+  const { rows } = await client.query<{ phone: string }>(
+    "select ussd_phone_number as phone from clients where ussd_status = 'active' and ussd_phone_number = any($1::text[])",
+    [phones],
+  );
+  return new Set(rows.map(({ phone }) => phone));
 }
 
 export async function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
@@ -84,11 +93,11 @@ export async function lockClient(client: Queries, clientId: string): Promise<Cli
 }
 
 /**
- * Updates the mutable columns of a client. Returns false, with nothing written, if another active client has
- * the phone.
+ * Updates the mutable columns of a client. If another client has its active USSD phone or its external_id, nothing is
+ * written, and the name of the unique index is returned.
  */
-export async function updateClientRow(client: Queries, row: ClientRow): Promise<boolean> {
-  await client.query('savepoint phone');
+export async function updateClientRow(client: Queries, row: ClientRow): Promise<string | undefined> {
+  await client.query('savepoint unchanged');
   try {
     await client.query(
       `update clients set email = $2, contact_number = $3, address = $4, ussd_phone_number = $5, ussd_status = $6, updated_at = $7,
@@ -109,11 +118,12 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
         row.registration_number,
       ],
     );
-    return true;
+    return undefined;
   } catch (error) {
-    if (uniqueViolation(error) !== 'clients_active_ussd_phone') throw error;
-    await client.query('rollback to savepoint phone');
-    return false;
+    const taken = uniqueViolation(error);
+    if (taken === undefined) throw error;
+    await client.query('rollback to savepoint unchanged');
+    return taken;
   }
 }
 

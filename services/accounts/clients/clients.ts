@@ -10,8 +10,7 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import type { Asked, AuditDetails, Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { ClientRow, ClientState } from './client-store.ts';
-import { clientOf, insertClients, lockClient, updateClientRow } from './client-store.ts';
-import { claimExternalIds } from './external-ids.ts';
+import { activePhones, clientOf, insertClients, lockClient, updateClientRow } from './client-store.ts';
 
 export function clientNotFound(clientId: string): Refusal {
   return refusal('client_not_found', `client ${clientId} not found`);
@@ -43,16 +42,22 @@ export async function createClients(
   const rows = asked.map(({ context, data }) =>
     context.bound_client_id === undefined ? newRow(data, context.time) : undefined,
   );
-  const refusals = await insertAll(
+  const inserted = await insertClients(
     client,
     rows.filter((row) => row !== undefined),
   );
+  const others = rows.filter((row) => row !== undefined && !inserted.has(row.client_id));
+  const phones = others.flatMap((row) => (row?.ussd_status === 'active' ? row.ussd_phone_number : []));
+  const takenPhones = phones.length > 0 ? await activePhones(client, phones) : new Set();
   return asked.map(({ context }, i) => {
     const row = rows[i];
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
-    const reason = refusals.get(client_id);
-    if (reason !== undefined) return refused(reason);
+    if (others.includes(row)) {
+      const isPhone = row.ussd_status === 'active' && takenPhones.has(row.ussd_phone_number);
+      if (!isPhone && row.external_id === null) throw new TypeError(`client ${client_id} exists`);
+      return refused(isPhone ? phoneTaken : nameTaken);
+    }
     return done(
       clientOf(row),
       [
@@ -67,31 +72,6 @@ export async function createClients(
       { client_type },
     );
   });
-}
-
-/**
- * Inserts clients and returns the refusals of the others, by id. Of several clients with the same external_id,
- * the first that can be inserted gets it.
- */
-async function insertAll(client: Queries, rows: ClientRow[]): Promise<Map<string, Refusal>> {
-  const refusals = new Map<string, Refusal>();
-  for (let rest = rows; rest.length > 0; ) {
-    const taken = await claimExternalIds(
-      client,
-      'clients',
-      rest.map((row) => row.external_id),
-    );
-    const isTaken = (row: ClientRow) => row.external_id !== null && taken.has(row.external_id);
-    for (const row of rest.filter(isTaken)) refusals.set(row.client_id, nameTaken);
-    const free = rest.filter((row) => !isTaken(row));
-    const next = free.filter(
-      (row, i) => row.external_id === null || free.findIndex((other) => other.external_id === row.external_id) === i,
-    );
-    const inserted = await insertClients(client, next);
-    for (const row of next) if (!inserted.has(row.client_id)) refusals.set(row.client_id, phoneTaken);
-    rest = free.filter((row) => !next.includes(row));
-  }
-  return refusals;
 }
 
 function newRow({ client_id, client: body }: MessageData<'create_client'>, time: string): ClientRow {
@@ -146,10 +126,8 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (changed.length === 0) return done(clientOf(row), [], { changed_fields: [] });
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };
-  const { external_id } = updated;
-  const taken = await claimExternalIds(client, 'clients', [external_id === row.external_id ? null : external_id]);
-  if (taken.size > 0) return refused(nameTaken);
-  if (!(await updateClientRow(client, updated))) return refused(phoneTaken);
+  const taken = await updateClientRow(client, updated);
+  if (taken) return refused(taken === 'clients_active_ussd_phone' ? phoneTaken : nameTaken);
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
   return done(

@@ -19,13 +19,26 @@ export function accountOf({ external_id, metadata, created_at, updated_at, ...ro
   return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
 }
 
-/** Inserts accounts as opening and returns the ids of those inserted. The numbers of the others are in use. */
+/**
+ * Inserts accounts as opening and returns the ids of those inserted. Each of the others has a number or an external_id
+ * that another account has; of several with the same one, the first gets it. Waits for concurrent transactions that may
+ * take the same ones.
+ */
 export async function insertOpenings(client: Queries, accounts: AccountRow[]): Promise<Set<string>> {
   const inserted = await client.query<{ account_id: string }>(
-    `${insertRows('accounts', accountColumns)} on conflict on constraint accounts_number do nothing returning account_id`,
+    `${insertRows('accounts', accountColumns)} on conflict do nothing returning account_id`,
     [JSON.stringify(accounts)],
   );
   return new Set(inserted.rows.map((row) => row.account_id));
+}
+
+/** Returns which of these account numbers are in use. */
+export async function usedNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
+  const { rows } = await client.query<{ account_number: string }>(
+    'select account_number from accounts where account_number = any($1::text[])',
+    [numbers],
+  );
+  return new Set(rows.map(({ account_number }) => account_number));
 }
 
 export interface ClosedOpening {

@@ -6,12 +6,11 @@ import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';
-import { claimExternalIds } from '../clients/external-ids.ts';
 import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import { accountNumber, drawFor } from './account-number.ts';
 import type { AccountRow, ClosedOpening } from './account-store.ts';
-import { closeOpenings, insertOpenings } from './account-store.ts';
+import { closeOpenings, insertOpenings, usedNumbers } from './account-store.ts';
 
 /**
  * The opening saga. open_account inserts the account as opening and sends the ledger a command to open its account with
@@ -53,54 +52,23 @@ const numberTaken = (number: string) =>
   refusal('duplicate_account_number', `an account with the number ${number} already exists`);
 const nameTaken = refusal('duplicate_external_id', 'another account has this external_id');
 
+const maxDraws = 50;
+
 /**
- * Inserts accounts as opening. Returns their numbers, or their refusals, by id. Of several accounts with the
- * same external_id, the first that can be inserted gets it.
+ * Inserts accounts as opening. Returns their numbers, or their refusals, by id. If a number is in use, the next one is
+ * tried, unless the caller supplied it. Throws after too many attempts, also if an account with that id exists.
  */
 async function insertAll(
   client: Queries,
   asked: Asked<MessageData<'open_account'>>[],
 ): Promise<Map<string, string | Refusal>> {
   const numbers = new Map<string, string | Refusal>();
-  for (let rest = asked; rest.length > 0; ) {
-    const taken = await claimExternalIds(
-      client,
-      'accounts',
-      rest.map(({ data }) => data.external_id),
-    );
-    const isTaken = ({ data: { external_id } }: (typeof rest)[number]) => external_id != null && taken.has(external_id);
-    for (const { data } of rest.filter(isTaken)) numbers.set(data.account_id, nameTaken);
-    const free = rest.filter((each) => !isTaken(each));
-    const next = free.filter(
-      ({ data: { external_id } }, i) =>
-        external_id == null || free.findIndex(({ data }) => data.external_id === external_id) === i,
-    );
-    const given = await insertUnderNumbers(client, next);
-    for (const {
-      data: { account_id, account_number },
-    } of next)
-      numbers.set(account_id, given.get(account_id) ?? numberTaken(account_number ?? ''));
-    rest = free.filter((each) => !next.includes(each));
-  }
-  return numbers;
-}
-
-const maxDraws = 50;
-
-/**
- * Inserts accounts under unused numbers, and tries the next number if one is in use, unless the caller supplied it.
- * Returns the numbers by id. Throws after too many attempts.
- */
-async function insertUnderNumbers(
-  client: Queries,
-  asked: Asked<MessageData<'open_account'>>[],
-): Promise<Map<string, string>> {
-  const numbers = new Map<string, string>();
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
-    if (draws === maxDraws) throw new Error(`no unused account number after ${maxDraws} attempts`);
-    const drawn: AccountRow[] = rest.map(({ context, data }) => {
+    if (draws === maxDraws) throw new TypeError(`no unused account number after ${maxDraws} attempts`);
+    const drawn = rest.map(({ context, data }): AccountRow => {
       const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
       const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
+      const [created_at, updated_at] = [context.time, context.time];
       return {
         account_id,
         client_id,
@@ -110,14 +78,20 @@ async function insertUnderNumbers(
         status,
         external_id,
         metadata,
-        created_at: context.time,
-        updated_at: context.time,
+        created_at,
+        updated_at,
       };
     });
     const inserted = await insertOpenings(client, drawn);
-    for (const { account_id, account_number } of drawn)
+    const others = drawn.flatMap(({ account_id, account_number }) => (inserted.has(account_id) ? [] : account_number));
+    const used = others.length > 0 ? await usedNumbers(client, others) : new Set();
+    rest = rest.filter(({ data: { account_id, account_number: given, external_id } }, i) => {
+      const { account_number } = drawn[i] as AccountRow;
       if (inserted.has(account_id)) numbers.set(account_id, account_number);
-    rest = rest.filter(({ data }) => data.account_number == null && !inserted.has(data.account_id));
+      else if (given != null && used.has(given)) numbers.set(account_id, numberTaken(given));
+      else if (external_id != null && !used.has(account_number)) numbers.set(account_id, nameTaken);
+      return !numbers.has(account_id);
+    });
   }
   return numbers;
 }
