@@ -41,14 +41,9 @@ export async function requestApproval(
     requested_at: context.time,
     expires_at,
   });
-  const {
-    approval_id,
-    action,
-    request: { operation },
-    requested_by,
-    requested_at,
-  } = row;
-  const event = { approval_id, action, operation, requested_by, requested_at, expires_at };
+  const { approval_id, action, requested_at } = row;
+  const { operation } = row.request;
+  const event = { approval_id, ...factsOf(row), requested_at, expires_at };
   return done(
     approvalOf(row, now),
     [eventOf({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
@@ -56,41 +51,31 @@ export async function requestApproval(
   );
 }
 
-export async function approveRequest(
-  work: DecisionWork,
-  { approval_id, reason, scopes }: MessageData<'approve_request'>,
-): Promise<Outcome> {
-  const row = await lockDecidable(work, approval_id, scopes);
-  if ('kind' in row) return row;
-  const { client, context, now } = work;
-  const decided = await setVerdict(client, approval_id, {
-    status: 'Approved',
-    decided_by: context.actor,
-    decided_at: now,
-    reason,
-  });
-  return begun(stepOf(decided, work), [decisionEvent(work, decided)]);
+/** Approves a request, whose command is then sent, or rejects it. */
+export function decideRequest(status: 'Approved' | 'Rejected') {
+  return async (
+    work: DecisionWork,
+    { approval_id, reason, scopes }: MessageData<'approve_request'>,
+  ): Promise<Outcome> => {
+    const row = await lockDecidable(work, approval_id, scopes);
+    if ('kind' in row) return row;
+    const { client, context, now } = work;
+    const decided = await setVerdict(client, approval_id, {
+      status,
+      decided_by: context.actor,
+      decided_at: now,
+      reason,
+    });
+    const event = decisionEvent(work, decided);
+    return status === 'Approved'
+      ? begun(stepOf(decided, work), [event])
+      : done(approvalOf(decided, now), [event], factsOf(decided));
+  };
 }
 
-export async function rejectRequest(
-  work: DecisionWork,
-  { approval_id, reason, scopes }: MessageData<'reject_request'>,
-): Promise<Outcome> {
-  const row = await lockDecidable(work, approval_id, scopes);
-  if ('kind' in row) return row;
-  const { client, context, now } = work;
-  const decided = await setVerdict(client, approval_id, {
-    status: 'Rejected',
-    decided_by: context.actor,
-    decided_at: now,
-    reason,
-  });
-  const {
-    action,
-    request: { operation },
-    requested_by,
-  } = decided;
-  return done(approvalOf(decided, now), [decisionEvent(work, decided)], { action, operation, requested_by });
+/** Returns the facts about an approval for the audit. */
+export function factsOf({ action, request: { operation }, requested_by }: ApprovalRow) {
+  return { action, operation, requested_by };
 }
 
 /** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */
@@ -132,27 +117,13 @@ function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context
 }
 
 /** Returns the event for a decided or expired approval. */
-export function decisionEvent(
-  moment: Moment,
-  {
+export function decisionEvent(moment: Moment, row: ApprovalRow): OutboxEvent {
+  const { approval_id, status, decided_by, decided_at, expires_at } = row;
+  return eventOf(moment, 'corebanking.approval.decided.v1', approval_id, {
     approval_id,
-    action,
-    request: { operation },
-    requested_by,
-    status,
-    decided_by,
-    decided_at,
-    expires_at,
-  }: ApprovalRow,
-): OutboxEvent {
-  const event = {
-    approval_id,
-    action,
-    operation,
-    requested_by,
+    ...factsOf(row),
     status: status as Exclude<ApprovalRow['status'], 'Waiting'>,
     decided_by,
     decided_at: decided_at ?? expires_at,
-  };
-  return eventOf(moment, 'corebanking.approval.decided.v1', approval_id, event);
+  });
 }

@@ -3,7 +3,7 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { writeAudit } from '../audit/audit.ts';
-import { decisionEvent } from './decide.ts';
+import { decisionEvent, factsOf } from './decide.ts';
 import type { ApprovalRow } from './store.ts';
 import { approvalColumns } from './store.ts';
 
@@ -31,15 +31,15 @@ export async function expireApprovals(pool: Pool): Promise<number> {
     );
     await writeAudit(
       client,
-      rows.map(({ approval_id, action, request: { operation }, requested_by, context, now }) => ({
-        audit_id: auditId(`expired ${approval_id}`),
-        created_at: now,
+      rows.map((row) => ({
+        audit_id: auditId(`expired ${row.approval_id}`),
+        created_at: row.now,
         actor: 'system',
         action: 'expire_approval',
-        resource_id: approval_id,
+        resource_id: row.approval_id,
         outcome: 'success',
-        request_id: context.request_id,
-        details: { action, operation, requested_by },
+        request_id: row.context.request_id,
+        details: factsOf(row),
         address: null,
       })),
     );

@@ -3,18 +3,14 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { Decided, Finished } from '../outcome.ts';
 import { done } from '../outcome.ts';
+import { factsOf } from './decide.ts';
 import { approvalOf, setOutcome } from './store.ts';
 
 /** Handles the reply to an approved command: stores its outcome in the approval and replies to the approver. */
 export async function finishApproval(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   const row = await setOutcome(client, step.step_id, outcomeOf(body));
-  const {
-    action,
-    request: { operation },
-    requested_by,
-  } = row;
   const outcome = body.ok ? 'success' : body.refusal.code;
-  return done(approvalOf(row, now), [], { action, operation, requested_by, command_id: row.command.id, outcome });
+  return done(approvalOf(row, now), [], { ...factsOf(row), command_id: row.command.id, outcome });
 }
 
 function outcomeOf(body: ReplyBody): ApprovalOutcome {

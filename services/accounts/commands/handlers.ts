@@ -2,7 +2,7 @@ import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
 import { claimApprovedKey } from '../approvals/claim-key.ts';
-import { approveRequest, rejectRequest, requestApproval } from '../approvals/decide.ts';
+import { decideRequest, requestApproval } from '../approvals/decide.ts';
 import { createClients, updateClient } from '../clients/clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
 import { eraseClient } from '../erasure/erasure.ts';
@@ -26,8 +26,8 @@ export const commandHandlers = {
   redrive_dead_letter: redriveDeadLetter,
   drop_dead_letter: dropDeadLetter,
   request_approval: requestApproval,
-  approve_request: approveRequest,
-  reject_request: rejectRequest,
+  approve_request: decideRequest('Approved'),
+  reject_request: decideRequest('Rejected'),
   claim_approved_key: claimApprovedKey,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
