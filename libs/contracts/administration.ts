@@ -199,27 +199,20 @@ export const endedSessionSchema = z.object({ expires_at: z.iso.datetime(), befor
 /** The violated rules, each with the first rows that violate it. */
 const findings = z.array(z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) }));
 
-/** A check of the books against every rule of verify-books. */
-export const bookCheckSchema = z.object({
+/** A check of the books, or of the audit, against every rule of verify-books. */
+export const checkSchema = z.object({
   verification_id: z.string(),
   requested_by: z.string(),
   started_at: z.string(),
   ended_at: z.string().nullable(),
-  /**
-   * `broken`: at least one rule is violated. `interrupted`: the check did not finish, so the state of the books is
-   * unknown.
-   */
+  /** `broken`: at least one rule is violated. `interrupted`: the check did not finish, so nothing is known. */
   state: z.enum(['running', 'passed', 'broken', 'interrupted']),
   findings,
 });
-export type BookCheck = z.infer<typeof bookCheckSchema>;
-
-/** The check of the audit chains that belongs to a verification. It is running while it has no `ended_at`. */
-export const auditCheckSchema = z.object({ verification_id: z.string(), ended_at: z.string().nullable(), findings });
-export type AuditCheck = z.infer<typeof auditCheckSchema>;
+export type Check = z.infer<typeof checkSchema>;
 
 /** Both checks as one. `covers` lacks `audit` if accounts could not check the audit or did not finish. */
-export const verificationSchema = bookCheckSchema.extend({ covers: z.array(z.enum(['books', 'audit'])) });
+export const verificationSchema = checkSchema.extend({ covers: z.array(z.enum(['books', 'audit'])) });
 export type Verification = z.infer<typeof verificationSchema>;
 
 /** The unpublished part of a service's outbox. */

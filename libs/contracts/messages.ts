@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import {
   administrationParameters,
-  auditCheckSchema,
   auditRecordSchema,
-  bookCheckSchema,
+  checkSchema,
   deadLetterContentSchema,
   deadLetterSchema,
   erasureSchema,
@@ -244,11 +243,11 @@ export const messages = {
     z.object({
       outbox: outboxStateSchema,
       dead_letters_open: z.number().int(),
-      last_audit_check: auditCheckSchema.nullable(),
+      last_audit_check: checkSchema.nullable(),
     }),
   ),
   /** On the queries topic, so that no command waits for the check. The reply is sent when the check has started. */
-  verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
+  verify_audit: command('accounts.queries', z.object({ verification_id: id }), checkSchema),
   list_dead_letters: accounts.query(listOf(administrationParameters.listDeadLetters), pageOf(deadLetterSchema)),
   get_dead_letter: accounts.query({ dead_letter_id: id }, deadLetterContentSchema),
   /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
@@ -373,7 +372,7 @@ export const messages = {
   get_timeline: ledger.query({ transaction_id: id }, timelineSchema),
   get_ledger_operations: ledger.query(
     {},
-    z.object({ outbox: outboxStateSchema, last_verification: bookCheckSchema.nullable() }),
+    z.object({ outbox: outboxStateSchema, last_verification: checkSchema.nullable() }),
   ),
   /**
    * The ledger's step of an erasure. It replaces the texts of postings on the client's accounts, unless one of
@@ -386,7 +385,7 @@ export const messages = {
     z.object({ transactions: z.number().int() }),
   ),
   /** Also on the queries topic. */
-  verify_books: command('ledger.queries', z.object({ verification_id: id }), bookCheckSchema),
+  verify_books: command('ledger.queries', z.object({ verification_id: id }), checkSchema),
   get_posting_statistics: ledger.query(administrationParameters.postingStatistics.shape, postingStatisticsSchema),
   get_posting_totals: ledger.query(administrationParameters.postingTotals.shape, postingTotalsSchema),
   search_postings: ledger.query({ q: z.string() }, z.array(searchHitSchema)),

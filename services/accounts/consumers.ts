@@ -12,9 +12,9 @@ import { createQueryConsumer, type Request } from '#libs/service/query-consumer.
 import { replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer, Replies } from '#libs/service/replies.ts';
 import { consumerGroups } from '#libs/service/service.ts';
+import type { Verifier } from '#libs/service/verifications.ts';
 import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
-import type { AuditVerifier } from './audit/audit-checks.ts';
 import { type Decoded, decode } from './commands/decode.ts';
 import { applyLedgerReplies, type Executed, executeCommands, recordRepeat } from './commands/execute.ts';
 import { readDecided, readOpenSteps } from './commands/inbox.ts';
@@ -40,7 +40,7 @@ export interface ConsumerDeps extends Reader {
   /** Reads and republishes dead letters. */
   deadLetters: DeadLetterTopics;
   retention: Retention;
-  auditVerifier: Pick<AuditVerifier, 'verify'>;
+  auditVerifier: Pick<Verifier, 'verify'>;
   wakeRelay(): void;
   now(): Date;
   observe(handled: Handled): void;

@@ -4,8 +4,9 @@ import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
-import { createAuditVerifier } from './audit/audit-checks.ts';
+import { createVerifier } from '#libs/service/verifications.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
+import { ofAudit } from './audit/verify-audit.ts';
 import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
@@ -24,7 +25,8 @@ run('accounts', async (context) => {
   const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
-  const verifyPool = newPool('accounts-verify', { max: 1 });
+  // One connection for the lock and one for the check. The name is of this process alone, because stop ends its sessions.
+  const verifyPool = newPool(`accounts ${context.instance} verifies`, { max: 2 });
   const clock = await connectDatabase(pool, [pool, relayPool, verifyPool], context);
   await checkBrokers();
 
@@ -42,13 +44,7 @@ run('accounts', async (context) => {
   const wakeRelay = () => relay.wake();
   const sweeper = createSweeper({ pool, prefix, wakeRelay, logger });
   onStop('sweeper', () => sweeper.stop());
-  const auditVerifier = createAuditVerifier({
-    pool: verifyPool,
-    reads: pool,
-    now: () => new Date(clock.now()),
-    wakeRelay,
-    logger,
-  });
+  const auditVerifier = createVerifier(ofAudit, { pool: verifyPool, reads: pool, now: () => clock.now(), logger });
   onStop('audit verifier', () => auditVerifier.stop());
   const heads = createHeadPublisher({ pool, now: () => new Date(clock.now()), wakeRelay, logger });
   onStop('audit heads', () => heads.stop());

@@ -16,6 +16,7 @@ function grants(role: string): string[] {
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, notes, audit to ${role}`,
     `grant select on audit_chain to ${role}`,
+    `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The request of an approval cannot be changed.
     `grant select, insert, update (status, decided_by, decided_at, reason, outcome, key_claimed_at) on approvals to ${role}`,
     `grant select, insert, update (reply), delete on commands to ${role}`,

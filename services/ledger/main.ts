@@ -5,6 +5,7 @@ import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
+import { createVerifier } from '#libs/service/verifications.ts';
 import { ledgerBatches } from './batch/batches.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
@@ -15,7 +16,7 @@ import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
 import { ledgerQueries } from './queries/serve-queries.ts';
-import { createVerifier } from './verify/verifications.ts';
+import { ofBooks } from './verify/verify-books.ts';
 
 /** Single commands are considered to be arriving if the last one is not older than this, in ms. */
 const recentMs = 1_000;
@@ -47,7 +48,7 @@ run('ledger', async (context) => {
     onStop,
   });
   onStop('audit sender', () => auditSender.stop());
-  const verifier = createVerifier({ pool: verifyPool, reads, now, logger });
+  const verifier = createVerifier(ofBooks, { pool: verifyPool, reads, now, logger });
   const holdSweeper = createHoldSweeper({ pool: writes, wake: () => relay.wake(), logger });
   onStop('hold sweeper', () => holdSweeper.stop());
   onStop('verifier', () => verifier.stop());

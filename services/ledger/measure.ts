@@ -3,9 +3,9 @@ import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
+import { readLastVerification } from '#libs/service/verifications.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 import { batchTracer } from './trace.ts';
-import { readLastVerification } from './verify/verifications.ts';
 
 /** Returns a function that records metrics and traces of a batch. */
 export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): (batch: DecidedBatch) => void {

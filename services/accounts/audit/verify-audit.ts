@@ -6,6 +6,8 @@ import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import type { Verified } from '#libs/service/verifications.ts';
+import { writeAudit } from './audit.ts';
 
 /** The rules of the audit, as they are described in findings. */
 export const auditRules = {
@@ -50,6 +52,14 @@ export async function verifyAudit(pool: Pool): Promise<Finding[]> {
 export function checkAudit(client: Queries): Promise<Finding[]> {
   return findBroken(client, queries);
 }
+
+/** The verification of the audit (libs/service/verifications.ts). */
+export const ofAudit: Verified = {
+  action: 'verify_audit',
+  check: verifyAudit,
+  audit: writeAudit,
+  broken: 'the audit log was changed',
+};
 
 type Head = EventData<'corebanking.audit.head.v1'>['heads'][number];
 

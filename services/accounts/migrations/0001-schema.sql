@@ -283,6 +283,19 @@ create table audit_chain (
   primary key (chain, sequence)
 );
 
+-- Results of checks of the audit, one row per check (libs/service/verifications.ts).
+create table verifications (
+  verification_id uuid primary key,
+  requested_by    text not null,
+  started_at      timestamptz not null default clock_timestamp(),
+  ended_at        timestamptz,
+  -- The violated rules, with rows that violate them; null while the check runs, and if it was interrupted.
+  findings        json,
+  constraint found_at_the_end check (findings is null or ended_at is not null)
+);
+
+create index verifications_by_time on verifications (started_at);
+
 -- Every function sets its search_path, so that a temporary table of a caller cannot replace a table that the function names.
 
 create function refuse_change() returns trigger language plpgsql set search_path = accounts, pg_temp as $$

@@ -6,8 +6,8 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
+import { readLastVerification } from '#libs/service/verifications.ts';
 import { auditColumns } from '../audit/audit.ts';
-import { readLastAuditCheck } from '../audit/audit-checks.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
 import {
   countOpenDeadLetters,
@@ -82,7 +82,7 @@ export async function getOperations({ pool }: Read): Promise<ReplyBody> {
   const [{ rows, oldest_age_ms }, dead_letters_open, last_audit_check] = await Promise.all([
     outboxStats(pool),
     countOpenDeadLetters(pool),
-    readLastAuditCheck(pool),
+    readLastVerification(pool),
   ]);
   return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open, last_audit_check } };
 }

@@ -16,7 +16,8 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { createAuditVerifier } from '../audit/audit-checks.ts';
+import { createVerifier } from '#libs/service/verifications.ts';
+import { ofAudit } from '../audit/verify-audit.ts';
 import type { ConsumerDeps } from '../consumers.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
 import { migrations, schema } from '../schema.ts';
@@ -107,13 +108,7 @@ function createProcess(pool: Pool) {
       publish: async (message) => void redriven.push(message),
     },
     retention: { years: 10, eventsDays: 400, outboxHours: 24 },
-    auditVerifier: createAuditVerifier({
-      pool,
-      reads: pool,
-      now: () => now(),
-      wakeRelay: () => undefined,
-      logger: silent,
-    }),
+    auditVerifier: createVerifier(ofAudit, { pool, reads: pool, now: () => now().getTime(), logger: silent }),
     wakeRelay: () => undefined,
     now,
     observe: () => undefined,

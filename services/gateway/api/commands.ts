@@ -1,4 +1,4 @@
-import type { BookCheck } from '#libs/contracts/administration.ts';
+import type { Check } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
@@ -193,7 +193,7 @@ function bookPlanners({ forwarder }: CommandDependencies) {
         data: { verification_id },
         resource: { verification_id },
         async finish(data, _replayed, origin) {
-          const books = data as BookCheck;
+          const books = data as Check;
           const { verification_id: id } = books;
           const outcome = await forwarder.command(
             { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },

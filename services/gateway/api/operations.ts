@@ -1,4 +1,4 @@
-import type { AuditCheck, BookCheck, Operations, Verification } from '#libs/contracts/administration.ts';
+import type { Check, Operations, Verification } from '#libs/contracts/administration.ts';
 import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
@@ -43,17 +43,13 @@ function answered<T>(outcome: Outcome<T>): T | undefined {
  * Combines the ledger's check of the books and accounts' check of the audit, if they belong to the same
  * verification. Pure.
  */
-export function verificationOf(books: BookCheck, audit: AuditCheck | null | undefined): Verification {
-  if (audit?.verification_id !== books.verification_id) return { ...books, covers: ['books'] };
+export function verificationOf(books: Check, audit: Check | null | undefined): Verification {
+  if (audit?.verification_id !== books.verification_id || audit.state === 'interrupted')
+    return { ...books, covers: ['books'] };
   const findings = [...books.findings, ...audit.findings];
   const ended_at =
     books.ended_at === null || audit.ended_at === null ? null : ([books.ended_at, audit.ended_at].sort()[1] ?? null);
-  const ended = findings.length > 0 ? 'broken' : books.state;
-  return {
-    ...books,
-    covers: ['books', 'audit'],
-    ended_at,
-    findings,
-    state: audit.ended_at === null ? 'running' : books.state === 'running' ? books.state : ended,
-  };
+  const isRunning = audit.state === 'running' || books.state === 'running';
+  const state = isRunning ? 'running' : findings.length > 0 ? 'broken' : books.state;
+  return { ...books, covers: ['books', 'audit'], ended_at, findings, state };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditCheck, BookCheck } from '#libs/contracts/administration.ts';
+import type { Check } from '#libs/contracts/administration.ts';
 import type { Answer, Service } from '../test/test-app.ts';
 import { ok, refused, useTestCaller } from '../test/test-app.ts';
 import { verificationOf } from './operations.ts';
@@ -7,7 +7,7 @@ import { verificationOf } from './operations.ts';
 const start = useTestCaller();
 const [begun, first, second] = ['2026-01-02T03:04:05.000Z', '2026-01-02T03:04:06.000Z', '2026-01-02T03:04:07.000Z'];
 const finding = (rule: string) => ({ rule, rows: [{ n: '1' }] });
-const books: BookCheck = {
+const books: Check = {
   verification_id: 'ver_1',
   requested_by: 'key:k',
   started_at: begun,
@@ -15,10 +15,10 @@ const books: BookCheck = {
   state: 'passed',
   findings: [],
 };
-const audit: AuditCheck = { verification_id: 'ver_1', ended_at: second, findings: [] };
+const audit: Check = { ...books, ended_at: second };
 const both = { covers: ['books', 'audit'] };
 
-test.each<[string, BookCheck, AuditCheck | null | undefined, object]>([
+test.each<[string, Check, Check | null | undefined, object]>([
   ['both have passed', books, audit, { ...both, state: 'passed', ended_at: second, findings: [] }],
   [
     'the audit is broken',
@@ -38,7 +38,12 @@ test.each<[string, BookCheck, AuditCheck | null | undefined, object]>([
     { ...audit, findings: [finding('audit')] },
     { ...both, state: 'broken', findings: [finding('books'), finding('audit')] },
   ],
-  ['the audit is under way', books, { ...audit, ended_at: null }, { ...both, state: 'running', ended_at: null }],
+  [
+    'the audit is under way',
+    books,
+    { ...audit, state: 'running', ended_at: null },
+    { ...both, state: 'running', ended_at: null },
+  ],
   [
     'the books are under way',
     { ...books, state: 'running', ended_at: null },
@@ -51,6 +56,7 @@ test.each<[string, BookCheck, AuditCheck | null | undefined, object]>([
     audit,
     { ...both, state: 'interrupted', ended_at: null },
   ],
+  ['the audit came to no end', books, { ...audit, state: 'interrupted' }, { covers: ['books'], state: 'passed' }],
   ['the audit was never checked', books, null, { covers: ['books'], state: 'passed', ended_at: first }],
   ['accounts does not answer', books, undefined, { covers: ['books'], state: 'passed' }],
   [

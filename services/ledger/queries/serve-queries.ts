@@ -8,8 +8,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
+import type { Verifier } from '#libs/service/verifications.ts';
 import type { Eraser } from '../erasure/erase-texts.ts';
-import type { Verifier, VerifyCommand } from '../verify/verifications.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
@@ -26,6 +26,10 @@ export interface QueryDependencies extends Reader {
   eraser: Eraser;
 }
 
+interface VerifyCommand {
+  name: 'verify_books';
+  data: MessageData<'verify_books'>;
+}
 interface EraseCommand {
   name: 'erase_ledger_texts';
   data: MessageData<'erase_ledger_texts'>;

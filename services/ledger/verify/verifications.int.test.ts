@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { BookCheck } from '#libs/contracts/administration.ts';
+import type { Check } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
+import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
-import { createVerifier, readLastVerification, type Verifier } from './verifications.ts';
+import { ofBooks } from './verify-books.ts';
 
 let ledger: LedgerHarness;
 let pool: Pool;
@@ -13,7 +14,7 @@ let verifier: Verifier;
 beforeAll(async () => {
   ledger = await startLedger();
   pool = createPool({ url: ledger.serviceUrl, application_name: 'ledger verifies', schema: 'ledger', max: 2 }, silent);
-  verifier = createVerifier({ pool, reads: ledger.reads, now: Date.now, logger: silent });
+  verifier = createVerifier(ofBooks, { pool, reads: ledger.reads, now: Date.now, logger: silent });
 });
 afterAll(async () => {
   await pool?.end();
@@ -22,11 +23,10 @@ afterAll(async () => {
 
 const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<ReplyBody> =>
   by.verify({
-    name: 'verify_books',
     data: { verification_id: id },
     context: ledger.contextOf(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }),
   });
-const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as BookCheck) : undefined);
+const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as Check) : undefined);
 
 it('starts and responds immediately, then stores its findings; a repeat returns it; the requester is audited', async () => {
   expect(await readLastVerification(ledger.reads)).toBeNull();
@@ -59,7 +59,7 @@ it('runs one at a time over all ledgers; an interrupted one has no result', asyn
     { url: ledger.serviceUrl, application_name: 'another ledger verifies', schema: 'ledger', max: 2 },
     silent,
   );
-  const rival = createVerifier({ pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
+  const rival = createVerifier(ofBooks, { pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
   expect(dataOf(await verify(undefined, rival))).toMatchObject({
     verification_id: first?.verification_id,
     state: 'running',

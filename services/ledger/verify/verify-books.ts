@@ -1,6 +1,8 @@
 import { type Finding, findBroken } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import type { Verified } from '#libs/service/verifications.ts';
+import { insertAudits } from '../audit/audit-sender.ts';
 
 /** The rules in words, as shown by verify-books, the API, and the dashboard. */
 export const bookRules = {
@@ -97,6 +99,14 @@ const rules: Record<string, string> = {
     ) t using (batch_id)
     where b.mode is null or coalesce(t.operations, 0) > b.count
       or (b.mode = 'atomic' and (t.failed > 0 or coalesce(t.operations, 0) <> case when b.ok then b.count else 0 end))`,
+};
+
+/** The verification of the books (libs/service/verifications.ts). */
+export const ofBooks: Verified = {
+  action: 'verify_books',
+  check: verifyBooks,
+  audit: insertAudits,
+  broken: 'the books do not balance',
 };
 
 /** Returns every violated rule. */

@@ -1,23 +1,28 @@
 import type { Logger } from 'pino';
-import type { BookCheck } from '#libs/contracts/administration.ts';
+import type { AuditRecord, Check } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { auditId, idBits } from '#libs/contracts/ids.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
+import { auditId, idBits, idOf } from '#libs/contracts/ids.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, PoolClient, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { insertAudits } from '../audit/audit-sender.ts';
-import { prefixed } from '../rows.ts';
-import { verifyBooks } from './verify-books.ts';
 
 /**
- * Verifications of the books on request. Only one runs at a time over all ledgers, and its result is stored in
- * a row.
+ * Checks of a service's data on request. Only one runs at a time over all processes of the service, and its result is
+ * stored in a row of the service's table `verifications`.
  */
+export interface Verified {
+  action: 'verify_books' | 'verify_audit';
+  /** Returns the violated rules. It may take minutes. */
+  check(pool: Pool): Promise<Finding[]>;
+  /** Writes the audit record of the requester in the open transaction. */
+  audit(client: Queries, records: AuditRecord[]): Promise<unknown>;
+  /** The error that is logged if a rule is violated. */
+  broken: string;
+}
 
-/** An advisory lock of the session that verifies. It is released however the session ends. */
-const lockKey = 4_711_001;
+/** An advisory lock of the session that verifies, named by the table. It is released however the session ends. */
+const lockClass = 4_711_001;
 
 interface VerificationRow {
   verification_id: string;
@@ -29,12 +34,13 @@ interface VerificationRow {
 }
 
 const columns = `verification_id, requested_by, started_at, ended_at, findings,
-  exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and objid = ${lockKey} and classid = 0 and objsubid = 1 and granted) as is_held`;
+  exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+    and classid = ${lockClass} and objid = 'verifications'::regclass::oid and objsubid = 2 and granted) as is_held`;
 
-function verificationOf({ verification_id, findings, is_held, ...row }: VerificationRow): BookCheck {
+function checkOf({ verification_id, findings, is_held, ...row }: VerificationRow): Check {
   const ended = findings === null ? 'interrupted' : findings.length === 0 ? 'passed' : 'broken';
   return {
-    verification_id: prefixed('ver', verification_id),
+    verification_id: idOf('verification', verification_id.replaceAll('-', '')),
     ...row,
     state: row.ended_at === null && is_held ? 'running' : ended,
     findings: findings ?? [],
@@ -42,25 +48,19 @@ function verificationOf({ verification_id, findings, is_held, ...row }: Verifica
 }
 
 /** Returns the verification that started last, or null if there has been none. */
-export async function readLastVerification(pool: Pool): Promise<BookCheck | null> {
+export async function readLastVerification(pool: Pool): Promise<Check | null> {
   const { rows } = await pool.query<VerificationRow>(
     `select ${columns} from verifications order by started_at desc limit 1`,
   );
-  return rows[0] ? verificationOf(rows[0]) : null;
+  return rows[0] ? checkOf(rows[0]) : null;
 }
 
-async function readVerification(pool: Pool, id: string): Promise<BookCheck | undefined> {
+async function readVerification(pool: Pool, id: string): Promise<Check | undefined> {
   const { rows } = await pool.query<VerificationRow>(
     `select ${columns} from verifications where verification_id = $1`,
     [idBits(id)],
   );
-  return rows[0] && verificationOf(rows[0]);
-}
-
-export interface VerifyCommand {
-  name: 'verify_books';
-  data: MessageData<'verify_books'>;
-  context: MessageContext;
+  return rows[0] && checkOf(rows[0]);
 }
 
 export interface Verifier {
@@ -68,7 +68,7 @@ export interface Verifier {
    * Starts a verification and replies immediately. A repeat, or a second request while one is running, gets the
    * running one.
    */
-  verify(command: VerifyCommand): Promise<ReplyBody>;
+  verify(command: { data: { verification_id: string }; context: MessageContext }): Promise<ReplyBody>;
   /** Resolves when this process runs no verification. */
   idle(): Promise<void>;
   /** Cancels the running verification. */
@@ -76,7 +76,7 @@ export interface Verifier {
 }
 
 export interface VerifierOptions {
-  /** A separate pool of two connections, so that a check that takes minutes does not block reads. */
+  /** A separate pool of two connections with a name of its own, so that a check does not block reads. */
   pool: Pool;
   reads: Pool;
   /** Returns the bank's time in ms since 1970. */
@@ -84,19 +84,18 @@ export interface VerifierOptions {
   logger: Logger;
 }
 
-export function createVerifier({ pool, reads, now, logger }: VerifierOptions): Verifier {
+export function createVerifier(verified: Verified, { pool, reads, now, logger }: VerifierOptions): Verifier {
   let running: Promise<void> = Promise.resolve();
   let holder: PoolClient | undefined;
 
   const run = async (client: PoolClient, id: string, request_id: string): Promise<void> => {
     const about = { verification_id: id, command_id: id, request_id };
     try {
-      const findings = await verifyBooks(pool);
-      if (findings.length > 0)
-        logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
+      const findings = await verified.check(pool);
+      if (findings.length > 0) logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, verified.broken);
       await end(pool, id, findings);
     } catch (error) {
-      logger.warn({ ...about, err: error }, 'a verification of the books did not finish');
+      logger.warn({ ...about, err: error }, 'a verification did not finish');
       await end(pool, id, null).catch(() => undefined);
     } finally {
       holder = undefined;
@@ -119,7 +118,7 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
         };
       holder = client;
       try {
-        await begin(pool, id, context, new Date(now()).toISOString());
+        await begin(verified, pool, id, context, new Date(now()).toISOString());
       } catch (error) {
         holder = undefined;
         client.release(true);
@@ -145,9 +144,10 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
 async function lock(pool: Pool): Promise<PoolClient | undefined> {
   const client = await pool.connect();
   try {
-    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1::int8) as taken', [
-      lockKey,
-    ]);
+    const { rows } = await client.query<{ taken: boolean }>(
+      "select pg_try_advisory_lock($1, 'verifications'::regclass::oid::int4) as taken",
+      [lockClass],
+    );
     if (rows[0]?.taken) return client;
     client.release();
     return undefined;
@@ -158,16 +158,16 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
 }
 
 /** Writes the row and the audit record of the requester in one transaction. */
-function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<void> {
+function begin({ action, audit }: Verified, pool: Pool, id: string, context: MessageContext, now: string) {
   const { actor, request_id, message_id, address = null } = context;
-  const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
-  const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address };
+  const made = { audit_id: auditId(`${action} ${message_id}`), created_at: now, actor: actor || 'system', request_id };
+  const record = { ...made, action, resource_id: id, outcome: 'success', details: {}, address };
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [
       idBits(id),
       actor || 'system',
     ]);
-    await insertAudits(client, [record]);
+    await audit(client, [record]);
   });
 }
 
