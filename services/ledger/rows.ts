@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { idBits } from '#libs/contracts/ids.ts';
 import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
+import type { AccountState, EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
 /** Converts rows of the tables to records, for writing (batch/), reading (queries/), and verification (verify/). */
 
@@ -23,9 +23,6 @@ export function uuids(ids: readonly (string | null)[]): (string | null)[] {
 export function systemAccountId(accountNumber: string): string {
   return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
 }
-
-/** A row of transactions, with ids as uuids. */
-export type TransactionRow = TransactionRecord;
 
 /** The attributes of the types transaction_row and written_entry (migrations), in their order. */
 export const transactionTypes: Columns<TransactionRecord> = [
@@ -71,7 +68,13 @@ const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).
 export const transactionColumns = names(transactionTypes);
 export const entryColumns = names(entryTypes);
 
-export function recordOf(row: TransactionRow): TransactionRecord {
+/** Returns these columns of the table with that alias. */
+export function columnsOf(alias: string, columns: string): string {
+  return columns.replaceAll(/\w+/g, `${alias}.$&`);
+}
+
+/** Converts a row of `transactions`, whose ids are uuids. */
+export function recordOf(row: TransactionRecord): TransactionRecord {
   return {
     ...row,
     transaction_id: prefixed('txn', row.transaction_id),
@@ -83,6 +86,28 @@ export function recordOf(row: TransactionRow): TransactionRecord {
     hold_id: row.hold_id && prefixed('hld', row.hold_id),
     fingerprint: row.fingerprint?.replaceAll('-', '') ?? null,
     batch_id: row.batch_id && prefixed('bat', row.batch_id),
+  };
+}
+
+/** Converts a row of `entries`, whose ids are uuids. */
+export function entryOf(row: EntryRecord): EntryRecord {
+  return {
+    ...row,
+    account_id: prefixed('acc', row.account_id),
+    operation_id: prefixed('opr', row.operation_id),
+    transaction_id: prefixed('txn', row.transaction_id),
+  };
+}
+
+export const accountColumns =
+  'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version';
+
+/** Converts a row of `accounts`, whose ids are uuids. */
+export function accountOf(row: AccountState): AccountState {
+  return {
+    ...row,
+    account_id: prefixed('acc', row.account_id),
+    client_id: row.client_id && prefixed('cli', row.client_id),
   };
 }
 
@@ -100,7 +125,7 @@ export function holdOf(row: HoldState): HoldState {
  */
 export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
   if (ids.length === 0) return [];
-  const { rows } = await client.query<TransactionRow>({
+  const { rows } = await client.query<TransactionRecord>({
     name: 'read_transactions',
     text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
     values: [uuids(ids)],

@@ -4,9 +4,10 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import {
+  accountColumns,
+  accountOf,
   entryColumns,
   entryTypes,
-  prefixed,
   systemAccountId,
   transactionColumns,
   transactionTypes,
@@ -14,18 +15,6 @@ import {
 } from '../rows.ts';
 
 /** The ledger's SQL for writing, one function per statement. Ids are stored as their 128 bits, without prefix. */
-
-/** Converts a row, in which ids are uuids, to an account. */
-function accountOf(row: AccountState): AccountState {
-  return {
-    ...row,
-    account_id: prefixed('acc', row.account_id),
-    client_id: row.client_id && prefixed('cli', row.client_id),
-  };
-}
-
-const accountColumns =
-  'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version';
 
 /**
  * Locks the customer accounts among `ids` in id order, so that batches cannot deadlock. Slots of Teller and

@@ -1,11 +1,10 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
-import { isId } from '#libs/contracts/ids.ts';
+import { violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { availableMinor } from './available.ts';
-import { bits } from './lists.ts';
+import { accountNotFound, bits } from './lists.ts';
 import { placed } from './posting-time.ts';
 
 interface BalanceRow {
@@ -40,15 +39,11 @@ export async function getAccountBalance(
   { account_id, at }: MessageData<'get_account_balance'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
-  const values = [
-    bits(isId('account', account_id) ? account_id : ''),
-    bound === undefined ? null : bits(bound),
-    at ?? null,
-  ];
+  const values = [bits('account', account_id), bits('client', bound), at ?? null];
   const {
     rows: [row],
   } = await pool.query<BalanceRow>(balanceStatement, values);
-  if (!row) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  if (!row) return accountNotFound(account_id);
   const { account_number, currency, now, sequence, balance_minor, available_minor } = row;
   if (at !== undefined && at > now)
     return {

@@ -1,12 +1,11 @@
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { EntryLine, TransactionType } from '#libs/contracts/resources.ts';
-import { isOfTransfer } from '../domain/records.ts';
-import { entryColumns, prefixed } from '../rows.ts';
-import { type EntryRow, entryOf } from './lists.ts';
+import { type EntryRecord, isOfTransfer, toEntry } from '../domain/records.ts';
+import { columnsOf, entryColumns, entryOf, prefixed } from '../rows.ts';
 
 /** Selects entries with all fields of a printed line. */
 
-export interface LineRow extends EntryRow {
+export interface LineRow extends EntryRecord {
   transaction_type: TransactionType;
   description: string | null;
   reference: string | null;
@@ -15,17 +14,12 @@ export interface LineRow extends EntryRow {
   counterparty_account_number: string | null;
 }
 
-const columns = entryColumns
-  .split(', ')
-  .map((column) => `e.${column}`)
-  .join(', ');
-
 /**
  * Selects a page of entries with their transactions and the other account's number: two primary-key lookups per
  * row.
  */
 export function linesOf(entries: string, order: string): string {
-  return `select ${columns}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
+  return `select ${columnsOf('e', entryColumns)}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
     from (${entries}) e
       left join lateral (select * from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) offset 0) t on true
       left join accounts c on c.account_id = t.counterparty_account_id
@@ -47,7 +41,7 @@ export function lineOf(
 ): EntryLine {
   const isHidden = bound !== undefined && reverses_transaction_id !== null;
   return {
-    ...entryOf(entry),
+    ...toEntry(entryOf(entry)),
     transaction_type,
     description: isHidden ? null : description,
     reference,

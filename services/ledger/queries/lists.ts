@@ -1,30 +1,43 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
+import { creditLegId, debitLegId, type IdKind, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
-import type { Entry, EntryLine, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { EntryLine, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { searchedRows } from '#libs/contracts/searches.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import {
-  type EntryRecord,
-  isListed,
-  type TransactionRecord,
-  toEntry,
-  toTransaction,
-  toTransfer,
-  withoutReason,
-} from '../domain/records.ts';
-import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns, uuids } from '../rows.ts';
+import { isListed, type TransactionRecord, toTransaction, toTransfer, withoutReason } from '../domain/records.ts';
+import { columnsOf, entryColumns, prefixed, recordOf, transactionColumns, uuids } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 
 /** Lists in keyset pages, newest first, so that page 10,000 costs as much as page 1. */
 
-/** Returns the uuid of an id, or a uuid that does not exist if the id is malformed. */
-export function bits(id: string): string {
-  const hex = id.slice(-32);
-  return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
+/** Returns the uuid of an id of that kind, or a uuid that does not exist if it is malformed; null for undefined. */
+export function bits(kind: IdKind, id: string | undefined): string | null {
+  if (id === undefined) return null;
+  return isId(kind, id) ? idBits(id) : '0'.repeat(32);
+}
+
+export function accountNotFound(accountId: string): ReplyBody {
+  return { ok: false, refusal: refusal('account_not_found', `account ${accountId} not found`) };
+}
+
+/** Lists rows of one account. An account that is hidden from the caller is unknown. */
+export async function listOfAccount<Row extends object, Item>(
+  pool: Pool,
+  list: List<Row, Item>,
+  { account_id, ...page }: PageRequest & { account_id: string },
+  bound: string | undefined,
+  where = new Where(),
+): Promise<ReplyBody> {
+  const account = bits('account', account_id);
+  const owned = await pool.query(
+    'select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)',
+    [account, bits('client', bound)],
+  );
+  if (owned.rowCount === 0) return accountNotFound(account_id);
+  return listed(await readPage(pool, where.equal({ account_id: account }), list, page));
 }
 
 const reversalOf = (
@@ -40,7 +53,7 @@ export const linked = `${reversalOf('transaction_id')} as reversed_by, ${reversa
   (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation,
   (select c.client_id from accounts c where c.account_id = t.failure_account_id) as refusing_client`;
 
-export type ListedRow = TransactionRow & {
+export type ListedRow = TransactionRecord & {
   reversed_by: string | null;
   reversed_operation: string | null;
   reverses_operation: string | null;
@@ -48,10 +61,7 @@ export type ListedRow = TransactionRow & {
 };
 export type FoundRow = ListedRow & { exact: boolean };
 
-export const listedColumns = transactionColumns
-  .split(', ')
-  .map((column) => `t.${column}`)
-  .join(', ');
+export const listedColumns = columnsOf('t', transactionColumns);
 
 /** The rows of a list: `within` uses an index, `accounts` restricts the accounts, and `only` filters further. */
 interface Selection {
@@ -84,7 +94,7 @@ async function readPostings<Item>(
   let end = { text: '', values: [] as unknown[] };
   const list: List<ListedRow, Item> = {
     order: ['t.created_at', 't.transaction_id'],
-    values: ({ at, id }) => (isTime(at) && isId('transaction', id) ? [at, bits(id)] : undefined),
+    values: ({ at, id }) => (isTime(at) && isId('transaction', id) ? [at, bits('transaction', id)] : undefined),
     position: positionOf,
     item,
     select(where, order, limit) {
@@ -120,7 +130,7 @@ async function confinedTo(
   if (bound === undefined) return accountId === undefined ? undefined : [accountId];
   const { rows } = await pool.query<{ account_id: string }>(
     'select account_id from accounts where client_id = $1 and ($2::uuid is null or account_id = $2)',
-    [bits(bound), accountId === undefined ? null : bits(accountId)],
+    [bits('client', bound), bits('account', accountId)],
   );
   return rows.map((row) => row.account_id);
 }
@@ -252,31 +262,13 @@ export function toTransferSeen(row: ListedRow, bound: string | undefined): Trans
 
 const operationOf = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
 
-/** A row of entries, with ids as uuids. */
-export type EntryRow = EntryRecord;
-
-export function entryOf(row: EntryRow): Entry {
-  return toEntry({
-    ...row,
-    account_id: prefixed('acc', row.account_id),
-    operation_id: prefixed('opr', row.operation_id),
-    transaction_id: prefixed('txn', row.transaction_id),
-  });
-}
-
-/** Lists entries by sequence. An account that is hidden from the caller is unknown. */
-export async function listEntries(
+/** Lists entries by sequence. */
+export function listEntries(
   pool: Pool,
-  { account_id, ...page }: MessageData<'list_entries'>,
+  request: MessageData<'list_entries'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
-  const owner = await pool.query(
-    'select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)',
-    [bits(isId('account', account_id) ? account_id : ''), bound === undefined ? null : bits(bound)],
-  );
-  if (owner.rowCount === 0)
-    return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
-  return listed(await readPage(pool, new Where().equal({ account_id: bits(account_id) }), entriesFor(bound), page));
+  return listOfAccount(pool, entriesFor(bound), request, bound);
 }
 
 const entriesFor = (bound: string | undefined): List<LineRow, EntryLine> => ({

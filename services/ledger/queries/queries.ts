@@ -1,6 +1,6 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
-import { creditLegId, debitLegId, idBits, isId } from '#libs/contracts/ids.ts';
+import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { listed } from '#libs/postgres/keyset.ts';
@@ -9,23 +9,12 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { readLastVerification } from '#libs/service/verifications.ts';
 import { systemAccountNumber } from '../domain/chart.ts';
-import { isOfTransfer } from '../domain/records.ts';
 import { prefixed, systemAccountId, uuids } from '../rows.ts';
 import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
-import { getBatch } from './batches.ts';
+import { getBatch, getTransaction, getTransfer } from './by-id.ts';
 import { getHold, listHolds } from './holds.ts';
-import {
-  bits,
-  type FoundRow,
-  linked,
-  listEntries,
-  listedColumns,
-  listTransactions,
-  listTransfers,
-  toListed,
-  toTransferSeen,
-} from './lists.ts';
+import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
 import { searchPostings } from './search.ts';
 import { getStatement } from './statement.ts';
 import { getPostingStatistics, getPostingTotals } from './statistics.ts';
@@ -117,7 +106,7 @@ async function getBalanceByNumber(
     name: 'get_balance_by_number',
     text: `select account_id, account_number, currency, balance_minor from accounts
       where account_number = $1 and client_id is not null and ($2::uuid is null or client_id = $2)`,
-    values: [accountNumber, bound === undefined ? null : bits(bound)],
+    values: [accountNumber, bits('client', bound)],
   });
   const [row] = rows;
   return (
@@ -128,66 +117,6 @@ async function getBalanceByNumber(
       currency: row.currency,
     }
   );
-}
-
-/**
- * Reads a transaction by id, whose last byte may differ (`exact` reports that). A bound caller sees
- * transactions on its own accounts, and the outcomes of its own requests on other accounts, because those must
- * not be unknown after a 202.
- */
-async function readOne(
-  pool: Pool,
-  transactionId: string,
-  { bound_client_id, actor }: MessageContext,
-): Promise<FoundRow | undefined> {
-  const { rows } = await pool.query<FoundRow>({
-    name: 'get_transaction',
-    text: `select ${listedColumns}, ${linked}, t.transaction_id = $1::uuid as exact from transactions t
-      where id_key(t.transaction_id) = id_key($1::uuid)
-        and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
-    values: [bits(transactionId), bound_client_id === undefined ? null : bits(bound_client_id), actor],
-  });
-  return rows[0];
-}
-
-/**
- * The id belongs to a request whose Idempotency-Key had been used with another account. The request received a
- * 202 because this was not yet known, and this refusal is its outcome.
- */
-const keyReused: ReplyBody = {
-  ok: false,
-  refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
-};
-
-async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
-  const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
-  if (row && !row.exact && row.idempotency_key !== null) return keyReused;
-  return row?.exact ? done(toListed(row, context.bound_client_id)) : unknown(pool, id, 'transaction');
-}
-
-async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
-  // The owner of the destination may also see the transfer.
-  const row = isId('transfer', id)
-    ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context)))
-    : undefined;
-  const isTransfer = row && isOfTransfer(row);
-  if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
-  return isTransfer && row.exact ? done(toTransferSeen(row, context.bound_client_id)) : unknown(pool, id, 'transfer');
-}
-
-/**
- * Returns the reply for an id under which nothing was decided, because there was no such command or it was
- * dead-lettered.
- */
-async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
-  const deadLettered = isId(kind, id)
-    ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
-    : undefined;
-  if (deadLettered?.rowCount === 1) {
-    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
-    return { ok: false, refusal: refusal('service_unavailable', message) };
-  }
-  return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
 }
 
 /** Returns the totals of all entries, from the totals stored in each account, and of all balances by class. */

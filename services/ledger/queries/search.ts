@@ -2,7 +2,7 @@ import { maxHits, type SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
-import { readTransactions, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
+import { readTransactions, recordOf, transactionColumns } from '../rows.ts';
 
 /** Searches transactions and transfers for staff, by any text that a user may have. */
 
@@ -16,7 +16,7 @@ type Matched = Pick<SearchHit, 'matched'>;
 type Found = Matched & { record: TransactionRecord };
 
 async function byText(pool: Pool, q: string): Promise<Found[]> {
-  const { rows } = await pool.query<TransactionRow & Matched>(
+  const { rows } = await pool.query<TransactionRecord & Matched>(
     `(select 'reference' as matched, ${transactionColumns} from transactions where reference = any($2) order by created_at desc, transaction_id desc limit ${maxHits})
      union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
     [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])]],
@@ -26,7 +26,7 @@ async function byText(pool: Pool, q: string): Promise<Found[]> {
 
 /** Searches by request id, and by references in mixed case. */
 async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
-  const { rows } = await pool.query<TransactionRow & Matched>(
+  const { rows } = await pool.query<TransactionRecord & Matched>(
     `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
      where request_id = $1 or lower(reference) = lower($1) limit ${maxHits}`,
     [q],
@@ -34,7 +34,7 @@ async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
   return rows.map(foundOf);
 }
 
-function foundOf({ matched, ...row }: TransactionRow & Matched): Found {
+function foundOf({ matched, ...row }: TransactionRecord & Matched): Found {
   return { matched, record: recordOf(row) };
 }
 

@@ -1,13 +1,12 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
-import { isId } from '#libs/contracts/ids.ts';
+import { violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { entryColumns, prefixed } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
-import { bits } from './lists.ts';
+import { accountNotFound, bits } from './lists.ts';
 import { placed } from './posting-time.ts';
 
 /** The maximum number of entries of a period, because its totals are calculated for every page. */
@@ -54,13 +53,8 @@ async function readPeriod(
   beyond: string | null,
   bound: string | undefined,
 ): Promise<Period | undefined> {
-  const values = [
-    bits(accountId),
-    bound === undefined ? null : bits(bound),
-    from ?? '-infinity',
-    to ?? 'infinity',
-    beyond,
-  ];
+  const account = bits('account', accountId);
+  const values = [account, bits('client', bound), from ?? '-infinity', to ?? 'infinity', beyond];
   const { rows } = await pool.query<Period>(periodStatement, values);
   return rows[0];
 }
@@ -73,7 +67,12 @@ async function readEntries(
   limit: number,
 ): Promise<LineRow[]> {
   const page = `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`;
-  const { rows } = await pool.query<LineRow>(linesOf(page, 'sequence'), [bits(accountId), first, beyond, limit]);
+  const { rows } = await pool.query<LineRow>(linesOf(page, 'sequence'), [
+    bits('account', accountId),
+    first,
+    beyond,
+    limit,
+  ]);
   return rows;
 }
 
@@ -92,10 +91,8 @@ export async function getStatement(
 ): Promise<ReplyBody> {
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
-  const period = isId('account', account_id)
-    ? await readPeriod(pool, account_id, from, to, end ?? null, bound)
-    : undefined;
-  if (!period) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  const period = await readPeriod(pool, account_id, from, to, end ?? null, bound);
+  if (!period) return accountNotFound(account_id);
   const { currency, first, beyond, debit_minor, credit_minor } = period;
   if (beyond - first > maxEntries) return { ok: false, refusal: tooMany(beyond - first) };
   const begin = shown === undefined ? first : BigInt(shown) + 1n;

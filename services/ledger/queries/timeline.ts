@@ -13,9 +13,15 @@ import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { isShownByIdAlone, isTransferLeg, type TransactionRecord, toTransaction } from '../domain/records.ts';
-import { entryColumns, readReversals, readTransactions, uuids } from '../rows.ts';
-import { type EntryRow, entryOf } from './lists.ts';
+import {
+  type EntryRecord,
+  isShownByIdAlone,
+  isTransferLeg,
+  type TransactionRecord,
+  toEntry,
+  toTransaction,
+} from '../domain/records.ts';
+import { columnsOf, entryColumns, entryOf, readReversals, readTransactions, uuids } from '../rows.ts';
 import { placed } from './posting-time.ts';
 
 /**
@@ -35,7 +41,7 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
     command: commandOf(record),
     booked_at: bookedAt ?? null,
     entries: entries.map((row) => ({
-      ...entryOf(row),
+      ...toEntry(entryOf(row)),
       account_number: row.account_number,
       account_type: row.account_type,
     })),
@@ -83,12 +89,8 @@ async function readBookingTime(
   return rows[0]?.created_at;
 }
 
-type OperationRow = EntryRow & { account_number: string; account_type: string };
+type OperationRow = EntryRecord & { account_number: string; account_type: string };
 
-const operationColumns = entryColumns
-  .split(', ')
-  .map((column) => `e.${column}`)
-  .join(', ');
 export const operationStatement = `with recursive candidates as (
     select unnest($1::uuid[]) as account_id
     union select account_id from accounts where client_id is null and account_type in ('Teller', 'Vault') and currency = $2
@@ -97,7 +99,7 @@ export const operationStatement = `with recursive candidates as (
   ), ${placed}, parts as (
     select account_id, min(sequence) as first, max(sequence) as beyond from placed group by account_id
   )
-  select ${operationColumns}, a.account_number, a.account_type from parts p
+  select ${columnsOf('e', entryColumns)}, a.account_number, a.account_type from parts p
     cross join lateral (select * from entries where account_id = p.account_id and sequence >= p.first and sequence < p.beyond and operation_id = $4 offset 0) e
     join accounts a on a.account_id = p.account_id
   order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;

@@ -5,8 +5,17 @@ import { debitLegId, idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
-import { prefixed, readTransactions, uuids } from '../rows.ts';
+import { type AccountState, availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
+import {
+  accountColumns,
+  accountOf,
+  columnsOf,
+  entryColumns,
+  entryOf,
+  prefixed,
+  readTransactions,
+  uuids,
+} from '../rows.ts';
 import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
 
 /** The rules that relate events to the books. */
@@ -126,23 +135,11 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     read.map(({ data }) => data),
     audit.pool,
   );
-  const { rows } = await audit.pool.query<{
-    account_id: string;
-    client_id: string;
-    account_number: string;
-    account_type: string;
-    currency: string;
-    status: string;
-    status_version: number;
-    balance_minor: bigint;
-    last_sequence: bigint;
-    held_minor: bigint;
-    hold_version: bigint;
-  }>(
-    'select account_id, client_id, account_number, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_version from accounts where account_id = any($1::uuid[])',
+  const { rows } = await audit.pool.query<AccountState>(
+    `select ${accountColumns} from accounts where account_id = any($1::uuid[])`,
     [uuids(read.map(({ data }) => data.account_id))],
   );
-  const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
+  const accounts = new Map(rows.map(accountOf).map((account) => [account.account_id, account]));
   for (const { message, data } of read) {
     const account = accounts.get(data.account_id);
     const entry = posted.get(`${data.account_id}-${data.sequence}`);
@@ -153,7 +150,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
       const isOther =
         data.balance !== balance ||
         message.key !== data.account_id ||
-        (data.client_id !== undefined && data.client_id !== prefixed('cli', account.client_id)) ||
+        (data.client_id !== undefined && data.client_id !== account.client_id) ||
         (['account_number', 'account_type', 'currency'] as const).some((name) => data[name] !== account[name]);
       const isOtherStatus =
         data.status_version > account.status_version ||
@@ -254,17 +251,11 @@ async function entriesOf(
 ): Promise<Map<string, EntryRecord>> {
   if (named.length === 0) return new Map();
   const { rows } = await pool.query<EntryRecord>(
-    `select e.account_id, e.sequence, e.operation_id, e.transaction_id, e.direction, e.side, e.amount_minor, e.currency, e.balance_after_minor, e.created_at
+    `select ${columnsOf('e', entryColumns)}
      from unnest($1::uuid[], $2::int8[]) as published (account_id, sequence) join entries e using (account_id, sequence)`,
     [uuids(named.map(({ account_id }) => account_id)), named.map(({ sequence }) => BigInt(sequence))],
   );
-  const records = rows.map((row) => ({
-    ...row,
-    account_id: prefixed('acc', row.account_id),
-    operation_id: prefixed('opr', row.operation_id),
-    transaction_id: prefixed('txn', row.transaction_id),
-  }));
-  return new Map(records.map((record) => [`${record.account_id}-${record.sequence}`, record]));
+  return new Map(rows.map(entryOf).map((entry) => [`${entry.account_id}-${entry.sequence}`, entry]));
 }
 
 /**

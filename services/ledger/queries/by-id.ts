@@ -1,0 +1,114 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { commandKey, creditLegId, debitLegId, idBits, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
+import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { type KeptBatch, resultOf } from '../domain/batches.ts';
+import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
+import { readTransactions } from '../rows.ts';
+import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
+
+/** Reads a transaction, a transfer, or a batch by its id. After a 202, such an id is never reported as unknown. */
+
+/**
+ * Reads a transaction by id, whose last byte may differ (`exact` reports that). A bound caller sees
+ * transactions on its own accounts, and the outcomes of its own requests on other accounts, because those must
+ * not be unknown after a 202.
+ */
+async function readOne(
+  pool: Pool,
+  transactionId: string,
+  { bound_client_id, actor }: MessageContext,
+): Promise<FoundRow | undefined> {
+  const { rows } = await pool.query<FoundRow>({
+    name: 'get_transaction',
+    text: `select ${listedColumns}, ${linked}, t.transaction_id = $1::uuid as exact from transactions t
+      where id_key(t.transaction_id) = id_key($1::uuid)
+        and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
+    values: [bits('transaction', transactionId), bits('client', bound_client_id), actor],
+  });
+  return rows[0];
+}
+
+/**
+ * The id belongs to a request whose Idempotency-Key had been used with another account. The request received a
+ * 202 because this was not yet known, and this refusal is its outcome.
+ */
+const keyReused: ReplyBody = {
+  ok: false,
+  refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
+};
+
+export async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
+  const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
+  if (row && !row.exact && row.idempotency_key !== null) return keyReused;
+  return row?.exact ? { ok: true, data: toListed(row, context.bound_client_id) } : unknown(pool, id, 'transaction');
+}
+
+export async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
+  // The owner of the destination may also see the transfer.
+  const row = isId('transfer', id)
+    ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context)))
+    : undefined;
+  const isTransfer = row && isOfTransfer(row);
+  if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
+  return isTransfer && row.exact
+    ? { ok: true, data: toTransferSeen(row, context.bound_client_id) }
+    : unknown(pool, id, 'transfer');
+}
+
+/**
+ * Returns a batch as far as it is decided. Its row contains the number of items, whose ids are derived from the
+ * batch id. A batch of which nothing was decided is unknown here; a query sent behind the commands of its bucket
+ * finds it decided or dead-lettered.
+ */
+export async function getBatch(pool: Pool, batchId: string, { bound_client_id }: MessageContext): Promise<ReplyBody> {
+  const { rows } = await pool.query<{ outcome: ReplyBody & { batch: KeptBatch } }>({
+    name: 'get_batch',
+    text: `select outcome from commands where command_id = $1 and name = 'create_batch'`,
+    values: [isId('batch', batchId) ? commandKey(batchId) : null],
+  });
+  const outcome = rows[0]?.outcome;
+  if (!outcome) return unknown(pool, batchId, 'batch');
+  const { batch_id, mode, count, bound_client_id: owner } = outcome.batch;
+  if (bound_client_id !== undefined && owner !== bound_client_id) return notFound(batchId, 'batch');
+  if (batch_id !== batchId) return keyReused;
+  if (!outcome.ok) return { ok: false, refusal: outcome.refusal };
+  const ids = Array.from({ length: count }, (_, index) => idOf('transaction', itemBits(batch_id, index)));
+  const records = new Map((await readTransactions(pool, ids)).map((record) => [idKey(record.transaction_id), record]));
+  return {
+    ok: true,
+    data: batchOf(
+      batch_id,
+      mode,
+      ids.map((id, index) => itemOf(index, records.get(idKey(id)))),
+    ),
+  };
+}
+
+function itemOf(index: number, record: TransactionRecord | undefined): ItemResult {
+  return record === undefined
+    ? { index, status: 'Pending' }
+    : resultOf(index, isTransferLeg(record) ? 'create_transfer' : 'create_transaction', record);
+}
+
+type Kind = 'transaction' | 'transfer' | 'batch';
+
+/**
+ * Returns the reply for an id under which nothing was decided, because there was no such command or it was
+ * dead-lettered.
+ */
+async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
+  const deadLettered = isId(kind, id)
+    ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
+    : undefined;
+  if (deadLettered?.rowCount === 1) {
+    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
+    return { ok: false, refusal: refusal('service_unavailable', message) };
+  }
+  return notFound(id, kind);
+}
+
+function notFound(id: string, kind: Kind): ReplyBody {
+  return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
+}
