@@ -1,13 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import { erasedMetadata, erasedText } from '#libs/contracts/administration.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
 import { idBits, transferEventId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { type EntryRecord, isShownByIdAlone, type TransactionRecord } from '../domain/records.ts';
+import {
+  type EntryRecord,
+  isOfTransfer,
+  isShownByIdAlone,
+  type TransactionRecord,
+  toEventEntry,
+  toTransaction,
+  toTransfer,
+} from '../domain/records.ts';
 
 /**
- * An event as derived from the books. It does not use the code that creates events, because a bug there would
- * then be in both.
+ * An event as derived from the books. Resources are those of REST (domain/records.ts). The rest does not use the code
+ * that creates events, because a bug there would then be in both.
  */
 interface Expected {
   attributes: Record<string, string>;
@@ -28,40 +37,11 @@ export function expectedTransaction(
 ): Expected | undefined {
   const isUnknown = record.failure_code === 'account_not_found';
   if (isShownByIdAlone(record) && !isUnknown) return undefined;
-  const {
-    transaction_id,
-    account_id,
-    transaction_type,
-    currency,
-    description,
-    reference,
-    status,
-    created_at,
-    direction,
-  } = record;
-  const transaction = {
-    transaction_id,
-    account_id,
-    transaction_type,
-    amount: amountOf(record),
-    currency,
-    description,
-    reference,
-    status,
-    created_at,
-    direction,
-    transfer_id: transferTypes.includes(transaction_type) ? transferIdOf(record) : undefined,
-    counterparty_account_id: record.counterparty_account_id ?? undefined,
-    reverses_transaction_id: record.reverses_transaction_id ?? undefined,
-    hold_id: record.hold_id ?? undefined,
-    batch_id: record.batch_id ?? undefined,
-    failure_code: record.failure_code ?? undefined,
-    external_id: record.external_id ?? undefined,
-    metadata: record.metadata ?? undefined,
-  };
+  const { transaction_id, account_id, status } = record;
   const ce_type = `corebanking.transaction.${isUnknown ? 'account_not_found' : status.toLowerCase()}.v1`;
-  const by = { ...(isUnknown ? {} : owners.get(account_id)), ...askedOf(record) };
+  const by = { ...(isUnknown ? {} : owners.get(account_id)), ...askedBy(record) };
   const attributes = { key: account_id, ce_id: idBits(transaction_id), ce_type, 'request-id': record.request_id };
+  const transaction = toTransaction(record);
   const failure_account_id = record.failure_account_id ?? undefined;
   if (status === 'Failed') return { attributes, data: { transaction, failure_account_id, ...by } };
   const own = entries.find((entry) => entry.account_id === account_id);
@@ -73,63 +53,31 @@ export function expectedTransaction(
       sequence: Number(own?.sequence),
       balance_after,
       operation_id: record.operation_id,
-      entries: entries.map(expectedEntry),
+      entries: entries.map(toEventEntry),
       ...by,
     },
   };
 }
-
-/** The channel of a person's request is not stored, so a token may also be `staff`. */
-function askedOf({ actor }: TransactionRecord): { actor: string; request_channel: string } {
-  const request_channel = actor.startsWith('key:') ? 'api_key' : actor.startsWith('jwt:') ? 'token' : 'system';
-  return { actor: actor || 'system', request_channel };
-}
-
-function expectedEntry({ amount_minor, balance_after_minor: _, sequence, ...entry }: EntryRecord): object {
-  return {
-    ...entry,
-    entry_id: `ent_${idBits(entry.account_id)}-${sequence}`,
-    sequence: Number(sequence),
-    amount: fromMinor(amount_minor, entry.currency),
-  };
-}
-
-const transferTypes = ['Transfer', 'Loan Payment'];
 
 /**
  * Returns the expected event of a transfer or a refused transfer from its record. For a reversal, the record on
  * its source is the one that does not reverse the original's source. A refused reversal has no event.
  */
 export function expectedTransfer(record: TransactionRecord, reversed?: Reversed): Expected | undefined {
-  const { transaction_type, status, currency, description, created_at, operation_id, reverses_transaction_id } = record;
-  const isReversal = reverses_transaction_id !== null;
-  if (!transferTypes.includes(transaction_type) || isShownByIdAlone(record)) return undefined;
+  const { status, account_id, counterparty_account_id, operation_id } = record;
+  const isReversal = record.reverses_transaction_id !== null;
+  if (!isOfTransfer(record) || isShownByIdAlone(record)) return undefined;
   if (isReversal && (status === 'Failed' || !reversed)) return undefined;
-  const outcome = isReversal ? 'reversed' : status.toLowerCase();
-  const accounts = [record.account_id, record.counterparty_account_id];
-  const [from_account_id, to_account_id] = reversed?.isFromCounterparty ? accounts.reverse() : accounts;
-  const transfer_id = transferIdOf(record);
+  const onSource =
+    reversed?.isFromCounterparty && counterparty_account_id !== null
+      ? { ...record, account_id: counterparty_account_id, counterparty_account_id: account_id }
+      : record;
+  const transfer = toTransfer(onSource, { reverses: reversed?.transfer_id });
   const attributes = {
-    key: reversed?.transfer_id ?? transfer_id,
+    key: reversed?.transfer_id ?? transfer.transfer_id,
     ce_id: transferEventId(idBits(record.transaction_id)),
-    ce_type: `corebanking.transfer.${outcome}.v1`,
+    ce_type: `corebanking.transfer.${isReversal ? 'reversed' : status.toLowerCase()}.v1`,
     'request-id': record.request_id,
-  };
-  const transfer = {
-    transfer_id,
-    from_account_id,
-    to_account_id,
-    amount: amountOf(record),
-    currency,
-    description,
-    status,
-    created_at,
-    reverses_transfer_id: reversed?.transfer_id,
-    hold_id: record.hold_id ?? undefined,
-    batch_id: record.batch_id ?? undefined,
-    failure_code: record.failure_code ?? undefined,
-    external_id: record.external_id ?? undefined,
-    metadata: record.metadata ?? undefined,
   };
   return {
     attributes,
@@ -137,7 +85,7 @@ export function expectedTransfer(record: TransactionRecord, reversed?: Reversed)
       transfer,
       failure_account_id: record.failure_account_id ?? undefined,
       operation_id: status === 'Failed' ? undefined : operation_id,
-      ...askedOf(record),
+      ...askedBy(record),
     },
   };
 }
@@ -146,14 +94,6 @@ export function expectedTransfer(record: TransactionRecord, reversed?: Reversed)
 export interface Reversed {
   transfer_id: string;
   isFromCounterparty: boolean;
-}
-
-function transferIdOf({ operation_id }: TransactionRecord): string {
-  return `trf_${idBits(operation_id)}`;
-}
-
-function amountOf({ amount_minor, amount_text, currency }: TransactionRecord): string | null {
-  return amount_minor === null || currency === null ? amount_text : fromMinor(amount_minor, currency);
 }
 
 /** Returns the fields in which an event differs from the expected one. */
