@@ -1,7 +1,6 @@
-import { isId } from '#libs/contracts/ids.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of API keys. */
 
@@ -21,13 +20,13 @@ export async function insertKey(client: Queries, row: KeyRow): Promise<void> {
   await client.query(insertRows('api_keys', keyColumns), [JSON.stringify([row])]);
 }
 
+export function findKey(db: Queries, keyId: string): Promise<KeyRow | undefined> {
+  return rowById(db, 'key', keyId, `select ${keyColumns} from api_keys where key_id = $1`);
+}
+
 /** Locks and returns the key. The order of its versions is the order of the transactions that lock it. */
-export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefined> {
-  if (!isId('key', keyId)) return undefined;
-  const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [
-    keyId,
-  ]);
-  return found.rows[0];
+export function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefined> {
+  return rowById(client, 'key', keyId, `select ${keyColumns} from api_keys where key_id = $1 for no key update`);
 }
 
 export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {

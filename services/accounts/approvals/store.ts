@@ -1,8 +1,7 @@
 import type { Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { isId } from '#libs/contracts/ids.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
-import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of approvals. */
 
@@ -51,18 +50,13 @@ export async function insertApproval(client: Queries, row: NewApproval): Promise
   return theRow(inserted.rows, row.approval_id);
 }
 
-export async function findApproval(pool: Pool, id: string): Promise<ApprovalRow | undefined> {
-  if (!isId('approval', id)) return undefined;
-  return (await pool.query<ApprovalRow>(`select ${approvalColumns} from approvals where approval_id = $1`, [id]))
-    .rows[0];
+export function findApproval(db: Queries, id: string): Promise<ApprovalRow | undefined> {
+  return rowById(db, 'approval', id, `select ${approvalColumns} from approvals where approval_id = $1`);
 }
 
 /** Locks and returns the approval, so that it is decided once and the secret of its key is shown once. */
-export async function lockApproval(client: Queries, id: string): Promise<ApprovalRow | undefined> {
-  if (!isId('approval', id)) return undefined;
-  return (
-    await client.query<ApprovalRow>(`select ${approvalColumns} from approvals where approval_id = $1 for update`, [id])
-  ).rows[0];
+export function lockApproval(client: Queries, id: string): Promise<ApprovalRow | undefined> {
+  return rowById(client, 'approval', id, `select ${approvalColumns} from approvals where approval_id = $1 for update`);
 }
 
 export type Verdict = Pick<ApprovalRow, 'status' | 'decided_by' | 'decided_at' | 'reason'>;

@@ -1,9 +1,9 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { events } from '#libs/contracts/events.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { insertRows } from '#libs/postgres/rows.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { withoutNul } from '#libs/service/audit-record.ts';
 

@@ -2,8 +2,8 @@ import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { Client } from '#libs/contracts/resources.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of clients. Rows have the fields of resources, and columns that resources omit. */
 
@@ -83,14 +83,13 @@ export async function activePhones(client: Queries, phones: (string | null)[]): 
   return new Set(rows.map(({ phone }) => phone));
 }
 
-export async function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
-  if (!isId('client', clientId)) return undefined;
-  const found = await client.query<ClientRow>(
-    `select ${clientColumns} from clients where client_id = $1 for no key update`,
-    [clientId],
-  );
-  return found.rows[0];
+export function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
+  const statement = `select ${clientColumns} from clients where client_id = $1 for no key update`;
+  return rowById(client, 'client', clientId, statement);
 }
+
+const mutableColumns =
+  'first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at';
 
 /**
  * Updates the mutable columns of a client. If another client has its active USSD phone or its external_id, nothing is
@@ -100,23 +99,8 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   await client.query('savepoint unchanged');
   try {
     await client.query(
-      `update clients set email = $2, contact_number = $3, address = $4, ussd_phone_number = $5, ussd_status = $6, updated_at = $7,
-         external_id = $8, metadata = $9, first_name = $10, last_name = $11, company_name = $12, registration_number = $13 where client_id = $1`,
-      [
-        row.client_id,
-        row.email,
-        row.contact_number,
-        row.address,
-        row.ussd_phone_number,
-        row.ussd_status,
-        row.updated_at,
-        row.external_id,
-        row.metadata && JSON.stringify(row.metadata),
-        row.first_name,
-        row.last_name,
-        row.company_name,
-        row.registration_number,
-      ],
+      `update clients set (${mutableColumns}) = (select ${mutableColumns} from json_populate_record(null::clients, $2)) where client_id = $1`,
+      [row.client_id, JSON.stringify(row)],
     );
     return undefined;
   } catch (error) {

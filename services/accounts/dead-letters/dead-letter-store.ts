@@ -1,7 +1,6 @@
 import type { DeadLetter } from '#libs/contracts/administration.ts';
-import { isId } from '#libs/contracts/ids.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of dead letters. Topics are stored without prefix. */
 
@@ -35,23 +34,15 @@ export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLet
   await pool.query(`${insertRows('dead_letters', arriving)} on conflict do nothing`, [JSON.stringify(rows)]);
 }
 
-export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetterRow | undefined> {
-  if (!isId('deadLetter', id)) return undefined;
-  const found = await pool.query<DeadLetterRow>(
-    `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`,
-    [id],
-  );
-  return found.rows[0];
+const byId = `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`;
+
+export function findDeadLetter(db: Queries, id: string): Promise<DeadLetterRow | undefined> {
+  return rowById(db, 'deadLetter', id, byId);
 }
 
 /** Locks and returns the dead letter, so that it is decided once. */
-export async function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
-  if (!isId('deadLetter', id)) return undefined;
-  const found = await client.query<DeadLetterRow>(
-    `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1 for update`,
-    [id],
-  );
-  return found.rows[0];
+export function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
+  return rowById(client, 'deadLetter', id, `${byId} for update`);
 }
 
 export interface Verdict {

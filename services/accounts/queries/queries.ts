@@ -7,7 +7,7 @@ import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
-import { keyColumns, keyOf } from '../api-keys/key-store.ts';
+import { findKey, keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { ClientRow } from '../clients/client-store.ts';
 import { clientColumns, clientOf } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
@@ -200,10 +200,7 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
 }
 
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
-  const result = isId('key', key_id)
-    ? await pool.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1`, [key_id])
-    : undefined;
-  const row = result?.rows[0];
+  const row = await findKey(pool, key_id);
   return row ? found(keyOf(row, now)) : { ok: false, refusal: keyNotFound(key_id) };
 }
 

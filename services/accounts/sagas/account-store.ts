@@ -1,8 +1,8 @@
 import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import type { AccountMaster, AccountStatus, StatusTransition } from '#libs/contracts/resources.ts';
-import { insertRows } from '#libs/postgres/insert.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { insertRows } from '#libs/postgres/rows.ts';
 
 /** SQL of accounts and their status history. */
 
@@ -53,14 +53,9 @@ export interface ClosedOpening {
 export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
   const updated = await client.query<AccountRow>(
     `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
-     from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
+     from json_populate_recordset(null::accounts, $1) as c
      where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
-    [
-      closed.map((row) => row.account_id),
-      closed.map((row) => row.state),
-      closed.map((row) => row.status),
-      closed.map((row) => row.status_version),
-    ],
+    [JSON.stringify(closed)],
   );
   return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
 }
