@@ -3,19 +3,7 @@ import { createLocalJWKSet, errors } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
-/** The issuer's public keys. */
-export interface KeySet {
-  /**
-   * Returns the key for a token's header. Rejects with KeysUnavailable if the key must be fetched and the issuer does
-   * not respond.
-   */
-  find: JWTVerifyGetKey;
-  /**
-   * The current key set: the same object until a key is added or removed; undefined if there is none that is recent
-   * enough.
-   */
-  current(): object | undefined;
-}
+export type KeySet = ReturnType<typeof createKeySet>;
 
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
@@ -38,16 +26,10 @@ const maxBytes = 1_048_576;
 const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
 /**
- * Keys are fetched when first needed, when a token names an unknown key, and repeatedly while tokens arrive.
+ * The issuer's public keys. They are fetched when first needed, when a token names an unknown key, and repeatedly while tokens arrive.
  * There is no timer: if no token arrives for a while, the keys expire, and the next token waits for the issuer.
  */
-export function createKeySet({
-  url,
-  logger,
-  maxStaleMs,
-  cooldownMs = 5_000,
-  timeoutMs = 3_000,
-}: KeySetOptions): KeySet {
+export function createKeySet({ url, logger, maxStaleMs, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions) {
   let known: { text: string; find: JWTVerifyGetKey } | undefined;
   let fetchedAt = -Infinity;
   let triedAt = -Infinity;
@@ -78,7 +60,11 @@ export function createKeySet({
     fetching ??= fetchKeys().finally(() => (fetching = undefined));
     return fetching;
   };
-  const current = () => {
+  /**
+   * The current key set: the same object until a key is added or removed; undefined if there is none that is recent
+   * enough.
+   */
+  const current = (): object | undefined => {
     const ageMs = performance.now() - fetchedAt;
     if (ageMs >= maxStaleMs) return undefined;
     // The failure is logged above. The keys remain valid until they are too old.
@@ -92,7 +78,11 @@ export function createKeySet({
 
   return {
     current,
-    async find(...token) {
+    /**
+     * Returns the key for a token's header. Rejects with KeysUnavailable if the key must be fetched and the issuer does
+     * not respond.
+     */
+    async find(...token: Parameters<JWTVerifyGetKey>) {
       if (!current()) await reload();
       try {
         return await findIn(...token);

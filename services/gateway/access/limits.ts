@@ -1,25 +1,24 @@
-/** Limits how often something may happen per minute and key. Each gateway counts separately, as documented. */
-export interface Limiter {
-  /**
-   * Counts one occurrence. Returns how many more are allowed (0: this was the last one; negative: over the limit) and
-   * when the window ends.
-   */
-  take(key: string): { left: number; reset_s: number };
-  readonly limit: number;
-}
+export type Limiter = NonNullable<ReturnType<typeof createLimiter>>;
 
 const windowMs = 60_000;
 /** Beyond this number of keys within a minute, all counts are reset, so that memory stays bounded. */
 const maxKeys = 100_000;
 
-/** Counts in windows of one minute, shared by all keys. Returns undefined for limit 0: no limit. */
-export function createLimiter(limit: number, now: () => number = Date.now): Limiter | undefined {
+/**
+ * Limits how often something may happen per minute and key, in windows of one minute that all keys share. Each gateway
+ * counts separately, as documented. Returns undefined for limit 0: no limit.
+ */
+export function createLimiter(limit: number, now: () => number = Date.now) {
   if (limit === 0) return undefined;
   let counts = new Map<string, number>();
   let endsMs = now() + windowMs;
   return {
     limit,
-    take(key) {
+    /**
+     * Counts one occurrence. Returns how many more are allowed (0: this was the last one; negative: over the limit) and
+     * when the window ends.
+     */
+    take(key: string): { left: number; reset_s: number } {
       const nowMs = now();
       if (nowMs >= endsMs || counts.size >= maxKeys) {
         counts = new Map();

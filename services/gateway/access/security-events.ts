@@ -39,21 +39,10 @@ function classOf({
 
 /** Returns the event published for a summary, for a SIEM. Pure, except for a new id. */
 export function securityEvent(summary: Summary, at: string, prefix: string): OutgoingMessage {
-  const { actor, address, action, outcome, resource_id, request_id, count, since } = summary;
+  const { isAudited: _audited, method: _method, path: _path, ...counted } = summary;
+  const { actor, outcome, request_id } = counted;
   const status = outcome === 'success' ? ('Success' as const) : ('Failure' as const);
-  const data: EventData<typeof type> = {
-    ...classOf(summary),
-    status,
-    since,
-    until: at,
-    count,
-    actor,
-    address,
-    action,
-    outcome,
-    resource_id,
-    request_id,
-  };
+  const data: EventData<typeof type> = { ...classOf(summary), status, until: at, ...counted };
   const headers = toHeaders({
     message_id: randomUUID(),
     type,

@@ -67,22 +67,7 @@ export interface Behind {
   bucket: number;
 }
 
-export interface Forwarder {
-  /**
-   * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the preceding
-   * commands.
-   */
-  query<N extends MessageName>(
-    name: N,
-    data: MessageData<N>,
-    key: string,
-    origin: Origin,
-    behind?: Behind,
-  ): Promise<Outcome<MessageResult<N>>>;
-  command<N extends MessageName>(command: Command<N>, origin: Origin): Promise<Outcome<MessageResult<N>>>;
-  breakers(): { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
-  stop(): void;
-}
+export type Forwarder = ReturnType<typeof createForwarder>;
 
 export interface ForwarderOptions {
   request: Requester['request'];
@@ -102,15 +87,7 @@ const notSent: Outcome<never> = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Converts requests to messages and their replies to outcomes. Its calls never reject. */
-export function createForwarder({
-  request,
-  loadShedding,
-  now,
-  prefix,
-  logger,
-  metrics,
-  tracing,
-}: ForwarderOptions): Forwarder {
+export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions) {
   const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>(name, logger, isSilence)]));
   const breakerOf = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
   const nextQueryId = idSequence('qry_');
@@ -174,16 +151,22 @@ export function createForwarder({
     );
 
   return {
-    query(name, data, key, origin, behind) {
+    /**
+     * Sends a query. `behind`: send it to this bucket of a command topic, so that it is answered after the preceding
+     * commands.
+     */
+    query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, behind?: Behind) {
       const query = { name, id: nextQueryId(), key, bucket: behind?.bucket, data, acceptedAt: new Date(now()) };
       return send(behind?.topic ?? messages[name].topic, query, origin);
     },
-    command: (command, origin) => send(messages[command.name].topic, command, origin),
+    command<N extends MessageName>(command: Command<N>, origin: Origin) {
+      return send(messages[command.name].topic, command, origin);
+    },
     breakers: () =>
       services.map((service) => {
         return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };
       }),
-    stop() {
+    stop(): void {
       for (const breaker of breakers.values()) breaker.shutdown();
     },
   };

@@ -198,6 +198,7 @@ function write(
   const plan = planners[name] as Planner;
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body ?? parameters.none;
+  const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
   const needsBody = !schema.safeParse({}).success;
   const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   return async (request, reply) => {
@@ -245,14 +246,19 @@ function write(
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'failed') {
       const hasKey = idempotencyKey !== undefined;
-      const pending = () => planned.pending?.(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
-      if (repeat !== undefined || origin.repeatOnly === true) throw new Refused(unavailable);
-      return void answerFailed(reply, endpoint, planned, outcome, { hasKey, pending: () => show(pending()) });
+      const isRepeat = repeat !== undefined || origin.repeatOnly === true;
+      if (isRepeat || outcome.stage === 'not_sent') throw new Refused(unavailable);
+      // The broker must have the command before a 202.
+      if (outcome.stage !== 'no_reply' || !planned.pending || !endpoint.pending)
+        throw outcomeUnknown(planned.resource, hasKey);
+      reply.headers({ location: planned.location, 'retry-after': '1' });
+      const pending = planned.pending(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
+      return void send(reply, 202, show(pending), form);
     }
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed, origin) : outcome.data;
     markVersion(reply, endpoint, data);
-    send(reply, endpoint.success, show(data), endpoint.shape === 'bare' ? 'bare' : {});
+    send(reply, endpoint.success, show(data), form);
   }
 }
 
@@ -263,27 +269,4 @@ async function command(plan: Plan & { acceptedAt: Date }, origin: Origin, forwar
   return outcome.kind === 'failed' && outcome.stage === 'no_reply'
     ? ((await plan.otherwise(origin)) ?? outcome)
     : outcome;
-}
-
-interface FailedContext {
-  hasKey: boolean;
-  /** Returns what is shown while the outcome is unknown. */
-  pending: () => unknown;
-}
-
-/**
- * Responds with 503 if nothing was sent, 202 if the broker has the command and the endpoint supports Pending,
- * otherwise 504.
- */
-function answerFailed(
-  reply: FastifyReply,
-  endpoint: Endpoint,
-  plan: Plan,
-  { stage }: Outcome & { kind: 'failed' },
-  context: FailedContext,
-): FastifyReply {
-  if (stage === 'not_sent') throw new Refused(unavailable);
-  if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
-  reply.headers({ location: plan.location, 'retry-after': '1' });
-  return send(reply, 202, context.pending(), endpoint.shape === 'bare' ? 'bare' : {});
 }
