@@ -96,22 +96,21 @@ export const accountMasterSchema = accountSchema.omit({ balance: true, available
 export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
 /** The data that the ledger stores of an account. */
-export const ledgerAccountSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  currency: z.string(),
-  status: accountStatus,
-  balance: money,
-  /** Missing in replies from before holds existed. */
-  available_balance: money.optional(),
+export const ledgerAccountSchema = accountSchema.pick({
+  account_id: true,
+  account_number: true,
+  currency: true,
+  status: true,
+  balance: true,
+  available_balance: true,
 });
 export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
 
-export const accountBalanceSchema = z.object({
-  account_id: z.string(),
-  account_number: z.string(),
-  balance: money,
-  currency: z.string(),
+export const accountBalanceSchema = accountSchema.pick({
+  account_id: true,
+  account_number: true,
+  balance: true,
+  currency: true,
 });
 
 /** An account's balance after the last entry posted before a given time. */

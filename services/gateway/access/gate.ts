@@ -10,20 +10,17 @@ import type { Authenticate } from './auth.ts';
 import type { Caller } from './caller.ts';
 import type { Limiter } from './limits.ts';
 
-export interface GateDependencies {
-  authenticate: Authenticate;
-  /** undefined: no limit. */
-  callerLimit: Limiter | undefined;
-  failureLimit: Limiter | undefined;
-}
-
 type Done = (error?: Error) => void;
 
 /**
  * Authenticates every request and applies the rate limits, before anything else and also for unknown paths.
  * Calls back synchronously if the credential is known.
  */
-export function createGate({ authenticate, callerLimit, failureLimit }: GateDependencies) {
+export function createGate(
+  authenticate: Authenticate,
+  callerLimit: Limiter | undefined,
+  failureLimit: Limiter | undefined,
+) {
   const enter = (request: FastifyRequest, reply: FastifyReply, caller: Caller, done: Done): void => {
     request.caller = caller;
     try {

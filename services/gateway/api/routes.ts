@@ -153,33 +153,25 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
 
 type Ask = (input: ReadInput, deps: RouteDependencies & ReadDependencies) => Promise<unknown>;
 
-/** Returns how an endpoint reads: composed reads are written by hand, the others follow from their message. */
+/** Reads that consist of several messages, or are not shown as their message returns them. */
+const composed: { [N in EndpointName]?: Ask } = {
+  get_account: readAccount,
+  list_accounts: readAccounts,
+  get_balance_by_number: readBalance,
+  get_transaction: (input, deps) => readPosting('transaction', input, deps),
+  get_transfer: (input, deps) => readPosting('transfer', input, deps),
+  get_batch: readBatch,
+  get_operations: readOperations,
+  search,
+  list_approvals: readApprovals,
+  get_approval: readApproval,
+};
+
+/** Returns how an endpoint reads: unless it is composed, that follows from its message. */
 function reader(name: EndpointName, endpoint: Endpoint): Ask {
-  switch (name) {
-    case 'get_account':
-      return readAccount;
-    case 'list_accounts':
-      return readAccounts;
-    case 'get_balance_by_number':
-      return readBalance;
-    case 'get_transaction':
-      return (input, deps) => readPosting('transaction', input, deps);
-    case 'get_operations':
-      return readOperations;
-    case 'search':
-      return search;
-    case 'list_approvals':
-      return readApprovals;
-    case 'get_approval':
-      return readApproval;
-    case 'get_batch':
-      return readBatch;
-    case 'get_transfer':
-      return (input, deps) => readPosting('transfer', input, deps);
-  }
   const { message } = endpoint;
   if (message === null) throw new TypeError(`endpoint ${name} has no message`);
-  return (input, deps) => (isPaged(endpoint) ? readPage : readOne)(message, input, deps);
+  return composed[name] ?? ((input, deps) => (isPaged(endpoint) ? readPage : readOne)(message, input, deps));
 }
 
 /** Returns the Link to the next page: the same request with its cursor (RFC 8288; relative to the request's URL). */

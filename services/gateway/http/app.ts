@@ -106,11 +106,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.decorateRequest('heldBytes', 0);
   const verifyToken = createTokenVerifier(deps.tokens, now);
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
-  const gate = createGate({
-    authenticate: createAuthenticate(verifyToken, deps.apiKeys),
-    callerLimit: createLimiter(deps.rateLimitPerMinute, now),
-    failureLimit,
-  });
+  const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
+  const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);
   const answerError = errorHandler(deps);
   const held = createHeldBodies(() => deps.metrics.shed('bytes'));
   const entrance = createEntrance(deps, gate, held, answerError);
