@@ -12,8 +12,11 @@ import { Callers } from './callers.ts';
 import { expect, type Part } from './check.ts';
 
 const names = ['ledger', 'ledger-2', 'ledger-3'];
-/** This lag is far below the chart's 500, which two cores that also run everything else do not reach. */
-const lagThreshold = 5;
+/**
+ * This lag is far below the chart's 500, which two cores that also run everything else do not reach. 64 callers exceed
+ * it three times, and one caller does not reach it.
+ */
+const lagThreshold = 15;
 const pollMs = 1_000;
 const scaledWithinMs = 240_000;
 /** The time for which the lowest wanted number must last before a process is stopped. The chart has ten minutes. */
