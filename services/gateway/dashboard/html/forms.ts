@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import type { Shown } from './frame.ts';
+import type { PageOptions, Shown, Visit } from './frame.ts';
+import { addForm, addPage } from './frame.ts';
+import { csrfField } from './layout.ts';
 
 /** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
 
@@ -37,12 +40,12 @@ export function confirmation(words: string, wrong: Wrong): Html {
   return html`<label><input type="checkbox" name="confirmed" value="yes" required${attributes}> ${words}${text}</label>`;
 }
 
-/** Returns the error of a form that was sent without the tick. */
-export function unconfirmed(fields: URLSearchParams): Wrong | undefined {
-  return fields.get('confirmed') === 'yes' ? undefined : { fields: { confirmed: ' Tick this to confirm.' } };
+/** Throws if the form was sent without the tick. */
+export function checkConfirmed({ fields }: Visit): void {
+  if (fields.get('confirmed') !== 'yes') throw new WrongInput({ confirmed: ' Tick this to confirm.' });
 }
 
-export function idempotencyKeyOf(fields: URLSearchParams): string | undefined {
+export function idempotencyKeyOf({ fields }: Pick<Visit, 'fields'>): string | undefined {
   return fields.get('idempotency_key') ?? undefined;
 }
 
@@ -93,17 +96,82 @@ export function enteredIn(names: readonly string[], values: URLSearchParams): Re
   );
 }
 
-/** Returns what `work` shows. If the API rejects the input, shows the form again with the reasons. */
-export async function orForm(work: () => Promise<Shown>, form: (wrong: Wrong) => Html | Promise<Html>): Promise<Shown> {
-  try {
-    return await work();
-  } catch (error) {
-    const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 410, 422].includes(error.status);
-    if (!isInput) throw error;
-    const { message, errors = [] } = error.problem;
-    const fields = Object.fromEntries(
-      errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]),
-    );
-    return { status: error.status, content: await form({ message: errors.length > 0 ? undefined : message, fields }) };
+/** If the request must be approved first, returns a redirect to the page of its approval. */
+export function waitingFor(data: unknown): Shown | undefined {
+  const { approval_id } = Object(data) as { approval_id?: unknown };
+  return typeof approval_id === 'string' ? { goTo: `/admin/ui/approvals/${approval_id}?asked` } : undefined;
+}
+
+export interface FormParts {
+  /** Where it is sent; by default the address of the page. */
+  action?: string;
+  wrong: Wrong;
+  button: string;
+  cancel: string;
+  /** `Cancel` by default. */
+  cancelText?: string;
+  isDangerous?: boolean;
+  isWide?: boolean;
+}
+
+/** A form with its idempotency key, errors, and buttons. */
+export function formOf(
+  { person, path }: Visit,
+  { action = path, wrong, button, cancel, cancelText = 'Cancel', isDangerous, isWide }: FormParts,
+  content: Html,
+): Html {
+  return html`<form${isWide !== true && html` class="narrow"`} method="post" action="${action}">${csrfField(person.csrf)}${once()}${problem(wrong)}
+${content}
+<div class="actions"><button${isDangerous === true && html` class="danger"`}>${button}</button> <a href="${cancel}">${cancelText}</a></div>
+</form>`;
+}
+
+/** Thrown for input that is not sent to the API. */
+export class WrongInput extends Error {
+  override name = 'WrongInput';
+  readonly fields: Record<string, string>;
+
+  constructor(fields: Record<string, string>) {
+    super('the input is not valid');
+    this.fields = fields;
   }
+}
+
+type Drawn = Html | Shown;
+const shownOf = (drawn: Drawn): Shown => ('text' in drawn ? { content: drawn } : drawn);
+
+export interface Form {
+  /** Shows the form. `values`: the entered ones, or none when it is opened. */
+  draw(visit: Visit, values: URLSearchParams, wrong: Wrong): Drawn | Promise<Drawn>;
+  /** Carries out what was entered. Throws WrongInput, or passes on a refusal of the API. */
+  take(visit: Visit): Shown | Promise<Shown>;
+}
+
+/** Adds a page with a form. */
+export function addFormPage(app: FastifyInstance, url: string, page: PageOptions, form: Form): void {
+  addPage(app, url, page, async (visit) => shownOf(await form.draw(visit, visit.fields, {})));
+  addForm(app, url, page, (visit) => takeForm(visit, form));
+}
+
+/** Carries out what was entered. If it is rejected, shows the form again with the reasons. */
+export async function takeForm(visit: Visit, { draw, take }: Form): Promise<Shown> {
+  try {
+    return await take(visit);
+  } catch (error) {
+    const { status, wrong } = rejectionOf(error);
+    const shown = shownOf(await draw(visit, visit.fields, wrong));
+    if (error instanceof WrongInput) visit.logRefused();
+    return 'goTo' in shown ? shown : { ...shown, status };
+  }
+}
+
+function rejectionOf(error: unknown): { status: number; wrong: Wrong } {
+  if (error instanceof WrongInput) return { status: 400, wrong: { fields: error.fields } };
+  const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 410, 422].includes(error.status);
+  if (!isInput) throw error;
+  const { message, errors = [] } = error.problem;
+  const fields = Object.fromEntries(
+    errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]),
+  );
+  return { status: error.status, wrong: { message: errors.length > 0 ? undefined : message, fields } };
 }

@@ -5,9 +5,9 @@ import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf } from '../html/actors.ts';
 import type { Wrong } from '../html/forms.ts';
-import { confirmation, inputOf, once, problem } from '../html/forms.ts';
+import { confirmation, formOf, inputOf } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import {
   desk,
@@ -213,7 +213,7 @@ export function statusActions({ account_id, status }: Account, { scopes }: Perso
 }
 
 /** `holder`: the client for whom the account is opened, if the page was opened for one. */
-export function openingForm(person: Person, holder: Client | undefined, values: URLSearchParams, wrong: Wrong): Html {
+export function openingForm(visit: Visit, holder: Client | undefined, values: URLSearchParams, wrong: Wrong): Html {
   const client = holder
     ? html`<p>For <strong>${idLink(holder.client_id, nameOf(holder))}</strong></p><input type="hidden" name="client_id" value="${holder.client_id}">`
     : inputOf(
@@ -227,14 +227,13 @@ export function openingForm(person: Person, holder: Client | undefined, values: 
         values,
         wrong,
       );
-  return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}
-${problem(wrong)}
-${client}
+  const fields = html`${client}
 ${inputOf({ name: 'account_type', label: 'Type', options: accountType.options.map((type) => [type, type] as const) }, values, wrong)}
 ${inputOf({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
-${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}
-<div class="actions"><button>Open the account</button> <a href="${values.get('client_id') ? `/admin/ui/clients/${encodeURIComponent(values.get('client_id') ?? '')}` : url}">Cancel</a></div>
-</form>`;
+${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
+  const id = values.get('client_id');
+  const cancel = id ? `/admin/ui/clients/${encodeURIComponent(id)}` : url;
+  return formOf(visit, { wrong, button: 'Open the account', cancel }, fields);
 }
 
 const reasons = {
@@ -283,7 +282,7 @@ export const statusChanges = Object.keys(changes) as StatusChange[];
 
 /** The form of a change of status: its effect, reason, note, and a checkbox to confirm. */
 export function statusForm(
-  person: Person,
+  visit: Visit,
   owned: OwnedAccount,
   change: StatusChange,
   values: URLSearchParams,
@@ -297,13 +296,19 @@ export function statusForm(
     ['', isFreezing ? 'Choose one' : 'none'] as const,
     ...freezeReason.options.map((value) => [value, reasons[value]] as const),
   ];
-  const form = html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
-${problem(wrong)}
-<p role="alert">${meaning}</p>
+  const parts = {
+    wrong,
+    button: `${verb} the account`,
+    cancel: `${url}/${account.account_id}`,
+    isDangerous: status !== 'Active',
+  };
+  const form = formOf(
+    visit,
+    parts,
+    html`<p role="alert">${meaning}</p>
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}
-${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}
-<div class="actions"><button${status !== 'Active' && html` class="danger"`}>${verb} the account</button> <a href="${url}/${account.account_id}">Cancel</a></div>
-</form>`;
+${confirmation(`${verb} account ${account.account_number}${whose}`, wrong)}`,
+  );
   return desk('The account', accountFacts(owned), form);
 }

@@ -10,9 +10,9 @@ import { jsonNumber, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addFormPage, checkConfirmed, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
 import { clientsBy } from '../html/owners.ts';
@@ -33,7 +33,6 @@ import {
   statusForm,
   transactionTable,
 } from './account-views.ts';
-import { waitingFor } from './approval-views.ts';
 import { counterActions } from './counter-views.ts';
 import { notesOf } from './notes.ts';
 
@@ -79,7 +78,12 @@ export function addAccounts(app: FastifyInstance): void {
     };
   });
   addListFile(app, url, { title: 'Accounts', scope: 'accounts:read' }, () => list);
-  addOpening(app);
+  addFormPage(
+    app,
+    `${url}/new`,
+    { title: 'Open an account', scope: 'accounts:write' },
+    { draw: drawOpening, take: open },
+  );
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read' }, transactionsOf);
   addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read' }, ({ id }) => ({
@@ -220,36 +224,29 @@ export const entryColumns: CsvColumn<Entry>[] = [
   'entry_id',
 ];
 
-function addOpening(app: FastifyInstance): void {
-  const page = { title: 'Open an account', scope: 'accounts:write' } as const;
-  const begunWith = async ({ api, person }: Visit, clientId: string | null): Promise<Client | undefined> =>
-    clientId !== null && clientId !== '' && person.scopes.has('clients:read')
-      ? (await api.get<Client>(`/clients/${encodeURIComponent(clientId)}`)).data
+async function drawOpening(visit: Visit, entered: URLSearchParams, wrong: Wrong): Promise<Html> {
+  const { api, person, query } = visit;
+  const values = entered.size > 0 ? entered : new URLSearchParams({ client_id: query.get('client_id') ?? '' });
+  const client_id = encodeURIComponent(values.get('client_id') ?? '');
+  // The API reports an unknown client, and the message is shown at the field.
+  const holder =
+    client_id !== '' && person.scopes.has('clients:read')
+      ? await api.get<Client>(`/clients/${client_id}`).catch(() => undefined)
       : undefined;
-  addPage(app, `${url}/new`, page, async (visit) => {
-    const client_id = visit.query.get('client_id');
-    const values = new URLSearchParams({ client_id: client_id ?? '' });
-    return { content: openingForm(visit.person, await begunWith(visit, client_id), values, {}) };
-  });
-  addForm(app, `${url}/new`, page, (visit) => {
-    const { api, person, fields } = visit;
-    const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, fields);
-    const currency = typed.toUpperCase();
-    const deposit = depositOf(initial_deposit, currency);
-    // The API reports an unknown client, and the message is shown at the field.
-    const again = async (wrong: Wrong) =>
-      openingForm(person, await begunWith(visit, fields.get('client_id')).catch(() => undefined), fields, wrong);
-    return orForm(async () => {
-      if ('wrong' in deposit)
-        return { status: 400, content: await again({ fields: { initial_deposit: deposit.wrong } }) };
-      const { data } = await api.post<Account>(
-        '/accounts',
-        { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
-        idempotencyKeyOf(fields),
-      );
-      return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
-    }, again);
-  });
+  return openingForm(visit, holder?.data, values, wrong);
+}
+
+async function open(visit: Visit): Promise<Shown> {
+  const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, visit.fields);
+  const currency = typed.toUpperCase();
+  const deposit = depositOf(initial_deposit, currency);
+  if ('wrong' in deposit) throw new WrongInput({ initial_deposit: deposit.wrong });
+  const { data } = await visit.api.post<Account>(
+    '/accounts',
+    { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
+    idempotencyKeyOf(visit),
+  );
+  return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
 }
 
 const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
@@ -274,27 +271,22 @@ async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> 
 }
 
 function addStatusChange(app: FastifyInstance, change: StatusChange): void {
-  const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
-  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => {
-    const its = await owned(visit, change);
-    return {
-      title: `${changes[change].verb} account ${its.account.account_number}`,
-      content: statusForm(visit.person, its, change, new URLSearchParams(), {}),
-    };
-  });
-  addForm(app, `${url}/:account_id/${change}`, page, (visit) => {
-    const { api, id, person, fields } = visit;
-    const again = async (wrong: Wrong) => statusForm(person, await owned(visit, change), change, fields, wrong);
-    return orForm(async () => {
-      const wrong = unconfirmed(fields);
-      if (wrong) {
-        const content = await again(wrong);
-        visit.logRefused();
-        return { status: 400, content };
-      }
-      const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
-      const { data } = await api.post<Account>(`/accounts/${id}/status-transitions`, body, idempotencyKeyOf(fields));
-      return waitingFor(data) ?? { goTo: `${url}/${id}?saved=${change}` };
-    }, again);
+  const { verb, status } = changes[change];
+  const page = { title: `${verb} an account`, scope: 'accounts:status' } as const;
+  addFormPage(app, `${url}/:account_id/${change}`, page, {
+    async draw(visit, values, wrong) {
+      const its = await owned(visit, change);
+      return {
+        title: `${verb} account ${its.account.account_number}`,
+        content: statusForm(visit, its, change, values, wrong),
+      };
+    },
+    async take(visit) {
+      checkConfirmed(visit);
+      const body = { status, ...enteredIn(['reason', 'note'], visit.fields) };
+      const path = `/accounts/${visit.id}/status-transitions`;
+      const { data } = await visit.api.post<Account>(path, body, idempotencyKeyOf(visit));
+      return waitingFor(data) ?? { goTo: `${url}/${visit.id}?saved=${change}` };
+    },
   });
 }

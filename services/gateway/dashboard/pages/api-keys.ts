@@ -1,16 +1,19 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import { keyNamesOf } from '../html/actors.ts';
-import { orForm } from '../html/forms.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import type { KeyNames } from '../html/actors.ts';
+import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { zoneText } from '../html/formats.ts';
+import type { Wrong } from '../html/forms.ts';
+import { addFormPage, enteredIn, formOf, idempotencyKeyOf, inputOf, reason, waitingFor } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
-import type { List } from '../html/lists.ts';
+import { addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import type { List, Sorting } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
-import type { KeyFields } from './api-key-views.ts';
-import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
-import { waitingFor } from './approval-views.ts';
-
-type NewKey = ApiKey & { api_key?: string };
+import { facts, fullTimeOf, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -48,96 +51,203 @@ const list: List<ApiKey> = {
 export function addApiKeys(app: FastifyInstance): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
+    const notice = html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.</p>`;
     return {
       status,
-      content: keyList(
-        content,
-        visit.query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined,
-      ),
+      content: html`${visit.query.has('revoked') && notice}
+<p><a role="button" href="${url}/new">Create an API key</a></p>
+${content}
+<p class="quiet">Times are ${zoneText()}. Only a hash of each key is stored, so a key cannot be shown again.</p>`,
     };
   });
-
   addListFile(app, url, { title: 'API keys', scope }, () => list);
-
-  const create = { title: 'Create an API key', scope } as const;
-  addPage(app, `${url}/new`, create, ({ person }) => ({ content: keyForm(person, noFields, {}) }));
-  addForm(app, `${url}/new`, create, async ({ api, person, fields }) => {
-    const given = fieldsOf(fields);
-    return orForm(
-      async () => shown((await api.post<NewKey>('/admin/api-keys', bodyOf(given), given.idempotency_key)).data),
-      (wrong) => keyForm(person, given, wrong),
-    );
-  });
-
+  addFormPage(
+    app,
+    `${url}/new`,
+    { title: 'Create an API key', scope },
+    {
+      draw: keyForm,
+      take: (visit) => make(visit, '', bodyOf(visit.fields)),
+    },
+  );
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);
     return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key.created_by]), visit.person) };
   });
-
-  const rotate = { title: 'Rotate an API key', scope } as const;
-  addPage(app, `${url}/:key_id/rotation`, rotate, async (visit) => ({
-    content: rotationForm(visit.person, await keyOf(visit), {}),
-  }));
-  addForm(app, `${url}/:key_id/rotation`, rotate, async (visit) => {
-    const overlap = Number(visit.fields.get('overlap_seconds'));
-    return orForm(
-      async () =>
-        shown(
-          (
-            await visit.api.post<NewKey>(
-              `${pathOf(visit)}/rotation`,
-              { overlap_seconds: overlap },
-              visit.fields.get('idempotency_key') ?? undefined,
-            )
-          ).data,
-        ),
-      async (wrong) => rotationForm(visit.person, await keyOf(visit), wrong),
-    );
-  });
-
-  const revoke = { title: 'Revoke an API key', scope } as const;
-  addPage(app, `${url}/:key_id/revocation`, revoke, async (visit) => ({
-    content: revocationForm(visit.person, await keyOf(visit)),
-  }));
-  addForm(app, `${url}/:key_id/revocation`, revoke, async (visit) => {
-    await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
-    return { goTo: `${url}?revoked` };
-  });
+  addFormPage(
+    app,
+    `${url}/:key_id/rotation`,
+    { title: 'Rotate an API key', scope },
+    {
+      draw: async (visit, _values, wrong) => rotationForm(visit, await keyOf(visit), wrong),
+      take: (visit) =>
+        make(visit, `/${visit.id}/rotation`, { overlap_seconds: Number(visit.fields.get('overlap_seconds')) }),
+    },
+  );
+  addFormPage(
+    app,
+    `${url}/:key_id/revocation`,
+    { title: 'Revoke an API key', scope },
+    {
+      draw: async (visit, _values, wrong) => revocationForm(visit, await keyOf(visit), wrong),
+      async take({ api, id, fields }) {
+        await api.post(`/admin/api-keys/${id}/revocation`, { descendants: fields.get('descendants') === 'yes' });
+        return { goTo: `${url}?revoked` };
+      },
+    },
+  );
 }
 
-const pathOf = ({ id }: Visit) => `/admin/api-keys/${id}`;
+const keyOf = async ({ api, id }: Visit) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
 
-async function keyOf(visit: Visit): Promise<ApiKey> {
-  return (await visit.api.get<ApiKey>(pathOf(visit))).data;
-}
-
-function shown(made: NewKey): Shown {
-  const { api_key, ...key } = made;
-  return waitingFor(made) ?? { title: 'The new API key', content: shownOnce(key, api_key) };
-}
-
-const noFields: KeyFields = { name: '', scopes: [], environment: 'live', expires_on: '', client_id: '' };
-
-function fieldsOf(fields: URLSearchParams): KeyFields {
-  const text = (name: string) => fields.get(name) ?? '';
-  return {
-    name: text('name'),
-    scopes: fields.getAll('scopes'),
-    environment: text('environment'),
-    expires_on: text('expires_on').trim(),
-    client_id: text('client_id').trim(),
-    idempotency_key: fields.get('idempotency_key') ?? undefined,
-  };
+/** Creates a key, and shows it unless it waits for an approval. */
+async function make(visit: Visit, action: string, body: object): Promise<Shown> {
+  const path = `/admin/api-keys${action}`;
+  const { data } = await visit.api.post<ApiKey & { api_key?: string }>(path, body, idempotencyKeyOf(visit));
+  return waitingFor(data) ?? { title: 'The new API key', content: shownOnce(data, data.api_key) };
 }
 
 /** The API decides what is valid; malformed values are sent to it unchanged. */
-function bodyOf({ name, scopes, environment, expires_on, client_id }: KeyFields): object {
-  const expires_at = /^\d{4}-\d{2}-\d{2}$/.test(expires_on) ? `${expires_on}T23:59:59.000Z` : expires_on;
+function bodyOf(fields: URLSearchParams): object {
+  const { expires_at, ...rest } = enteredIn(['environment', 'expires_at', 'client_id'], fields);
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(expires_at ?? '');
   return {
-    name,
-    scopes,
-    environment,
-    ...(expires_on === '' ? {} : { expires_at }),
-    ...(client_id === '' ? {} : { client_id }),
+    ...rest,
+    name: fields.get('name') ?? '',
+    scopes: fields.getAll('scopes'),
+    ...(expires_at !== undefined && { expires_at: isDay ? `${expires_at}T23:59:59.000Z` : expires_at }),
   };
+}
+
+const isTaken = (key: ApiKey) => key.status === 'active';
+
+function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html {
+  return table<ApiKey>(
+    'API keys',
+    [
+      {
+        title: 'Name',
+        show: (key) =>
+          html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>`,
+      },
+      {
+        title: 'Status',
+        show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}`,
+      },
+      {
+        title: 'Scopes',
+        show: (key) =>
+          html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}`,
+      },
+      { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
+      { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
+      {
+        title: 'Created',
+        sort,
+        show: (key) =>
+          html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>`,
+      },
+      {
+        title: 'Change',
+        isPlain: true,
+        show: (key) =>
+          isTaken(key)
+            ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>`
+            : '',
+      },
+    ],
+    keys,
+    'There is no API key yet.',
+  );
+}
+
+const fewScopes = 4;
+
+function scopeList(key: ApiKey): Html {
+  const [own, tags] = [key.scopes, tagsOf(key)];
+  return own.length <= fewScopes
+    ? tags
+    : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
+}
+
+function keyForm(visit: Visit, values: URLSearchParams, wrong: Wrong): Html {
+  const own = scopes.filter((scope) => visit.person.scopes.has(scope));
+  const chosen = values.get('environment') ?? 'live';
+  const environment = (value: string) =>
+    html`<label><input type="radio" name="environment" value="${value}"${chosen === value && html` checked`}> ${value}</label>`;
+  const isChosen = (scope: string) => values.getAll('scopes').includes(scope);
+  const fields = html`${inputOf({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
+<fieldset><legend>Environment</legend>${environment('live')}${environment('test')}${reason(wrong, 'environment').text}</fieldset>
+<fieldset><legend>Scopes, at most those that you have yourself</legend>
+<div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${reason(wrong, 'scopes').text}</fieldset>
+${inputOf({ name: 'expires_at', label: 'Expires at the end of (UTC)', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
+${inputOf({ name: 'client_id', label: 'Only for the client with the id', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
+  return formOf(visit, { wrong, button: 'Create', cancel: url }, fields);
+}
+
+/** Shows the key itself, once. */
+export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
+  if (apiKey === undefined) {
+    return html`<p class="notice" role="status">This form has already created the key and shown it. It cannot be shown again: rotate it if it was lost.</p>
+${factsOf(key)}<p><a role="button" href="${url}">To the list</a></p>`;
+  }
+  return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
+<label for="api-key">API key</label>
+<textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
+<p class="actions"><button type="button" data-copy="api-key" aria-describedby="copied" hidden>Copy</button> <span id="copied" role="status"></span></p>
+${factsOf(key)}
+<p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
+}
+
+/**
+ * The page of one API key. It shows its properties, the possible actions, and links to the audit records of
+ * calls made with the key (which are recorded for the first key of its family) and of changes to it.
+ */
+function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
+  const trail = (name: string, value: string, text: string) =>
+    html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
+  return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
+${factsOf(key)}
+<p>Created ${fullTimeOf(key.created_at)} by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, to replace <a href="${url}/${key.rotated_from}">the previous key</a>`}.</p>
+${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'Audit records of its calls')} ${trail('resource_id', key.key_id, 'Audit records of its changes')}</p>`}
+<p><a href="${url}">To the list</a></p>`;
+}
+
+const tagsOf = ({ scopes: own }: ApiKey) =>
+  html`<span class="tags">${own.map((scope) => html`<code>${scope}</code> `)}</span>`;
+
+function factsOf(key: ApiKey): Html {
+  return facts([
+    ['Name', key.name],
+    ['Id', html`<code>${key.key_id}</code>`],
+    ['Status', html`<span class="status ${key.status}">${key.status}</span>`],
+    ['Environment', key.environment],
+    ['Scopes', tagsOf(key)],
+    ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],
+    ['Expires', fullTimeOf(key.expires_at)],
+    ['Revoked', key.revoked_at !== null && fullTimeOf(key.revoked_at)],
+    ['Last used', key.last_used_at === null ? 'never' : fullTimeOf(key.last_used_at)],
+  ]);
+}
+
+const overlaps = [
+  [0, 'ends at once'],
+  [3_600, 'works for one more hour'],
+  [86_400, 'works for one more day'],
+  [604_800, 'works for one more week'],
+  [2_592_000, 'works for 30 more days'],
+] as const;
+
+function rotationForm(visit: Visit, key: ApiKey, wrong: Wrong): Html {
+  const fields = html`<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
+${factsOf(key)}
+<label>The old key <select name="overlap_seconds">${overlaps.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>`;
+  return formOf(visit, { wrong, button: 'Rotate', cancel: url }, fields);
+}
+
+function revocationForm(visit: Visit, key: ApiKey, wrong: Wrong): Html {
+  const fields = html`<p role="alert">Every program that uses this key, or a key that it was rotated from or to, stops working within two seconds. This cannot be undone.</p>
+${factsOf(key)}
+<label><input type="checkbox" name="descendants" value="yes"> Also revoke every key that was created or rotated with it</label>`;
+  return formOf(visit, { wrong, button: 'Revoke the key', cancel: url, isDangerous: true }, fields);
 }

@@ -7,24 +7,17 @@ import type { KeyNames } from '../html/actors.ts';
 import { actorOf } from '../html/actors.ts';
 import type { Wrong } from '../html/forms.ts';
 import { inputOf, once, problem } from '../html/forms.ts';
-import type { Shown } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import { desk, facts, fullTimeOf, idLink, idText, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
-import { shownOnce } from './api-key-views.ts';
+import { shownOnce } from './api-keys.ts';
 
 /** The approvals pages. */
 
 export const approvalsUrl = '/admin/ui/approvals';
 
 export type ShownApproval = Approval & { api_key?: string };
-
-/** If the request must be approved first, returns a redirect to the page of its approval. */
-export function waitingFor(data: unknown): Shown | undefined {
-  const { approval_id } = Object(data) as { approval_id?: unknown };
-  return typeof approval_id === 'string' ? { goTo: `${approvalsUrl}/${approval_id}?asked` } : undefined;
-}
 
 /** The actions in words. */
 const actionWords: Record<ApprovalAction, string> = {

@@ -8,8 +8,8 @@ import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { idempotencyKeyOf, orForm } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import { enteredIn, idempotencyKeyOf, takeForm } from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Filter, List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
@@ -59,29 +59,20 @@ export function addApprovals(app: FastifyInstance): void {
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
     content: await countOf(visit),
   }));
-  addPage(app, `${approvalsUrl}/:approval_id`, { title: 'Approval', ...everybody }, async (visit) => {
-    const approval = await approvalOf(visit);
-    return contentOf(visit, approval, {});
-  });
-  addForm(app, `${approvalsUrl}/:approval_id`, { title: 'Approval', scope: 'approvals:write' }, (visit) =>
-    orForm(
-      async () => {
-        const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
-        const reason = (visit.fields.get('reason') ?? '').trim();
-        // Each of the two buttons sends a separate request.
-        const key = idempotencyKeyOf(visit.fields);
-        const done = await isTaken(() =>
-          visit.api.post<Approval>(
-            `${path}/${visit.id}/${decision}`,
-            reason === '' ? {} : { reason },
-            key && `${key}-${decision}`,
-          ),
-        );
-        return { goTo: `${approvalsUrl}/${visit.id}${done ? '' : '?unknown'}` };
-      },
-      async (wrong) => (await contentOf(visit, await approvalOf(visit), wrong)).content,
-    ),
+  const url = `${approvalsUrl}/:approval_id`;
+  addPage(app, url, { title: 'Approval', ...everybody }, (visit) => draw(visit, visit.fields, {}));
+  addForm(app, url, { title: 'Approval', scope: 'approvals:write' }, (visit) =>
+    takeForm(visit, { draw, take: decide }),
   );
+}
+
+async function decide(visit: Visit): Promise<Shown> {
+  const decision = visit.fields.get('decision') === 'approval' ? 'approval' : 'rejection';
+  // Each of the two buttons sends a separate request.
+  const key = idempotencyKeyOf(visit);
+  const body = enteredIn(['reason'], visit.fields);
+  const post = () => visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
+  return { goTo: `${approvalsUrl}/${visit.id}${(await isTaken(post)) ? '' : '?unknown'}` };
 }
 
 function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Shows): void {
@@ -136,18 +127,14 @@ async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-const approvalOf = async (visit: Visit) => (await visit.api.get<ShownApproval>(`${path}/${visit.id}`)).data;
 const namesOf = (visit: Visit, rows: readonly Approval[]) =>
   keyNamesOf(
     visit,
     rows.flatMap(({ requested_by, decided_by }) => [requested_by, decided_by]),
   );
 
-async function contentOf(
-  visit: Visit,
-  approval: ShownApproval,
-  wrong: Wrong,
-): Promise<{ title: string; content: Html }> {
+async function draw(visit: Visit, fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
+  const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
   const [accounts, names] = await Promise.all([accountsOf(visit, [approval]), namesOf(visit, [approval])]);
   const content = approvalPage({
     approval,
@@ -156,7 +143,7 @@ async function contentOf(
     person: visit.person,
     isOwn: approval.requested_by === visit.actor,
     isUnknown: visit.query.has('unknown'),
-    fields: visit.fields,
+    fields,
     wrong,
   });
   return { title: summaryOf(approval, accounts), content };

@@ -106,7 +106,7 @@ async function look(visit: Visit, instructions: SealedInstructions<Instruction>)
         actor,
         file,
         mode,
-        idempotency_key: idempotencyKeyOf(fields) ?? randomUUID(),
+        idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
         payments: checked.payments.map(entered),
       })
     : undefined;

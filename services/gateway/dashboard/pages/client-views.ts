@@ -2,12 +2,11 @@ import type { Client } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { Field, Wrong } from '../html/forms.ts';
-import { inputOf, once, problem } from '../html/forms.ts';
+import { formOf, inputOf } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import { facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
-import type { ClientType } from './clients.ts';
 
 /** The client pages. */
 
@@ -86,6 +85,7 @@ const ussdFields: readonly Field[] = [
     ],
   },
 ];
+export type ClientType = Client['client_type'];
 const openingFields: Record<ClientType, readonly Field[]> = {
   Retail: [
     { name: 'first_name', label: 'First name', isRequired: true, maxLength: 100 },
@@ -100,6 +100,9 @@ const openingFields: Record<ClientType, readonly Field[]> = {
   ],
 };
 
+/** The names of the fields of a new client. */
+export const namesOf = (type: ClientType): string[] => openingFields[type].map(({ name }) => name);
+
 /** An existing client, and what this client has in common with the new one. */
 export interface Duplicate {
   client_id: string;
@@ -108,17 +111,16 @@ export interface Duplicate {
 }
 
 export function clientForm(
-  person: Person,
+  visit: Visit,
   type: ClientType,
   values: URLSearchParams,
   wrong: Wrong,
   duplicates: readonly Duplicate[] = [],
 ): Html {
-  return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date().toISOString()}">
-${problem(wrong)}${duplicates.length > 0 && warning(duplicates)}
-${openingFields[type].map((field) => inputOf(field, values, wrong))}
-<div class="actions"><button>Open the client</button> <a href="${url}">Cancel</a></div>
-</form>`;
+  const fields = html`<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date(visit.now).toISOString()}">
+${duplicates.length > 0 && warning(duplicates)}
+${openingFields[type].map((field) => inputOf(field, values, wrong))}`;
+  return formOf(visit, { wrong, button: 'Open the client', cancel: url }, fields);
 }
 
 function warning(duplicates: readonly Duplicate[]): Html {
@@ -173,15 +175,13 @@ export interface CorrectionParts {
   meanwhile?: readonly Meanwhile[];
 }
 
-export function correctionForm(person: Person, { client, etag, values, was, wrong, meanwhile }: CorrectionParts): Html {
+export function correctionForm(visit: Visit, { client, etag, values, was, wrong, meanwhile }: CorrectionParts): Html {
   const fields = openingFields[client.client_type];
-  return html`<form class="narrow" method="post" action="${url}/${client.client_id}/contact">${csrfField(person.csrf)}
-<input type="hidden" name="etag" value="${etag}">${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
-${problem(wrong)}${meanwhile && bothVersions(meanwhile)}
+  const content = html`<input type="hidden" name="etag" value="${etag}">${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
+${meanwhile && bothVersions(meanwhile)}
 <p>${idLink(client.client_id, nameOf(client))}</p>
-${fields.map((field) => inputOf(field, values, wrong))}
-<div class="actions"><button>Save</button> <a href="${url}/${client.client_id}">Cancel</a></div>
-</form>`;
+${fields.map((field) => inputOf(field, values, wrong))}`;
+  return formOf(visit, { wrong, button: 'Save', cancel: `${url}/${client.client_id}` }, content);
 }
 
 function bothVersions(meanwhile: readonly Meanwhile[]): Html {

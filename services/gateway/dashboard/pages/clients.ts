@@ -3,16 +3,16 @@ import type { SearchHit } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { zoneText } from '../html/formats.ts';
-import { enteredIn, idempotencyKeyOf, orForm } from '../html/forms.ts';
+import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
 import { desk, pager } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
-import { addCorrection, pathOf } from './client-correction.ts';
-import type { Duplicate } from './client-views.ts';
-import { clientFacts, clientForm, clientTable, nameOf } from './client-views.ts';
+import { addCorrection } from './client-correction.ts';
+import type { ClientType, Duplicate } from './client-views.ts';
+import { clientFacts, clientForm, clientTable, nameOf, namesOf } from './client-views.ts';
 import { erasureAction, erasureNotice } from './erasure.ts';
 import { notesOf } from './notes.ts';
 import { areSimilar, beginningsOf } from './similar-names.ts';
@@ -60,7 +60,7 @@ export function addClients(app: FastifyInstance): void {
   addOpening(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;
-    const { data: client } = await visit.api.get<Client>(pathOf(visit));
+    const { data: client } = await visit.api.get<Client>(`${api}/${visit.id}`);
     const said = saved[query.get('saved') ?? ''];
     const [accounts, notes] = await Promise.all([
       accountsOf(visit, client),
@@ -94,36 +94,30 @@ async function accountsOf({ api: bank, person, query }: Visit, { client_id, eras
 ${accountTable(data)}${pager(`${url}/${client_id}`, new URLSearchParams(cursor === null ? {} : { cursor }), next)}`;
 }
 
-const names = {
-  Retail: ['first_name', 'last_name', 'email', 'contact_number', 'address', 'ussd_phone_number', 'ussd_status'],
-  Corporate: ['company_name', 'registration_number', 'email', 'contact_number', 'address'],
-} as const;
-export type ClientType = keyof typeof names;
-
 function addOpening(app: FastifyInstance): void {
-  const page = { title: 'Open a client', scope: 'clients:write' } as const;
   const typeIn = (values: URLSearchParams): ClientType =>
     values.get('client_type') === 'Corporate' ? 'Corporate' : 'Retail';
-  addPage(app, `${url}/new`, page, ({ person, query }) => ({
-    title: `Open a ${typeIn(query)} client`,
-    content: clientForm(person, typeIn(query), new URLSearchParams(), {}),
-  }));
-  addForm(app, `${url}/new`, page, (visit) => {
-    const { api: bank, person, fields } = visit;
-    const client_type = typeIn(fields);
-    return orForm(
-      async () => {
+  addFormPage(
+    app,
+    `${url}/new`,
+    { title: 'Open a client', scope: 'clients:write' },
+    {
+      draw(visit, values, wrong) {
+        const type = typeIn(values.size > 0 ? values : visit.query);
+        return { title: `Open a ${type} client`, content: clientForm(visit, type, values, wrong) };
+      },
+      async take(visit) {
+        const client_type = typeIn(visit.fields);
         const duplicates = await duplicatesOf(visit);
-        const others = (fields.get('others') ?? '').split(',');
+        const others = (visit.fields.get('others') ?? '').split(',');
         if (duplicates.some(({ client_id }) => !others.includes(client_id)))
-          return { status: 409, content: clientForm(person, client_type, fields, {}, duplicates) };
-        const body = { client_type, ...enteredIn(names[client_type], fields) };
-        const { data } = await bank.post<Client>(api, body, idempotencyKeyOf(fields));
+          return { status: 409, content: clientForm(visit, client_type, visit.fields, {}, duplicates) };
+        const body = { client_type, ...enteredIn(namesOf(client_type), visit.fields) };
+        const { data } = await visit.api.post<Client>(api, body, idempotencyKeyOf(visit));
         return { goTo: `${url}/${data.client_id}?saved=opened` };
       },
-      (wrong) => clientForm(person, client_type, fields, wrong),
-    );
-  });
+    },
+  );
 }
 
 const telling = [

@@ -4,7 +4,8 @@ import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { bankName } from '../html/formats.ts';
 import type { Field, Wrong } from '../html/forms.ts';
-import { inputOf, once, problem } from '../html/forms.ts';
+import { formOf, inputOf } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table } from '../html/show.ts';
@@ -91,7 +92,7 @@ export function customer({ account, owner }: Owned): Html {
   ]);
 }
 
-export interface FormParts {
+export interface CounterFormParts {
   kind: CounterKind;
   owned: Owned;
   /** Notes on the account and its client that the person may read. */
@@ -113,10 +114,10 @@ function ways(account: Account, here: CounterKind, possible: readonly CounterKin
   return html`${possible.length > 0 && html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`}`;
 }
 
-export function counterForm(person: Person, parts: FormParts): Html {
+export function counterForm(visit: Visit, parts: CounterFormParts): Html {
   const { kind, owned, notes, wrong } = parts;
   const { account } = owned;
-  const possible = kindsFor(account, person.scopes);
+  const possible = kindsFor(account, visit.person.scopes);
   const page = (content: Html) =>
     html`${ways(account, kind, possible)}${desk('The customer', html`${customer(owned)}${notes}`, content)}`;
   if (!possible.includes(kind)) {
@@ -124,14 +125,12 @@ export function counterForm(person: Person, parts: FormParts): Html {
     const reason = refusalText(code, { from: account });
     return page(html`<p class="notice wrong" role="status">${reason}</p>${next('Another customer')}`);
   }
-  return page(html`<form class="narrow" method="post" action="${counterUrl}/${account.account_id}/${kind}">
-${csrfField(person.csrf)}${once()}${problem(wrong)}
-${inputs(parts)}
-<div class="actions"><button>Continue</button> <a href="${counterUrl}">Another customer</a></div>
-</form>`);
+  const action = `${counterUrl}/${account.account_id}/${kind}`;
+  const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
+  return page(formOf(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(parts)));
 }
 
-function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts): Html {
+function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts): Html {
   const isLoan = account.account_type === 'Loan';
   const first = Object.keys(wrong.fields ?? {})[0] ?? (hasOther(kind) ? 'other_number' : 'amount');
   const input = (field: Field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong);

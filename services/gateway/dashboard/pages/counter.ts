@@ -5,11 +5,10 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
-import { enteredIn, idempotencyKeyOf } from '../html/forms.ts';
+import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { accountByNumber } from './account-by-number.ts';
-import { waitingFor } from './approval-views.ts';
 import type { CounterKind, Instruction, Instructions } from './counter-instructions.ts';
 import {
   counterKinds,
@@ -38,10 +37,10 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
   for (const kind of counterKinds) {
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;
-    addPage(app, url, page, async (visit) =>
-      showForm(visit, kind, await ownedOf(visit, visit.id), new URLSearchParams(), {}),
-    );
-    addForm(app, url, page, (visit) => takeForm(visit, kind, instructions));
+    addFormPage(app, url, page, {
+      draw: async (visit, values, wrong) => showForm(visit, kind, await ownedOf(visit, visit.id), values, wrong),
+      take: (visit) => take(visit, kind, instructions),
+    });
   }
   addConfirmation(app, instructions);
   addReceipt(app);
@@ -61,7 +60,7 @@ async function showForm(
       : undefined,
     notesFor(visit, owned.account),
   ]);
-  const content = counterForm(visit.person, {
+  const content = counterForm(visit, {
     kind,
     owned,
     notes,
@@ -72,19 +71,17 @@ async function showForm(
   return { content };
 }
 
-/** Converts the entered values to an instruction and redirects to its summary, or shows the form with errors. */
-async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
+/** Converts the entered values to an instruction and redirects to its summary. */
+async function take(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
   const { fields, actor } = visit;
-  const owned = await ownedOf(visit, visit.id);
-  const { account } = owned;
+  const { account } = await ownedOf(visit, visit.id);
   const amount = typedAmount(fields.get('amount') ?? '', account.currency);
   const other = hasOther(kind) ? await otherOf(visit, kind, account) : undefined;
-  const wrong = {
-    ...(other && 'wrong' in other && { other_number: other.wrong }),
-    ...('wrong' in amount && { amount: amount.wrong }),
-  };
   if ('wrong' in amount || (other && 'wrong' in other))
-    return { ...(await showForm(visit, kind, owned, fields, { fields: wrong })), status: 400 };
+    throw new WrongInput({
+      ...(other && 'wrong' in other && { other_number: other.wrong }),
+      ...('wrong' in amount && { amount: amount.wrong }),
+    });
   const { reference = '', description = '' } = enteredIn(['reference', 'description'], fields);
   const instruction: Instruction = {
     actor,
@@ -95,7 +92,7 @@ async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructi
     currency: account.currency,
     reference,
     description,
-    idempotency_key: idempotencyKeyOf(fields) ?? randomUUID(),
+    idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
     ...(other && {
       other_id: other.account.account_id,
       other_number: other.account.account_number,

@@ -2,27 +2,49 @@ import type { FastifyInstance } from 'fastify';
 import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
 import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
+import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import { keyNamesOf } from '../html/actors.ts';
+import type { KeyNames } from '../html/actors.ts';
+import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
-import type { List } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
-import { waitingFor } from './approval-views.ts';
-import type { Decision, Outcome } from './dead-letter-views.ts';
 import {
-  contentOf,
-  deadLettersUrl,
-  deadLetterTable,
-  decisionForm,
-  decisions,
-  outcomesOf,
-} from './dead-letter-views.ts';
+  addFormPage,
+  checkConfirmed,
+  confirmation,
+  enteredIn,
+  formOf,
+  idempotencyKeyOf,
+  inputOf,
+  waitingFor,
+} from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
+import type { List, Sorting } from '../html/lists.ts';
+import { addListFile, showList } from '../html/lists.ts';
+import type { Column } from '../html/show.ts';
+import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
 import { inTurns } from './in-turns.ts';
+
+export const deadLettersUrl = '/admin/ui/operations/dead-letters';
+
+type Decision = 'redrive' | 'drop';
+
+const decisions: Record<Decision, { title: string; verb: string; done: string }> = {
+  redrive: { title: 'Redrive dead letters', verb: 'Redrive', done: 'Sent again' },
+  drop: { title: 'Drop dead letters', verb: 'Drop', done: 'Dropped' },
+};
+const decisionUrl = (decision: Decision, id?: string) =>
+  `${deadLettersUrl}/decision/${decision}${id === undefined ? '' : `?id=${id}`}`;
+
+const pageOf = ({ dead_letter_id }: DeadLetter) => `${deadLettersUrl}/${dead_letter_id}`;
+const findLink = (text: string) =>
+  html`<a href="/admin/ui/find?${new URLSearchParams({ q: text }).toString()}"><code class="long">${text}</code></a>`;
+const sizeText = (bytes: number) => `${bytes} ${Number(bytes) === 1 ? 'byte' : 'bytes'}`;
+/** Its name, if it could be read, and its topic. */
+const messageOf = ({ message, source_topic }: DeadLetter) =>
+  html`<strong>${message ?? 'not readable'}</strong><br><span class="quiet">${source_topic}</span>`;
 
 const scope = 'ops:manage';
 const path = '/admin/dead-letters';
@@ -80,7 +102,19 @@ export function addDeadLetters(app: FastifyInstance): void {
       content: contentOf(letter, await keyNamesOf(visit, [letter.decided_by]), visit.query.has('decided')),
     };
   });
-  for (const decision of ['redrive', 'drop'] as const) addDecision(app, decision);
+  for (const decision of ['redrive', 'drop'] as const)
+    addFormPage(
+      app,
+      decisionUrl(decision),
+      { title: decisions[decision].title, scope },
+      {
+        async draw(visit, values, wrong) {
+          const ids = (values.size > 0 ? values : visit.query).getAll('id');
+          return decisionForm(visit, await markedOf(visit, ids), decision, values, wrong);
+        },
+        take: (visit) => decide(visit, decision),
+      },
+    );
 }
 
 const mostAtOnce = 500;
@@ -95,46 +129,169 @@ async function markedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLet
  * Redrives or drops one or several dead letters after one confirmation. Sending the form again has no further
  * effect.
  */
-function addDecision(app: FastifyInstance, decision: Decision): void {
-  const page = { title: decisions[decision].title, scope } as const;
-  const url = `${deadLettersUrl}/decision/${decision}`;
-  const form = async (visit: Visit, ids: readonly string[], wrong: Wrong) =>
-    decisionForm(visit.person, await markedOf(visit, ids), decision, visit.fields, wrong);
-  addPage(app, url, page, async (visit) => ({ content: await form(visit, visit.query.getAll('id'), {}) }));
-  addForm(app, url, page, async (visit) => {
-    const { api, fields } = visit;
-    const ids = fields.getAll('id');
-    const [only] = ids;
-    const wrong = unconfirmed(fields);
-    if (wrong) {
-      visit.logRefused();
-      return { status: 400, content: await form(visit, ids, wrong) };
+async function decide(visit: Visit, decision: Decision): Promise<Shown> {
+  const { api, fields } = visit;
+  checkConfirmed(visit);
+  const body =
+    decision === 'redrive' ? { renew_deadline: fields.get('renew_deadline') === 'yes' } : enteredIn(['reason'], fields);
+  const post = async (id: string) => {
+    const url = `${path}/${encodeURIComponent(id)}/${decision}`;
+    return (await api.post<DeadLetter>(url, body, `${idempotencyKeyOf(visit)} ${id}`)).data;
+  };
+  const ids = fields.getAll('id');
+  const [only] = ids;
+  if (only !== undefined && ids.length === 1)
+    return waitingFor(await post(only)) ?? { goTo: `${deadLettersUrl}/${encodeURIComponent(only)}?decided` };
+  const outcomes: Outcome[] = [];
+  await inTurns(ids, async (id) => {
+    try {
+      outcomes.push({ id, said: waitingFor(await post(id)) ? 'waiting for approval' : undefined });
+    } catch (error) {
+      if (!(error instanceof ApiRefused)) throw error;
+      outcomes.push({ id, said: error.problem.message });
     }
-    const reason = fields.get('reason')?.trim() ?? '';
-    const body =
-      decision === 'redrive'
-        ? { renew_deadline: fields.get('renew_deadline') === 'yes' }
-        : reason === ''
-          ? {}
-          : { reason };
-    const decide = (id: string) =>
-      api.post<DeadLetter>(`${path}/${encodeURIComponent(id)}/${decision}`, body, `${idempotencyKeyOf(fields)} ${id}`);
-    if (only !== undefined && ids.length === 1)
-      return orForm(
-        async () =>
-          waitingFor((await decide(only)).data) ?? { goTo: `${deadLettersUrl}/${encodeURIComponent(only)}?decided` },
-        (refused) => form(visit, ids, refused),
-      );
-    const outcomes: Outcome[] = [];
-    await inTurns(ids, async (id) => {
-      try {
-        const { data } = await decide(id);
-        outcomes.push({ id, said: waitingFor(data) ? 'waiting for approval' : undefined });
-      } catch (error) {
-        if (!(error instanceof ApiRefused)) throw error;
-        outcomes.push({ id, said: error.problem.message });
-      }
-    });
-    return { title: decisions[decision].done, content: outcomesOf(outcomes, decision) };
   });
+  return { title: decisions[decision].done, content: outcomesOf(outcomes, decision) };
+}
+
+/** Open dead letters can be marked, and redriven or dropped together. */
+function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
+  const columns = lettersColumns(names, sort);
+  if (!rows.some(({ state }) => state === 'open'))
+    return table('Dead letters', columns, rows, 'No dead letter matches.');
+  const mark: Column<DeadLetter> = {
+    title: 'Mark',
+    isPlain: true,
+    show: ({ dead_letter_id, state, message }) =>
+      html`${state === 'open' && html`<input type="checkbox" name="id" value="${dead_letter_id}" aria-label="Mark ${message ?? 'this one'}">`}`,
+  };
+  return html`<form method="get" action="${decisionUrl('redrive')}">${table('Dead letters', [mark, ...columns], rows, '')}
+<p class="actions"><button type="button" class="outline secondary" data-mark-all hidden>Mark all of this page</button> <button>Redrive the marked ones</button> <button class="secondary" formaction="${decisionUrl('drop')}">Drop the marked ones</button></p></form>`;
+}
+
+const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] => [
+  { title: 'When', ...(sort && { sort }), show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
+  { title: 'Message', show: messageOf },
+  {
+    title: 'Why',
+    show: (row) =>
+      html`<span class="details">${row.code ?? 'not said'}${row.reason !== null && html`<br><span class="quiet">${row.reason.slice(0, 200)}${row.reason.length > 200 && '…'}</span>`}</span>`,
+  },
+  {
+    title: 'State',
+    show: ({ state, decided_by, decided_at }) =>
+      html`${statusOf(state)}${decided_by !== null && html`<br><span class="quiet">by ${actorOf(decided_by, names)}<br>${timeOf(decided_at)}</span>`}`,
+  },
+  { title: 'Request', show: ({ request_id }) => (request_id === null ? '–' : findLink(request_id)) },
+  { title: 'Size', isNumber: true, show: ({ size_bytes }) => sizeText(size_bytes) },
+];
+
+function letterFacts(letter: DeadLetter, names: KeyNames): Html {
+  const { source_topic, source_partition, source_offset, request_id, key, decided_by, decided_at } = letter;
+  const place =
+    source_partition === null
+      ? source_topic
+      : `${source_topic}, partition ${source_partition}, offset ${source_offset ?? 'not known'}`;
+  return facts([
+    ['State', statusOf(letter.state)],
+    ['Why', letter.code],
+    ['Reason', letter.reason],
+    ['Message', letter.message],
+    ['Sent to', place],
+    ['Key', key !== null && findLink(key)],
+    ['Request id', request_id !== null && findLink(request_id)],
+    ['Dead-lettered', fullTimeOf(letter.dead_at)],
+    ['Stored in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
+    ['Size', sizeText(letter.size_bytes)],
+    ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
+    ['Dropped because', letter.drop_reason],
+    ['Id', html`<code>${letter.dead_letter_id}</code>`],
+  ]);
+}
+
+const outcomes: Record<DeadLetter['state'], string> = {
+  open: 'It must be redriven or dropped.',
+  redriven:
+    'It was sent to its topic again. Search for its request id to find the outcome. If it could not be processed again, it is listed as a new dead letter.',
+  dropped: 'It will not be sent again. Its bytes remain in the topic until retention deletes them.',
+};
+
+/** The page of a dead letter: properties, headers, value, and actions. */
+function contentOf(letter: DeadLetterContent, names: KeyNames, isJustDecided: boolean): Html {
+  const headers = Object.entries(letter.headers);
+  return html`<p><a href="${deadLettersUrl}">To the dead letters</a></p>
+<p class="notice" role="status">${isJustDecided && letter.state !== 'open' && html`<strong>Done.</strong> `}${outcomes[letter.state]}</p>
+${letter.state === 'open' && html`<p class="actions">${letter.available && html`<a role="button" href="${decisionUrl('redrive', letter.dead_letter_id)}">Redrive</a> `}<a role="button" class="secondary" href="${decisionUrl('drop', letter.dead_letter_id)}">Drop</a></p>`}
+${letterFacts(letter, names)}
+${
+  letter.available
+    ? html`<h2>Value${letter.encoding === 'base64' && html` <span class="quiet">not UTF-8: in base64</span>`}</h2>
+${letter.value === null ? html`<p>It has no value (null).</p>` : html`<pre class="payload" tabindex="0" aria-label="Value">${letter.value}</pre>`}
+${letter.truncated && html`<p class="notice wrong" role="status">Only the first part is shown: the message is larger.</p>`}
+<h2>Headers</h2>${table<[string, string]>(
+        'Headers',
+        [
+          { title: 'Header', show: ([name]) => html`<code>${name}</code>` },
+          { title: 'Value', show: ([, value]) => html`<span class="wide">${value}</span>` },
+        ],
+        headers,
+        'It has no headers.',
+      )}`
+    : html`<p class="notice wrong" role="status">Its bytes have been deleted, so it can only be dropped.</p>`
+}`;
+}
+
+/** The form that confirms a decision. */
+function decisionForm(
+  visit: Visit,
+  letters: readonly DeadLetter[],
+  decision: Decision,
+  values: URLSearchParams,
+  wrong: Wrong,
+): Html {
+  const [only] = letters;
+  const cancel = only && letters.length === 1 ? pageOf(only) : `${deadLettersUrl}?state=open`;
+  if (!only)
+    return html`<p role="status">None of them is open. In the list, mark those that you want to redrive or drop.</p><p><a role="button" href="${cancel}">To the dead letters</a></p>`;
+  const isRedrive = decision === 'redrive';
+  const them = letters.length === 1 ? 'this message' : `these ${letters.length} messages`;
+  const reason = {
+    name: 'reason',
+    label: 'Reason',
+    type: 'textarea',
+    maxLength: 255,
+    hint: 'Stored with the dead letter and in the audit.',
+  } as const;
+  const content = html`${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
+<p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `The dashboard cannot send ${them} again later, and the request is not executed.`}</p>
+${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
+${isRedrive ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>` : inputOf(reason, values, wrong)}
+${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong)}`;
+  const isWide = letters.length > 1;
+  return formOf(visit, { wrong, button: decisions[decision].verb, cancel, isDangerous: !isRedrive, isWide }, content);
+}
+
+/** The result for one of several dead letters; `said` is undefined if it was decided. */
+interface Outcome {
+  id: string;
+  said: string | undefined;
+}
+
+function outcomesOf(outcomes: readonly Outcome[], decision: Decision): Html {
+  const others = outcomes.filter(({ said }) => said !== undefined);
+  const count = outcomes.length - others.length;
+  return html`<p class="notice" role="status">${count} of ${outcomes.length} ${count === 1 ? 'was' : 'were'} ${decision === 'redrive' ? 'sent again. Messages that cannot be processed again are listed as new dead letters.' : 'dropped.'}</p>
+${
+  others.length > 0 &&
+  table<Outcome>(
+    'Those that were not',
+    [
+      { title: 'Dead letter', show: ({ id }) => html`<a href="${deadLettersUrl}/${id}"><code>${id}</code></a>` },
+      { title: 'Why not', show: ({ said }) => said ?? '' },
+    ],
+    others,
+    '',
+  )
+}
+<p><a role="button" href="${deadLettersUrl}?state=open">To the dead letters</a></p>`;
 }

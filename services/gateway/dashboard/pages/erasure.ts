@@ -5,11 +5,9 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import type { Wrong } from '../html/forms.ts';
-import { confirmation, once, problem, unconfirmed } from '../html/forms.ts';
+import { addFormPage, checkConfirmed, confirmation, formOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import { facts, fullTimeOf, idLink, moneyText, statusOf, table, timeOf } from '../html/show.ts';
 import { numbersOf } from './account-numbers.ts';
 import { nameOf } from './client-views.ts';
@@ -27,33 +25,30 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
     { name: 'erasure', ...page, isDangerous: true, done: (data) => erased(data as Erasure), refusal: standsAgainst },
     secrets,
   );
-  const url = urlOf(':client_id');
-  addPage(app, url, page, async (visit) => formOf(visit, await clientOf(visit), {}));
-  addForm(app, url, page, async (visit) => {
-    const client = await clientOf(visit);
-    const wrong = unconfirmed(visit.fields);
-    if (wrong) {
-      visit.logRefused();
-      return { status: 400, ...(await formOf(visit, client, wrong)) };
-    }
-    const { client_id } = client;
-    return task.summarise(visit, {
-      path: `/admin/clients/${client_id}/erasure`,
-      body: {},
-      facts: [
-        ['Client', nameOf(client)],
-        ['Phone', client.contact_number],
-        ['E-mail', client.email],
-      ],
-      changes: [
-        { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
-        { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
-      ],
-      warning: 'Erased data cannot be restored.',
-      button: 'Erase this client permanently',
-      form: urlOf(client_id),
-      entered: {},
-    });
+  addFormPage(app, urlOf(':client_id'), page, {
+    draw: async (visit, _values, wrong) => show(visit, await clientOf(visit), wrong),
+    async take(visit) {
+      checkConfirmed(visit);
+      const client = await clientOf(visit);
+      const { client_id } = client;
+      return task.summarise(visit, {
+        path: `/admin/clients/${client_id}/erasure`,
+        body: {},
+        facts: [
+          ['Client', nameOf(client)],
+          ['Phone', client.contact_number],
+          ['E-mail', client.email],
+        ],
+        changes: [
+          { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
+          { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
+        ],
+        warning: 'Erased data cannot be restored.',
+        button: 'Erase this client permanently',
+        form: urlOf(client_id),
+        entered: {},
+      });
+    },
   });
 }
 
@@ -87,7 +82,7 @@ function hindrance({ status, balance, account_type }: Account): string {
     .join(', ');
 }
 
-async function formOf(visit: Visit, client: Client, wrong: Wrong): Promise<Shown & { content: Html }> {
+async function show(visit: Visit, client: Client, wrong: Wrong): Promise<Shown> {
   const title = `Erase ${nameOf(client)}`;
   if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
   const accounts = await accountsOf(visit, client.client_id);
@@ -102,10 +97,7 @@ ${facts([
   ['E-mail', client.email],
 ])}
 ${accounts.length > 0 && html`<h2>Accounts</h2>${accountTable(accounts)}<p class="quiet">In addition, the last posting on each of them must be older than the period for which the bank must keep data. This is checked when you confirm.</p>`}
-<form class="narrow" method="post" action="${urlOf(client.client_id)}">${csrfField(visit.person.csrf)}${once()}${problem(wrong)}
-${confirmation(`${nameOf(client)} has asked to be erased`, wrong)}
-<div class="actions"><button>Continue</button> <a href="${clientUrl(client.client_id)}">Cancel</a></div>
-</form>`,
+${formOf(visit, { wrong, button: 'Continue', cancel: clientUrl(client.client_id) }, confirmation(`${nameOf(client)} has asked to be erased`, wrong))}`,
   };
 }
 

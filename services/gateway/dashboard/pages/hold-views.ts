@@ -4,9 +4,9 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import type { Field, Wrong } from '../html/forms.ts';
-import { inputOf, once, problem } from '../html/forms.ts';
+import { formOf, inputOf } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import {
   desk,
@@ -127,9 +127,9 @@ function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wron
 
 export const mostDays = 30;
 
-export function placeForm(person: Person, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
+export function placeForm(visit: Visit, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
   const { account } = owned;
-  if (!mayHold(account, person))
+  if (!mayHold(account, visit.person))
     return html`${customer(owned)}<p class="notice wrong" role="status">${account.account_type === 'Loan' ? 'A hold is not possible on a loan account.' : 'A hold is possible only on an active account.'}</p>
 <p><a role="button" href="/admin/ui/accounts/${account.account_id}">To the account</a></p>`;
   const until = {
@@ -139,15 +139,13 @@ export function placeForm(person: Person, owned: Owned, values: URLSearchParams,
     isRequired: true,
     hint: `Within the next ${mostDays} days. After that day it is released automatically.`,
   } as const;
-  const form = html`<form class="narrow" method="post" action="${holdsUrl(account.account_id)}/new">${csrfField(person.csrf)}${once()}${problem(wrong)}
-${inputsOf([amountField(account.currency), until, ...texts], values, wrong)}
-<div class="actions"><button>Continue</button> <a href="/admin/ui/accounts/${account.account_id}">Cancel</a></div>
-</form>`;
-  return desk('The customer', customer(owned), form);
+  const fields = inputsOf([amountField(account.currency), until, ...texts], values, wrong);
+  const cancel = `/admin/ui/accounts/${account.account_id}`;
+  return desk('The customer', customer(owned), formOf(visit, { wrong, button: 'Continue', cancel }, fields));
 }
 
-export function captureForm(person: Person, hold: Hold, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
-  const { scopes } = person;
+export function captureForm(visit: Visit, hold: Hold, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
+  const { scopes } = visit.person;
   const to = {
     name: 'to_number',
     label: 'To account',
@@ -157,10 +155,15 @@ export function captureForm(person: Person, hold: Hold, owned: Owned, values: UR
   };
   const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
   const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
-  const form = html`<form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}
-${inputsOf([amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), { name: 'description', label: 'Description', maxLength: 255, hint: 'Printed on the statement. Empty: that of the hold.' }], values, wrong)}
-${keep}
-<div class="actions"><button>Continue</button> <a href="${holdUrl(hold.hold_id)}">Cancel</a></div>
-</form>`;
+  const description = {
+    name: 'description',
+    label: 'Description',
+    maxLength: 255,
+    hint: 'Printed on the statement. Empty: that of the hold.',
+  };
+  const inputs = [amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), description];
+  const content = html`${inputsOf(inputs, values, wrong)}
+${keep}`;
+  const form = formOf(visit, { wrong, button: 'Continue', cancel: holdUrl(hold.hold_id) }, content);
   return desk('The customer', customer(owned), form);
 }

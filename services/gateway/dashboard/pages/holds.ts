@@ -5,10 +5,9 @@ import type { Account } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import { dayOf, endOf, zoneText } from '../html/formats.ts';
-import type { Wrong } from '../html/forms.ts';
-import { enteredIn } from '../html/forms.ts';
+import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListFile, showList } from '../html/lists.ts';
 import { plainMoney } from '../html/show.ts';
@@ -100,50 +99,49 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
   const url = `${holdsUrl(':account_id')}/new`;
   const ownedIn = (visit: Visit) => ownedOf(visit, visit.id);
   const dayIn = ({ now }: Visit, days: number) => dayOf(now + days * dayMs);
-  addPage(app, url, page, async (visit) => {
-    const before = task.enteredBefore(visit);
-    const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(visit, 7) });
-    return { content: placeForm(visit.person, await ownedIn(visit), values, {}) };
-  });
-  addForm(app, url, page, async (visit) => {
-    const owned = await ownedIn(visit);
-    const { account, owner } = owned;
-    const { account_id, account_number, currency } = account;
-    const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
-    const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
-    const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(visit, 0) && until <= dayIn(visit, mostDays);
-    if ('wrong' in amount || !isDay) {
-      const fields = {
-        ...('wrong' in amount && { amount: amount.wrong }),
-        ...(!isDay && { until: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` }),
-      };
-      return { status: 400, content: placeForm(visit.person, owned, visit.fields, { fields }) };
-    }
-    const texts = { ...(reference && { reference }), ...(description && { description }) };
-    const after = sumText(availableOf(account), amount.amount, currency, -1n);
-    return task.summarise(visit, {
-      path: `/accounts/${account_id}/holds`,
-      body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
-      facts: [
-        ['Amount', moneyOf(amount.amount, currency)],
-        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
-        ['Account', account_number],
-        ['Until the end of', until],
-        ...(reference ? [['Reference', reference] as [string, string]] : []),
-        ...(description ? [['Description', description] as [string, string]] : []),
-      ],
-      changes: [
-        {
-          what: `${account_number}: available`,
-          before: moneyOf(availableOf(account), currency),
-          after: moneyOf(after, currency),
-        },
-      ],
-      ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
-      button: `Hold ${moneyOf(amount.amount, currency)}`,
-      form: `${holdsUrl(account_id)}/new`,
-      entered: { amount: amount.amount, until, ...texts },
-    });
+  addFormPage(app, url, page, {
+    async draw(visit, entered, wrong) {
+      const before = entered.size > 0 ? entered : task.enteredBefore(visit);
+      const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(visit, 7) });
+      return placeForm(visit, await ownedIn(visit), values, wrong);
+    },
+    async take(visit) {
+      const { account, owner } = await ownedIn(visit);
+      const { account_id, account_number, currency } = account;
+      const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
+      const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
+      const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(visit, 0) && until <= dayIn(visit, mostDays);
+      if ('wrong' in amount || !isDay)
+        throw new WrongInput({
+          ...('wrong' in amount && { amount: amount.wrong }),
+          ...(!isDay && { until: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` }),
+        });
+      const texts = { ...(reference && { reference }), ...(description && { description }) };
+      const after = sumText(availableOf(account), amount.amount, currency, -1n);
+      return task.summarise(visit, {
+        path: `/accounts/${account_id}/holds`,
+        body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
+        facts: [
+          ['Amount', moneyOf(amount.amount, currency)],
+          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['Account', account_number],
+          ['Until the end of', until],
+          ...(reference ? [['Reference', reference] as [string, string]] : []),
+          ...(description ? [['Description', description] as [string, string]] : []),
+        ],
+        changes: [
+          {
+            what: `${account_number}: available`,
+            before: moneyOf(availableOf(account), currency),
+            after: moneyOf(after, currency),
+          },
+        ],
+        ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
+        button: `Hold ${moneyOf(amount.amount, currency)}`,
+        form: `${holdsUrl(account_id)}/new`,
+        entered: { amount: amount.amount, until, ...texts },
+      });
+    },
   });
 }
 
@@ -158,72 +156,71 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Capture a hold', scope: 'holds:write' } as const;
   const task = addTask(app, { name: 'capture', ...page, done: (data) => ({ goTo: receiptOf(data) }) }, secrets);
   const url = `${holdUrl(':hold_id')}/capture`;
-  const show = async (visit: Visit, hold: Hold, values: URLSearchParams, wrong: Wrong) =>
-    captureForm(visit.person, hold, await ownedOf(visit, hold.account_id), values, wrong);
-  addPage(app, url, page, async (visit) => {
-    const hold = await holdOf(visit);
-    if (hold.status !== 'Active') return { goTo: holdUrl(hold.hold_id) };
-    const before = task.enteredBefore(visit);
-    const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
-    return { content: await show(visit, hold, values, {}) };
-  });
-  addForm(app, url, page, async (visit) => {
-    const { fields } = visit;
-    const hold = await holdOf(visit);
-    const { currency, hold_id } = hold;
-    const left = leftOf(hold);
-    const amount = typedAmount(fields.get('amount') ?? '', currency);
-    const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
-    const { to_number, description } = enteredIn(['to_number', 'description'], fields);
-    const { account, owner } = await ownedOf(visit, hold.account_id);
-    const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
-    const wrong = {
-      ...('wrong' in amount && { amount: amount.wrong }),
-      ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
-      ...(to && 'wrong' in to && { to_number: to.wrong }),
-    };
-    if ('wrong' in amount || isMore || (to && 'wrong' in to))
-      return { status: 400, content: await show(visit, hold, fields, { fields: wrong }) };
-    const rest = sumText(left, amount.amount, currency, -1n);
-    const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
-    const money = moneyOf(amount.amount, currency);
-    return task.summarise(visit, {
-      path: `/holds/${hold_id}/capture`,
-      body: {
-        amount: amount.amount,
-        final: !keeps,
-        ...(to && { to_account_id: to.account.account_id }),
-        ...(description && { description }),
-      },
-      facts: [
-        ['Amount', money],
-        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
-        ['From account', account.account_number],
-        ['To', to ? toText(to) : 'Cash'],
-        ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
-        ...(description ? [['Description', description] as [string, string]] : []),
-      ],
-      changes: [
-        {
-          what: `${account.account_number}: balance`,
-          before: moneyOf(account.balance, currency),
-          after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
+  addFormPage(app, url, page, {
+    async draw(visit, entered, wrong) {
+      const hold = await holdOf(visit);
+      if (hold.status !== 'Active') return { goTo: holdUrl(hold.hold_id) };
+      const before = entered.size > 0 ? entered : task.enteredBefore(visit);
+      const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
+      return captureForm(visit, hold, await ownedOf(visit, hold.account_id), values, wrong);
+    },
+    async take(visit) {
+      const { fields } = visit;
+      const hold = await holdOf(visit);
+      const { currency, hold_id } = hold;
+      const left = leftOf(hold);
+      const amount = typedAmount(fields.get('amount') ?? '', currency);
+      const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
+      const { to_number, description } = enteredIn(['to_number', 'description'], fields);
+      const { account, owner } = await ownedOf(visit, hold.account_id);
+      const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
+      if ('wrong' in amount || isMore || (to && 'wrong' in to))
+        throw new WrongInput({
+          ...('wrong' in amount && { amount: amount.wrong }),
+          ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
+          ...(to && 'wrong' in to && { to_number: to.wrong }),
+        });
+      const rest = sumText(left, amount.amount, currency, -1n);
+      const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
+      const money = moneyOf(amount.amount, currency);
+      return task.summarise(visit, {
+        path: `/holds/${hold_id}/capture`,
+        body: {
+          amount: amount.amount,
+          final: !keeps,
+          ...(to && { to_account_id: to.account.account_id }),
+          ...(description && { description }),
         },
-        {
-          what: `${account.account_number}: held by this hold`,
-          before: moneyOf(left, currency),
-          after: moneyOf(keeps ? rest : '0', currency),
+        facts: [
+          ['Amount', money],
+          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['From account', account.account_number],
+          ['To', to ? toText(to) : 'Cash'],
+          ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
+          ...(description ? [['Description', description] as [string, string]] : []),
+        ],
+        changes: [
+          {
+            what: `${account.account_number}: balance`,
+            before: moneyOf(account.balance, currency),
+            after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
+          },
+          {
+            what: `${account.account_number}: held by this hold`,
+            before: moneyOf(left, currency),
+            after: moneyOf(keeps ? rest : '0', currency),
+          },
+        ],
+        button: to ? `Capture ${money}` : `Pay out ${money}`,
+        form: `${holdUrl(hold_id)}/capture`,
+        entered: {
+          amount: amount.amount,
+          ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
+          ...(to_number && { to_number }),
+          ...(description && { description }),
         },
-      ],
-      button: to ? `Capture ${money}` : `Pay out ${money}`,
-      form: `${holdUrl(hold_id)}/capture`,
-      entered: {
-        amount: amount.amount,
-        ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
-        ...(to_number && { to_number }),
-        ...(description && { description }),
-      },
-    });
+      });
+    },
   });
 }
 

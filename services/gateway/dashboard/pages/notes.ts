@@ -4,8 +4,8 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { zoneText } from '../html/formats.ts';
-import type { Wrong } from '../html/forms.ts';
-import { idempotencyKeyOf, inputOf, once, orForm } from '../html/forms.ts';
+import type { Form, Wrong } from '../html/forms.ts';
+import { idempotencyKeyOf, inputOf, once, takeForm } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
@@ -74,7 +74,7 @@ export function addNotes(app: FastifyInstance): void {
     ['accounts', 'account_id', 'account'],
   ] as const) {
     const url = urlOf(on, `:${parameter}`);
-    const page = async (visit: Visit, wrong: Wrong) => {
+    const page = async (visit: Visit, values: URLSearchParams, wrong: Wrong) => {
       const { id } = visit;
       const { status = 200, content } = await showList<Note>(visit, {
         url: urlOf(on, id),
@@ -84,19 +84,19 @@ export function addNotes(app: FastifyInstance): void {
       });
       return {
         status,
-        content: html`<p><a href="/admin/ui/${on}/${id}">To the ${what}</a></p>${noteForm(visit.person, on, id, visit.fields, wrong)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
+        content: html`<p><a href="/admin/ui/${on}/${id}">To the ${what}</a></p>${noteForm(visit.person, on, id, values, wrong)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
       };
     };
-    addPage(app, url, { title: `Notes on the ${what}`, scope: `${on}:read` }, (visit) => page(visit, {}));
-    addForm(app, url, { title: `Notes on the ${what}`, scope: `${on}:write` }, (visit) =>
-      orForm(
-        async () => {
-          const note = visit.fields.get('note')?.trim() ?? '';
-          await visit.api.post(`/${on}/${visit.id}/notes`, { note }, idempotencyKeyOf(visit.fields));
-          return { goTo: `/admin/ui/${on}/${visit.id}?saved=noted#notes` };
-        },
-        async (wrong) => (await page(visit, wrong)).content,
-      ),
-    );
+    const form: Form = {
+      draw: page,
+      async take(visit) {
+        const { api, id, fields } = visit;
+        await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, idempotencyKeyOf(visit));
+        return { goTo: `/admin/ui/${on}/${id}?saved=noted#notes` };
+      },
+    };
+    const title = `Notes on the ${what}`;
+    addPage(app, url, { title, scope: `${on}:read` }, (visit) => page(visit, visit.fields, {}));
+    addForm(app, url, { title, scope: `${on}:write` }, (visit) => takeForm(visit, form));
   }
 }

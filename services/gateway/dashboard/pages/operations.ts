@@ -4,7 +4,7 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { fullTimeOf, table } from '../html/show.ts';
-import { deadLettersUrl } from './dead-letter-views.ts';
+import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
 

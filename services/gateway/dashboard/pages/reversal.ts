@@ -5,11 +5,9 @@ import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { timeText, zoneAt } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { enteredIn, inputOf, once, problem } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addFormPage, enteredIn, formOf, inputOf, WrongInput } from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import { idLink, moneyText } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
@@ -37,25 +35,25 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     },
     secrets,
   );
-  const path = urlOf(':transaction_id');
-  addPage(app, path, page, async (visit) => formOf(visit, await plannedOf(visit), task.enteredBefore(visit), {}));
-  addForm(app, path, page, async (visit) => {
-    const planned = await plannedOf(visit);
-    const { reason } = enteredIn(['reason'], visit.fields);
-    if (reason === undefined)
-      return { status: 400, ...formOf(visit, planned, visit.fields, { fields: { reason: 'Say why.' } }) };
-    if (planned.impossible !== undefined) return { status: 400, ...formOf(visit, planned, visit.fields, {}) };
-    const { transaction_id } = planned.original;
-    return task.summarise(visit, {
-      path: `/transactions/${transaction_id}/reversal`,
-      body: { reason },
-      facts: [...planned.facts, ['Reason', reason]],
-      changes: planned.changes,
-      warning: planned.warning,
-      button: `Reverse this ${planned.original.transaction_type}`,
-      form: urlOf(transaction_id),
-      entered: { reason },
-    });
+  addFormPage(app, urlOf(':transaction_id'), page, {
+    async draw(visit, entered, wrong) {
+      return show(visit, await plannedOf(visit), entered.size > 0 ? entered : task.enteredBefore(visit), wrong);
+    },
+    async take(visit) {
+      const { original, impossible, ...shown } = await plannedOf(visit);
+      const { reason } = enteredIn(['reason'], visit.fields);
+      if (reason === undefined || impossible !== undefined) throw new WrongInput({ reason: 'Say why.' });
+      const { transaction_id } = original;
+      return task.summarise(visit, {
+        ...shown,
+        path: `/transactions/${transaction_id}/reversal`,
+        body: { reason },
+        facts: [...shown.facts, ['Reason', reason]],
+        button: `Reverse this ${original.transaction_type}`,
+        form: urlOf(transaction_id),
+        entered: { reason },
+      });
+    },
   });
 }
 
@@ -150,7 +148,7 @@ function impossibleBecause(original: Transaction): string {
   return 'It was already reversed.';
 }
 
-function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wrong: Wrong) {
+function show(visit: Visit, planned: Planned, values: URLSearchParams, wrong: Wrong): Shown {
   const { original, impossible } = planned;
   const back = `/admin/ui/transactions/${original.transaction_id}`;
   const title = `Reverse a ${original.transaction_type}`;
@@ -172,10 +170,6 @@ function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wr
     title,
     content: html`<p>A reversal posts the same amount in the opposite direction. Both stay in the books and on the statement, linked to each other.</p>
 ${consequences(planned)}
-<form class="narrow" method="post" action="${urlOf(original.transaction_id)}">${csrfField(person.csrf)}${once()}
-${problem(wrong)}
-${inputOf(reason, values, wrong)}
-<div class="actions"><button>Continue</button> <a href="${back}">Cancel</a></div>
-</form>`,
+${formOf(visit, { wrong, button: 'Continue', cancel: back }, inputOf(reason, values, wrong))}`,
   };
 }

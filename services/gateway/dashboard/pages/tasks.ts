@@ -7,13 +7,12 @@ import { html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import { idempotencyKeyOf } from '../html/forms.ts';
+import { idempotencyKeyOf, waitingFor } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import { facts, table } from '../html/show.ts';
-import { waitingFor } from './approval-views.ts';
 import { createSealedInstructions } from './sealed-instructions.ts';
 
 /**
@@ -98,9 +97,9 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
     });
   });
   return {
-    summarise: ({ fields, actor }, entered) => {
-      const idempotency_key = idempotencyKeyOf(fields) ?? randomUUID();
-      return { goTo: `${address}?${of(sealed.seal({ ...entered, actor, idempotency_key }))}` };
+    summarise: (visit, entered) => {
+      const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
+      return { goTo: `${address}?${of(sealed.seal({ ...entered, actor: visit.actor, idempotency_key }))}` };
     },
     enteredBefore: ({ query, actor }) => new URLSearchParams(sealed.open(query.get('of'), actor)?.entered ?? {}),
   };

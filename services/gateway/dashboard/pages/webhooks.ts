@@ -57,7 +57,7 @@ export function addWebhooks(app: FastifyInstance): void {
 const pathOf = ({ id }: Visit) => `/webhooks/${id}`;
 
 async function sendAndReturn(visit: Visit, action: string) {
-  await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit.fields));
+  await visit.api.post(`${pathOf(visit)}${action}`, {}, idempotencyKeyOf(visit));
   return { goTo: `/admin/ui${pathOf(visit)}?sent` };
 }
 
