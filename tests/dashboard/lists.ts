@@ -22,7 +22,7 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       expect(plain(await page.locator('tbody tr').first().innerText())).toContain('1000.00');
 
       const amounts = async () =>
-        (await page.locator('tbody td:nth-child(5)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
+        (await page.locator('tbody td:nth-child(4)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
       const shown = await amounts();
       await page.getByRole('button', { name: 'In', exact: true }).focus();
       await page.keyboard.press('Enter');

@@ -11,12 +11,14 @@ export type KeyNames = ReadonlyMap<string, string>;
 
 const keyUrl = '/admin/ui/api-keys';
 
-/** Returns the names of the keys among these actors if the person may read keys. Makes at most one API request. */
-export async function keyNamesOf(
+/** Returns the names of the keys in these fields if the person may read keys. Makes at most one API request. */
+export async function keyNamesOf<Row>(
   { api, person }: Pick<Visit, 'api' | 'person'>,
-  actors: readonly (string | null | undefined)[],
+  rows: readonly Row[],
+  ...fields: readonly (keyof Row)[]
 ): Promise<KeyNames> {
-  const isAsked = person.scopes.has('keys:manage') && actors.some((actor) => actor?.startsWith('key:') === true);
+  const isKey = (actor: unknown) => typeof actor === 'string' && actor.startsWith('key:');
+  const isAsked = person.scopes.has('keys:manage') && rows.some((row) => fields.some((field) => isKey(row[field])));
   if (!isAsked) return new Map();
   try {
     const { data } = await api.get<ApiKey[]>('/admin/api-keys?limit=500');

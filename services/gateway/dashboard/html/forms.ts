@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import type { PageOptions, Shown, Visit } from './frame.ts';
-import { addForm, addPage } from './frame.ts';
+import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
+import { addForm, addPage, shownOf } from './frame.ts';
 import { csrfField } from './layout.ts';
 
 /** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
@@ -137,24 +137,21 @@ export class WrongInput extends Error {
   }
 }
 
-type Drawn = Html | Shown;
-const shownOf = (drawn: Drawn): Shown => ('text' in drawn ? { content: drawn } : drawn);
-
 export interface Form {
   /** Shows the form. `values`: the entered ones, or none when it is opened. */
   draw(visit: Visit, values: URLSearchParams, wrong: Wrong): Drawn | Promise<Drawn>;
   /** Carries out what was entered. Throws WrongInput, or passes on a refusal of the API. */
-  take(visit: Visit): Shown | Promise<Shown>;
+  take(visit: Visit): Drawn | Promise<Drawn>;
 }
 
 /** Adds a page with a form. */
 export function addFormPage(app: FastifyInstance, url: string, page: PageOptions, form: Form): void {
-  addPage(app, url, page, async (visit) => shownOf(await form.draw(visit, visit.fields, {})));
+  addPage(app, url, page, (visit) => form.draw(visit, visit.fields, {}));
   addForm(app, url, page, (visit) => takeForm(visit, form));
 }
 
 /** Carries out what was entered. If it is rejected, shows the form again with the reasons. */
-export async function takeForm(visit: Visit, { draw, take }: Form): Promise<Shown> {
+export async function takeForm(visit: Visit, { draw, take }: Form): Promise<Drawn> {
   try {
     return await take(visit);
   } catch (error) {

@@ -64,7 +64,10 @@ export interface Visit {
 export type Shown =
   | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
   | { goTo: string };
-type Show = (visit: Visit) => Shown | Promise<Shown>;
+/** A response, or only the content of a page. */
+export type Drawn = Html | Shown;
+export const shownOf = (drawn: Drawn): Shown => ('text' in drawn ? { content: drawn } : drawn);
+type Show = (visit: Visit) => Drawn | Promise<Drawn>;
 
 const contentPolicy = [
   "default-src 'none'",
@@ -241,7 +244,8 @@ async function recordExport(request: FastifyRequest, { auditRecords, query, para
   auditRecords.done(request, 'export');
 }
 
-function answer(reply: FastifyReply, { person, path }: Visit, title: string, shown: Shown): FastifyReply {
+function answer(reply: FastifyReply, { person, path }: Visit, title: string, drawn: Drawn): FastifyReply {
+  const shown = shownOf(drawn);
   if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
   return sendPage(reply, shown.status ?? 200, renderPage({ title, ...shown, person, path }));
 }

@@ -4,9 +4,9 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from './csv.ts';
 import { csvOf } from './csv.ts';
-import { endOf, momentOf } from './formats.ts';
-import type { PageOptions, Visit } from './frame.ts';
-import { addDownload } from './frame.ts';
+import { endOf, momentOf, zoneText } from './formats.ts';
+import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
+import { addDownload, addPage, shownOf } from './frame.ts';
 import { pager } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
@@ -24,18 +24,18 @@ export interface Filter {
 }
 
 export interface List<Row> {
-  /** The address of the page. */
-  url: string;
   /** The path of the API's list, and the filters that always apply. */
   path: string;
   fixed?: Record<string, string>;
-  filters: readonly Filter[];
+  filters?: readonly Filter[];
   /** True if the list can be filtered by the first and the last day. */
   hasDays?: boolean;
   pageSize?: number;
-  /** The columns of its CSV file, which addListFile serves at the page's address with `.csv`. */
-  csv?: readonly CsvColumn<Row>[];
-  show: (rows: readonly Row[], sorting: Sorting, visit: Visit) => Html | Promise<Html>;
+  show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
+  /** What its page shows above it, with a title if that is not the one of the page. */
+  above?: () => Drawn | Promise<Drawn>;
+  /** What its page says below it, after the zone of its times. */
+  note?: string;
 }
 
 /** The order of a list, and the address of the same list in the opposite order. */
@@ -49,13 +49,39 @@ const orders = [
   ['asc', 'Oldest first'],
 ] as const;
 
+/** Adds the page of a list, and its CSV file if there are columns for one, with the filters of the page. */
+export function addListPage<Row>(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  listOf: (visit: Visit) => List<Row> | Promise<List<Row>>,
+  csv?: readonly CsvColumn<Row>[],
+): void {
+  addPage(app, url, page, async (visit) => showList(visit, await listOf(visit), csv !== undefined));
+  if (csv)
+    addDownload(app, `${url}.csv`, page, async (visit) => {
+      const list = await listOf(visit);
+      const parameters = parametersOf(list, keptFilters(list, visit.query));
+      return csvOf(visit.api, { path: list.path, parameters, columns: csv });
+    });
+}
+
 /** Shows the list with its filters; if the API rejects a filter, shows the reason. */
-export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ status?: number; content: Html }> {
-  const given = keptFilters(list, visit.query);
+export async function showList<Row>(visit: Visit, list: List<Row>, hasFile = false): Promise<Shown> {
+  const above = list.above ? shownOf(await list.above()) : { content: html`` };
+  if ('goTo' in above) return above;
+  const { status = 200, content } = await pageOfList(visit, list, hasFile);
+  const note = html`<p class="quiet">Times are ${zoneText()}.${list.note !== undefined && ` ${list.note}`}</p>`;
+  return { ...above, status, content: html`${above.content}${content}${note}` };
+}
+
+async function pageOfList<Row>({ api, path, query }: Visit, list: List<Row>, hasFile: boolean) {
+  const given = keptFilters(list, query);
   try {
-    const { data, next, complete } = await visit.api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
+    const { data, next, complete } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
+    const file = addressOf(`${path}.csv`, without(given, 'cursor'));
     return {
-      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.csv !== undefined && data.length > 0 && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">Download all as CSV</a></p>`}`,
+      content: html`${filterForm(list, path, given)}${await list.show(data, sortingOf(path, given))}${complete === false && html`<p class="notice">This page is not complete: the search stopped after 200,000 records. The next page continues from there; a filter by days is faster.</p>`}${pager(path, given, next)}${hasFile && data.length > 0 && html`<p class="actions"><a href="${file}">Download all as CSV</a></p>`}`,
     };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
@@ -64,35 +90,21 @@ export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ st
       error.problem.message;
     return {
       status: 400,
-      content: html`${filterForm(list, given)}<p class="notice wrong" role="alert">These filters are not valid: ${reasons}.</p>`,
+      content: html`${filterForm(list, path, given)}<p class="notice wrong" role="alert">These filters are not valid: ${reasons}.</p>`,
     };
   }
 }
 
-/** The list as a CSV file, with the filters of the page. */
-export function addListFile<Row>(
-  app: FastifyInstance,
-  url: string,
-  page: PageOptions,
-  listOf: (visit: Visit) => List<Row>,
-): void {
-  addDownload(app, `${url}.csv`, page, (visit) => {
-    const list = listOf(visit);
-    const parameters = parametersOf(list, keptFilters(list, visit.query));
-    return csvOf(visit.api, { path: list.path, parameters, columns: list.csv ?? [] });
-  });
-}
-
 /** Describes the filter by its label. */
-function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
+function inWords({ filters = [] }: Filters, field: string, message: string): string {
   const label = filters.find(({ name }) => name === field)?.label;
   return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;
 }
 
-type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'url'>;
+type Filters = Pick<List<never>, 'filters' | 'hasDays' | 'pageSize' | 'fixed'>;
 
 /** Returns the filters of the request that are not empty. */
-function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
+function keptFilters({ filters = [], hasDays }: Filters, query: URLSearchParams): URLSearchParams {
   const names = [
     ...filters.map(({ name }) => name),
     ...(hasDays === true ? ['from_day', 'to_day'] : []),
@@ -126,14 +138,14 @@ function addressOf(url: string, parameters: URLSearchParams): string {
   return text === '' ? url : `${url}?${text}`;
 }
 
-function sortingOf({ url }: Filters, given: URLSearchParams): Sorting {
+function sortingOf(url: string, given: URLSearchParams): Sorting {
   const isAscending = given.get('order') === 'asc';
   const turned = without(given, 'cursor', 'order');
   if (!isAscending) turned.set('order', 'asc');
   return { direction: isAscending ? 'ascending' : 'descending', href: addressOf(url, turned) };
 }
 
-function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams): Html {
+function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLSearchParams): Html {
   const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
   const option = (value: string, text: string, chosen: string | null) =>
     html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;

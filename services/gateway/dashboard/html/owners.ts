@@ -9,8 +9,9 @@ const mostAtOnce = 100;
 
 type Asker = Pick<Visit, 'api' | 'person'>;
 
-/** Returns clients by their ids if the person may read clients. */
-export function clientsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+/** Returns the clients of these rows by their ids if the person may read clients. */
+export function clientsOf(asker: Asker, rows: Iterable<{ client_id: string }>): Promise<ReadonlyMap<string, Client>> {
+  const ids = [...rows].map(({ client_id }) => client_id);
   return asker.person.scopes.has('clients:read')
     ? together<Client>(asker, ids, '/clients?client_ids=', ({ client_id }) => client_id)
     : Promise.resolve(new Map());

@@ -156,7 +156,7 @@ export interface Column<Row> {
   show: (row: Row) => Html | string;
   isNumber?: boolean;
   /** The list is ordered by this column; the link reverses it. */
-  sort?: { direction: 'ascending' | 'descending'; href: string };
+  sort?: { direction: 'ascending' | 'descending'; href: string } | undefined;
   /** True if the rows cannot be sorted by this column. */
   isPlain?: boolean;
 }

@@ -1,4 +1,4 @@
-import type { Account, Client, Entry, EntryLine, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
+import type { Account, Client, Entry, EntryLine, StatusTransition } from '#libs/contracts/resources.ts';
 import { accountType, freezeReason } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
@@ -24,7 +24,6 @@ import {
   totalText,
 } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
-import { refusalText } from './counter-instructions.ts';
 
 /** The account pages. */
 
@@ -53,7 +52,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       { title: 'Type', show: (row) => row.account_type },
       { title: 'Status', show: (row) => statusOf(row.status) },
       { title: 'Balance', isNumber: true, show: (row) => money(row.balance, row.currency) },
-      { title: 'Opened', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
+      { title: 'Opened', sort, show: (row) => timeOf(row.created_at) },
     ],
     rows,
     sort
@@ -92,45 +91,12 @@ export function movementTable(
   );
 }
 
-export function transactionTable(rows: readonly Transaction[], sort?: Sorting): Html {
-  return table<Transaction>(
-    'Transactions',
-    [
-      { title: 'When', ...(sort && { sort }), show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
-      {
-        title: 'Type',
-        show: (row) =>
-          html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}`,
-      },
-      {
-        title: 'Status',
-        show: (row) =>
-          html`${statusOf(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
-      },
-      {
-        title: 'Out',
-        isNumber: true,
-        show: (row) => (row.direction === 'debit' ? money(row.amount, row.currency) : ''),
-      },
-      {
-        title: 'In',
-        isNumber: true,
-        show: (row) => (row.direction === 'credit' ? money(row.amount, row.currency) : ''),
-      },
-      { title: 'Reference', show: (row) => html`<span class="long">${row.reference}</span>` },
-      { title: 'Description', show: (row) => html`<span class="text">${row.description}</span>` },
-    ],
-    rows,
-    'No transaction matches.',
-  );
-}
-
 export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
   return table<Entry>(
     'Entries',
     [
       { title: 'No.', isNumber: true, show: (row) => String(row.sequence) },
-      { title: 'Posted', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
+      { title: 'Posted', sort, show: (row) => timeOf(row.created_at) },
       { title: 'Debit', isNumber: true, show: (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '') },
       {
         title: 'Credit',
@@ -149,7 +115,7 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
   return table<StatusTransition>(
     'Status history',
     [
-      { title: 'When', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
+      { title: 'When', sort, show: (row) => timeOf(row.created_at) },
       { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
       { title: 'Reason', show: ({ reason }) => (reason ? reasons[reason] : '–') },
       { title: 'Note', show: (row) => html`<span class="text">${row.note ?? '–'}</span>` },

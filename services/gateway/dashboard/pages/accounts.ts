@@ -1,21 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import { currencies, isCurrency } from '#libs/contracts/money.ts';
-import type { Account, Client, Entry, EntryLine, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
-import { accountStatus, accountType, transactionStatus, transactionType } from '#libs/contracts/resources.ts';
+import type { Account, Client, Entry, EntryLine, StatusTransition } from '#libs/contracts/resources.ts';
+import { accountStatus, accountType } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import type { TypedAmount } from '../html/amounts.ts';
 import { jsonNumber, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
 import { addFormPage, checkConfirmed, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
+import type { PageOptions, Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
 import type { List } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
-import { clientsBy } from '../html/owners.ts';
+import { addListPage } from '../html/lists.ts';
+import { clientsOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
 import { holdsOn } from './account-holds.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
@@ -31,53 +31,39 @@ import {
   statusActions,
   statusChanges,
   statusForm,
-  transactionTable,
 } from './account-views.ts';
 import { counterActions } from './counter-views.ts';
 import { notesOf } from './notes.ts';
+import { ofAccount, transactionColumns } from './transaction-list.ts';
 
 const url = '/admin/ui/accounts';
 
-const list: List<Account> = {
-  url,
+const listOf = (visit: Visit): List<Account> => ({
   path: '/accounts',
-  csv: [
-    'account_id',
-    'account_number',
-    'client_id',
-    'account_type',
-    'status',
-    { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
-    'currency',
-    'created_at',
-  ],
-  show: async (rows, sort, visit) =>
-    accountTable(
-      rows,
-      sort,
-      await clientsBy(
-        visit,
-        rows.map(({ client_id }) => client_id),
-      ),
-    ),
+  above: () =>
+    html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}`,
+  show: async (rows, sort) => accountTable(rows, sort, await clientsOf(visit, rows)),
   filters: [
     { name: 'account_type', label: 'Type', options: accountType.options },
     { name: 'status', label: 'Status', options: accountStatus.options },
     { name: 'currency', label: 'Currency', options: currencies },
     { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} only.` },
   ],
-};
+});
+const columns: CsvColumn<Account>[] = [
+  'account_id',
+  'account_number',
+  'client_id',
+  'account_type',
+  'status',
+  { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
+  'currency',
+  'created_at',
+];
 
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
 export function addAccounts(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
-    const { status = 200, content } = await showList(visit, list);
-    return {
-      status,
-      content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
-    };
-  });
-  addListFile(app, url, { title: 'Accounts', scope: 'accounts:read' }, () => list);
+  addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, listOf, columns);
   addFormPage(
     app,
     `${url}/new`,
@@ -85,29 +71,15 @@ export function addAccounts(app: FastifyInstance): void {
     { draw: drawOpening, take: open },
   );
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
-  addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read' }, transactionsOf);
-  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read' }, ({ id }) => ({
-    url: `${url}/${id}/entries`,
-    path: `/accounts/${id}/entries`,
-    filters: [],
-    csv: entryColumns,
-    show: entryTable,
-  }));
-  addPart<StatusTransition>(app, { part: '/history', title: 'Status history', scope: 'accounts:read' }, (visit) => ({
-    url: `${url}/${visit.id}/history`,
+  addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
+  const entries = ({ id }: Visit): List<Entry> => ({ path: `/accounts/${id}/entries`, show: entryTable });
+  addPart(app, '/entries', { title: 'Entries', scope: 'transactions:read' }, entries, entryColumns);
+  const history = (visit: Visit): List<StatusTransition> => ({
     path: `/accounts/${visit.id}/status-transitions`,
-    filters: [],
-    csv: ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'],
-    show: async (rows, sort) =>
-      historyTable(
-        rows,
-        await keyNamesOf(
-          visit,
-          rows.map(({ actor }) => actor),
-        ),
-        sort,
-      ),
-  }));
+    show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows, 'actor'), sort),
+  });
+  const historyColumns = ['created_at', 'from_status', 'to_status', 'reason', 'note', 'actor'] as const;
+  addPart(app, '/history', { title: 'Status history', scope: 'accounts:read' }, history, historyColumns);
   for (const change of statusChanges) addStatusChange(app, change);
 }
 
@@ -142,10 +114,7 @@ async function showAccount(visit: Visit) {
     holdsOn(visit, account),
     notesOf(visit, 'accounts', id),
   ]);
-  const names = await keyNamesOf(
-    visit,
-    history.data.map(({ actor }) => actor),
-  );
+  const names = await keyNamesOf(visit, history.data, 'actor');
   return {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
@@ -159,58 +128,27 @@ ${notes}
   };
 }
 
-interface Part {
-  part: string;
-  title: string;
-  scope: 'accounts:read' | 'transactions:read';
-}
-
 /** Adds the page and the CSV file of a list of one account. */
-function addPart<Row>(app: FastifyInstance, { part, title, scope }: Part, listOf: (visit: Visit) => List<Row>): void {
-  addPage(app, `${url}/:account_id${part}`, { title, scope }, async (visit) => {
-    const { account_id, account_number } = await accountOf(visit);
-    const { status = 200, content } = await showList(visit, listOf(visit));
-    return {
-      status,
-      title: `${title} of account ${account_number}`,
-      content: html`${accountParts(account_id, part, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
-    };
+export function addPart<Row>(
+  app: FastifyInstance,
+  part: string,
+  page: PageOptions,
+  listOf: (visit: Visit) => List<Row>,
+  csv: readonly CsvColumn<Row>[],
+  more: (account: Account, person: Person) => Html = () => html``,
+): void {
+  const withAccount = (visit: Visit): List<Row> => ({
+    ...listOf(visit),
+    async above() {
+      const account = await accountOf(visit);
+      return {
+        title: `${page.title} of account ${account.account_number}`,
+        content: html`${accountParts(account.account_id, part, visit.person)}${more(account, visit.person)}`,
+      };
+    },
   });
-  addListFile(app, `${url}/:account_id${part}`, { title, scope }, listOf);
+  addListPage(app, `${url}/:account_id${part}`, page, withAccount, csv);
 }
-
-function transactionsOf({ id }: Visit): List<Transaction> {
-  return {
-    url: `${url}/${id}/transactions`,
-    path: '/transactions',
-    fixed: { account_id: id },
-    hasDays: true,
-    csv: transactionColumns,
-    show: transactionTable,
-    filters: [
-      { name: 'transaction_type', label: 'Type', options: transactionType.options },
-      { name: 'status', label: 'Status', options: transactionStatus.options },
-      { name: 'min_amount', label: 'Amount from', hint: '10.00' },
-      { name: 'max_amount', label: 'Amount to', hint: '100.00' },
-      { name: 'reference', label: 'Reference', hint: '' },
-    ],
-  };
-}
-
-export const transactionColumns: CsvColumn<Transaction>[] = [
-  'transaction_id',
-  'created_at',
-  'transaction_type',
-  'direction',
-  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
-  'currency',
-  'status',
-  'failure_code',
-  'reference',
-  'description',
-  'counterparty_account_id',
-  'transfer_id',
-];
 
 export const entryColumns: CsvColumn<Entry>[] = [
   'sequence',

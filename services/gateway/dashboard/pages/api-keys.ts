@@ -5,62 +5,46 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
 import { addFormPage, enteredIn, formOf, idempotencyKeyOf, inputOf, reason, waitingFor } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import { facts, fullTimeOf, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
 
-const list: List<ApiKey> = {
-  url,
+const columns: CsvColumn<ApiKey>[] = [
+  'key_id',
+  'name',
+  'status',
+  'environment',
+  'scopes',
+  'client_id',
+  'created_at',
+  'created_by',
+  'expires_at',
+  'last_used_at',
+  'revoked_at',
+  'rotated_from',
+];
+
+const listOf = (visit: Visit): List<ApiKey> => ({
   path: '/admin/api-keys',
-  filters: [],
-  csv: [
-    'key_id',
-    'name',
-    'status',
-    'environment',
-    'scopes',
-    'client_id',
-    'created_at',
-    'created_by',
-    'expires_at',
-    'last_used_at',
-    'revoked_at',
-    'rotated_from',
-  ],
-  show: async (keys, sort, visit) =>
-    keyTable(
-      keys,
-      await keyNamesOf(
-        visit,
-        keys.map(({ created_by }) => created_by),
-      ),
-      sort,
-    ),
-};
+  above:
+    () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.</p>`}
+<p><a role="button" href="${url}/new">Create an API key</a></p>`,
+  show: async (keys, sort) => keyTable(keys, await keyNamesOf(visit, keys, 'created_by'), sort),
+  note: 'Only a hash of each key is stored, so a key cannot be shown again.',
+});
 
 /** Adds the pages of API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
 export function addApiKeys(app: FastifyInstance): void {
-  addPage(app, url, { title: 'API keys', scope }, async (visit) => {
-    const { status = 200, content } = await showList(visit, list);
-    const notice = html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.</p>`;
-    return {
-      status,
-      content: html`${visit.query.has('revoked') && notice}
-<p><a role="button" href="${url}/new">Create an API key</a></p>
-${content}
-<p class="quiet">Times are ${zoneText()}. Only a hash of each key is stored, so a key cannot be shown again.</p>`,
-    };
-  });
-  addListFile(app, url, { title: 'API keys', scope }, () => list);
+  addListPage(app, url, { title: 'API keys', scope }, listOf, columns);
   addFormPage(
     app,
     `${url}/new`,
@@ -72,7 +56,7 @@ ${content}
   );
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);
-    return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key.created_by]), visit.person) };
+    return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key], 'created_by'), visit.person) };
   });
   addFormPage(
     app,

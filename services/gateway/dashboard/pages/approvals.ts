@@ -6,13 +6,13 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf, takeForm } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Filter, List } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import type { ShownApproval } from './approval-views.ts';
 import { approvalPage, approvalsUrl, approvalTable, approvalViews, summaryOf } from './approval-views.ts';
 
@@ -23,7 +23,7 @@ interface Shows {
   url: string;
   title: string;
   fixed: Record<string, string>;
-  filters: readonly Filter[];
+  filters?: readonly Filter[];
   note: string;
 }
 const lists: readonly Shows[] = [
@@ -31,7 +31,6 @@ const lists: readonly Shows[] = [
     url: approvalsUrl,
     title: 'Approvals waiting for me',
     fixed: { status: 'Waiting', requested_by: 'others' },
-    filters: [],
     note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires.',
   },
   {
@@ -75,44 +74,37 @@ async function decide(visit: Visit): Promise<Shown> {
   return { goTo: `${approvalsUrl}/${visit.id}${(await isTaken(post)) ? '' : '?unknown'}` };
 }
 
-function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Shows): void {
-  const list: List<Approval> = {
-    url,
+function addList(app: FastifyInstance, { url, title, ...list }: Shows): void {
+  const listOf = (visit: Visit): List<Approval> => ({
+    ...list,
     path,
-    fixed,
-    filters,
     pageSize: 25,
-    csv: [
-      'approval_id',
-      'action',
-      'summary',
-      { title: 'changes', value: ({ changes }) => changes.map(changeText).join('; ') },
-      'requested_by',
-      'requested_at',
-      'expires_at',
-      'status',
-      'decided_by',
-      'decided_at',
-      'reason',
-    ],
-    show: async (rows, sorting, visit) => {
+    // No request waits for a person who may not decide, and such a person sees only their own requests.
+    above: () =>
+      url === `${approvalsUrl}/mine` || visit.person.scopes.has('approvals:write')
+        ? approvalViews(url, visit.person)
+        : { goTo: `${approvalsUrl}/mine` },
+    async show(rows, sorting) {
       const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
       return approvalTable(rows, accounts, names, sorting, url === approvalsUrl);
     },
-  };
-  addPage(app, url, { title, ...everybody }, async (visit) => {
-    // No request waits for a person who may not decide, and such a person sees only their own requests.
-    if (url !== `${approvalsUrl}/mine` && !visit.person.scopes.has('approvals:write'))
-      return { goTo: `${approvalsUrl}/mine` };
-    const { status = 200, content } = await showList(visit, list);
-    return {
-      status,
-      content: html`${approvalViews(url, visit.person)}${content}<p class="quiet">${note} Times are ${zoneText()}.</p>`,
-    };
   });
-  addListFile(app, url, { title, ...everybody }, () => list);
+  addListPage(app, url, { title, ...everybody }, listOf, columns);
 }
 
+const columns: CsvColumn<Approval>[] = [
+  'approval_id',
+  'action',
+  'summary',
+  { title: 'changes', value: ({ changes }) => changes.map(changeText).join('; ') },
+  'requested_by',
+  'requested_at',
+  'expires_at',
+  'status',
+  'decided_by',
+  'decided_at',
+  'reason',
+];
 const changeText = ({ field, before, after }: Approval['changes'][number]) =>
   `${field}: ${before ?? '–'} → ${after ?? '–'}`;
 
@@ -127,11 +119,7 @@ async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-const namesOf = (visit: Visit, rows: readonly Approval[]) =>
-  keyNamesOf(
-    visit,
-    rows.flatMap(({ requested_by, decided_by }) => [requested_by, decided_by]),
-  );
+const namesOf = (visit: Visit, rows: readonly Approval[]) => keyNamesOf(visit, rows, 'requested_by', 'decided_by');
 
 async function draw(visit: Visit, fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);

@@ -6,11 +6,10 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorText, keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
@@ -70,36 +69,30 @@ const showsReads = (query: URLSearchParams) =>
 
 /** Adds the page of the audit: who did what, or was refused. */
 export function addAudit(app: FastifyInstance): void {
-  const page = { title: 'Audit', scope: 'audit:read' } as const;
-  addPage(app, url, page, async (visit) => {
-    const { status = 200, content } = await showList(visit, listFor(visit, await keyNamesOf(visit, ['key:'])));
-    return {
-      status,
-      content: html`${content}<p class="quiet">Times are ${zoneText()}. Records are never changed or deleted.</p>`,
-    };
-  });
-  addListFile(app, url, page, (visit) => listFor(visit, new Map()));
+  addListPage(app, url, { title: 'Audit', scope: 'audit:read' }, listOf, columns);
 }
 
-function listFor(visit: Visit, names: KeyNames): List<AuditRecord> {
+const columns: CsvColumn<AuditRecord>[] = [
+  'audit_id',
+  'created_at',
+  'actor',
+  'address',
+  'action',
+  'outcome',
+  'resource_id',
+  'request_id',
+  { title: 'details', value: (row) => JSON.stringify(row.details) },
+];
+
+async function listOf(visit: Visit): Promise<List<AuditRecord>> {
+  const names = await keyNamesOf(visit, [{ actor: 'key:' }], 'actor');
   return {
-    url,
     path: '/admin/audit',
     ...(!showsReads(visit.query) && { fixed: { reads: 'without' } }),
     filters: filtersFor(names, visit),
     hasDays: true,
-    csv: [
-      'audit_id',
-      'created_at',
-      'actor',
-      'address',
-      'action',
-      'outcome',
-      'resource_id',
-      'request_id',
-      { title: 'details', value: (row) => JSON.stringify(row.details) },
-    ],
     show: (rows, sort) => records(rows, { names, scopes: visit.person.scopes }, sort),
+    note: 'Records are never changed or deleted.',
   };
 }
 

@@ -11,7 +11,7 @@ import { csvLine } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addDownload, addForm, addPage } from '../html/frame.ts';
-import { clientsBy } from '../html/owners.ts';
+import { clientsOf } from '../html/owners.ts';
 import { plainMoney } from '../html/show.ts';
 import { accountIdOf } from './account-by-number.ts';
 import { numbersOf } from './account-numbers.ts';
@@ -150,10 +150,7 @@ async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map
 
 /** Returns the owners of the accounts if the person may read clients. */
 async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Names> {
-  const clients = await clientsBy(
-    visit,
-    accounts.map(({ client_id }) => client_id),
-  );
+  const clients = await clientsOf(visit, accounts);
   return new Map(
     accounts.flatMap(({ account_id, client_id }) => {
       const owner = clients.get(client_id);

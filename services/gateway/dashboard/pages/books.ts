@@ -27,10 +27,12 @@ export function addBooks(app: FastifyInstance): void {
       api.get<SystemAccount[]>('/admin/system-accounts'),
       api.get<Operations>('/admin/operations'),
     ]);
+    const last = operations.data.last_verification;
+    const names = await keyNamesOf({ api, person }, last ? [last] : [], 'requested_by');
     return {
       assets: chartAssets,
       content: html`${balancePlace}<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML"><h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
-<h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
+<h2>Verification</h2>${verification(last, names, person)}
 <p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every 30 seconds.</p></div>${postingsPlace}`,
     };
   });

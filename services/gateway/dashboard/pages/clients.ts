@@ -2,12 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import { zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import { desk, pager } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import { addCorrection } from './client-correction.ts';
@@ -20,23 +20,22 @@ import { areSimilar, beginningsOf } from './similar-names.ts';
 const url = '/admin/ui/clients';
 const api = '/clients';
 
-const list: List<Client> = {
-  url,
+const columns: CsvColumn<Client>[] = [
+  'client_id',
+  'client_type',
+  { title: 'name', value: nameOf },
+  { title: 'registration_number', value: (row) => (row.client_type === 'Corporate' ? row.registration_number : null) },
+  'email',
+  'contact_number',
+  'address',
+  { title: 'ussd_phone_number', value: (row) => (row.client_type === 'Retail' ? row.ussd_phone_number : null) },
+  'created_at',
+];
+
+const listOf = ({ person }: Visit): List<Client> => ({
   path: api,
-  csv: [
-    'client_id',
-    'client_type',
-    { title: 'name', value: nameOf },
-    {
-      title: 'registration_number',
-      value: (row) => (row.client_type === 'Corporate' ? row.registration_number : null),
-    },
-    'email',
-    'contact_number',
-    'address',
-    { title: 'ussd_phone_number', value: (row) => (row.client_type === 'Retail' ? row.ussd_phone_number : null) },
-    'created_at',
-  ],
+  above: () =>
+    html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}`,
   show: clientTable,
   filters: [
     { name: 'q', label: 'Words of the name', hint: 'love ada' },
@@ -45,18 +44,11 @@ const list: List<Client> = {
     { name: 'registration_number', label: 'Registration number', hint: 'C-1842' },
     { name: 'ussd_phone', label: 'USSD phone', hint: '+254700000001' },
   ],
-};
+});
 
 /** Adds the pages of clients: the list, opening, one client with accounts, and corrections. */
 export function addClients(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
-    const { status = 200, content } = await showList(visit, list);
-    return {
-      status,
-      content: html`${visit.person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
-    };
-  });
-  addListFile(app, url, { title: 'Clients', scope: 'clients:read' }, () => list);
+  addListPage(app, url, { title: 'Clients', scope: 'clients:read' }, listOf, columns);
   addOpening(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;

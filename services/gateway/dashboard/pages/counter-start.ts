@@ -4,7 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { refuse } from '../../http/errors.ts';
 import { ApiRefused } from '../api.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { clientsBy } from '../html/owners.ts';
+import { clientsOf } from '../html/owners.ts';
 import { holderOf } from './accounts.ts';
 import { counterKinds, kinds, kindsFor } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
@@ -36,7 +36,10 @@ export async function startCounter(visit: Visit): Promise<Shown> {
   const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
-    clientsBy(visit, shown),
+    clientsOf(
+      visit,
+      shown.map((client_id) => ({ client_id })),
+    ),
     Promise.all(shown.map((id) => accountsOf(visit, id))),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
   ]);

@@ -7,7 +7,7 @@ import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
 import {
   addFormPage,
@@ -22,7 +22,7 @@ import {
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List, Sorting } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import type { Column } from '../html/show.ts';
 import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
 import { inTurns } from './in-turns.ts';
@@ -49,57 +49,44 @@ const messageOf = ({ message, source_topic }: DeadLetter) =>
 const scope = 'ops:manage';
 const path = '/admin/dead-letters';
 
-const list: List<DeadLetter> = {
-  url: deadLettersUrl,
+const columns: CsvColumn<DeadLetter>[] = [
+  'dead_letter_id',
+  'dead_at',
+  'message',
+  'code',
+  'reason',
+  'source_topic',
+  'source_partition',
+  'source_offset',
+  'key',
+  'request_id',
+  'size_bytes',
+  'state',
+  'decided_by',
+  'decided_at',
+  'drop_reason',
+];
+
+const listOf = (visit: Visit): List<DeadLetter> => ({
   path,
+  above: () => html`<p><a href="/admin/ui/operations">To operations</a></p>`,
   filters: [
     { name: 'state', label: 'State', options: deadLetterState.options },
     { name: 'topic', label: 'Topic', options: deadLetterTopics },
   ],
   hasDays: true,
-  csv: [
-    'dead_letter_id',
-    'dead_at',
-    'message',
-    'code',
-    'reason',
-    'source_topic',
-    'source_partition',
-    'source_offset',
-    'key',
-    'request_id',
-    'size_bytes',
-    'state',
-    'decided_by',
-    'decided_at',
-    'drop_reason',
-  ],
-  show: async (rows, sorting, visit) =>
-    deadLetterTable(
-      rows,
-      await keyNamesOf(
-        visit,
-        rows.map(({ decided_by }) => decided_by),
-      ),
-      sorting,
-    ),
-};
+  show: async (rows, sort) => deadLetterTable(rows, await keyNamesOf(visit, rows, 'decided_by'), sort),
+  note: 'A dead letter is listed once, even if its message is delivered several times.',
+});
 
 /** Adds the pages of dead letters: list, show, and redrive or drop one or all marked ones. */
 export function addDeadLetters(app: FastifyInstance): void {
-  addPage(app, deadLettersUrl, { title: 'Dead letters', scope }, async (visit) => {
-    const { status = 200, content } = await showList(visit, list);
-    return {
-      status,
-      content: html`<p><a href="/admin/ui/operations">To operations</a></p>${content}<p class="quiet">Times are ${zoneText()}. A dead letter is listed once, even if its message is delivered several times.</p>`,
-    };
-  });
-  addListFile(app, deadLettersUrl, { title: 'Dead letters', scope }, () => list);
+  addListPage(app, deadLettersUrl, { title: 'Dead letters', scope }, listOf, columns);
   addPage(app, `${deadLettersUrl}/:dead_letter_id`, { title: 'Dead letter', scope }, async (visit) => {
     const { data: letter } = await visit.api.get<DeadLetterContent>(`${path}/${visit.id}`);
     return {
       title: `Dead letter of ${letter.source_topic}`,
-      content: contentOf(letter, await keyNamesOf(visit, [letter.decided_by]), visit.query.has('decided')),
+      content: contentOf(letter, await keyNamesOf(visit, [letter], 'decided_by'), visit.query.has('decided')),
     };
   });
   for (const decision of ['redrive', 'drop'] as const)
@@ -170,7 +157,7 @@ function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sor
 }
 
 const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] => [
-  { title: 'When', ...(sort && { sort }), show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
+  { title: 'When', sort, show: (row) => html`<a href="${pageOf(row)}">${timeOf(row.dead_at)}</a>` },
   { title: 'Message', show: messageOf },
   {
     title: 'Why',

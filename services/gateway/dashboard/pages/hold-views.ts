@@ -45,7 +45,7 @@ export function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sort
     [
       {
         title: 'Placed',
-        ...(sort && { sort }),
+        sort,
         show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)),
       },
       { title: 'Status', show: ({ status }) => statusOf(status) },

@@ -4,16 +4,15 @@ import { holdStatus } from '#libs/contracts/holds.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
-import { dayOf, endOf, zoneText } from '../html/formats.ts';
+import type { CsvColumn } from '../html/csv.ts';
+import { dayOf, endOf } from '../html/formats.ts';
 import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
 import { plainMoney } from '../html/show.ts';
 import { accountByNumber } from './account-by-number.ts';
-import { accountParts } from './account-views.ts';
-import { accountOf } from './accounts.ts';
+import { addPart } from './accounts.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, idOfPosting, refusalText } from './counter-instructions.ts';
 import { ownedOf } from './counter-start.ts';
@@ -34,7 +33,7 @@ import { addTask } from './tasks.ts';
 
 /** Adds the pages of holds: the list of an account, one hold, placing, capturing, and releasing. */
 export function addHolds(app: FastifyInstance, secrets: readonly string[]): void {
-  addList(app);
+  addPart(app, '/holds', { title: 'Holds', scope: 'transactions:read' }, listOf, columns, placeAction);
   addPlacing(app, secrets);
   addPage(app, holdUrl(':hold_id'), { title: 'Hold', scope: 'transactions:read' }, async (visit) => {
     const hold = await holdOf(visit);
@@ -50,38 +49,22 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
 
 const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(`/holds/${visit.id}`)).data;
 
-function addList(app: FastifyInstance): void {
-  const listOf = ({ id }: Visit): List<Hold> => {
-    return {
-      url: holdsUrl(id),
-      path: `/accounts/${id}/holds`,
-      filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
-      csv: [
-        'hold_id',
-        'created_at',
-        'status',
-        { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
-        { title: 'captured_amount', value: (row) => plainMoney(row.captured_amount, row.currency) },
-        'currency',
-        'expires_at',
-        'reference',
-        'description',
-      ],
-      show: (rows, sort, { person }) => holdTable(rows, person, sort),
-    };
-  };
-  const page = { title: 'Holds', scope: 'transactions:read' } as const;
-  addPage(app, holdsUrl(':account_id'), page, async (visit) => {
-    const account = await accountOf(visit);
-    const { status = 200, content } = await showList(visit, listOf(visit));
-    return {
-      status,
-      title: `Holds of account ${account.account_number}`,
-      content: html`${accountParts(account.account_id, '/holds', visit.person)}${placeAction(account, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
-    };
-  });
-  addListFile(app, holdsUrl(':account_id'), page, listOf);
-}
+const listOf = ({ id, person }: Visit): List<Hold> => ({
+  path: `/accounts/${id}/holds`,
+  filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
+  show: (rows, sort) => holdTable(rows, person, sort),
+});
+const columns: CsvColumn<Hold>[] = [
+  'hold_id',
+  'created_at',
+  'status',
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  { title: 'captured_amount', value: (row) => plainMoney(row.captured_amount, row.currency) },
+  'currency',
+  'expires_at',
+  'reference',
+  'description',
+];
 
 const dayMs = 86_400_000;
 

@@ -3,7 +3,6 @@ import type { Account, Note } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
 import type { Form, Wrong } from '../html/forms.ts';
 import { idempotencyKeyOf, inputOf, once, takeForm } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
@@ -21,8 +20,7 @@ const latest = 3;
 const urlOf = (on: NotesOn, id: string) => `/admin/ui/${on}/${id}/notes`;
 
 async function noteList(visit: Visit, rows: readonly Note[]): Promise<Html> {
-  const actors = rows.map(({ actor }) => actor);
-  const names = await keyNamesOf(visit, actors);
+  const names = await keyNamesOf(visit, rows, 'actor');
   if (rows.length === 0) return html`<p class="quiet" role="status">Nothing has been noted yet.</p>`;
   return html`<ul class="notes">${rows.map(({ note, actor, created_at }) => html`<li><p class="lines">${note}</p><small class="quiet">${actorOf(actor, names)}, ${timeOf(created_at)}</small></li>`)}</ul>`;
 }
@@ -74,21 +72,15 @@ export function addNotes(app: FastifyInstance): void {
     ['accounts', 'account_id', 'account'],
   ] as const) {
     const url = urlOf(on, `:${parameter}`);
-    const page = async (visit: Visit, values: URLSearchParams, wrong: Wrong) => {
-      const { id } = visit;
-      const { status = 200, content } = await showList<Note>(visit, {
-        url: urlOf(on, id),
-        path: `/${on}/${id}/notes`,
-        filters: [],
+    const draw = (visit: Visit, values: URLSearchParams, wrong: Wrong) =>
+      showList<Note>(visit, {
+        path: `/${on}/${visit.id}/notes`,
+        above: () =>
+          html`<p><a href="/admin/ui/${on}/${visit.id}">To the ${what}</a></p>${noteForm(visit.person, on, visit.id, values, wrong)}`,
         show: (rows) => noteList(visit, rows),
       });
-      return {
-        status,
-        content: html`<p><a href="/admin/ui/${on}/${id}">To the ${what}</a></p>${noteForm(visit.person, on, id, values, wrong)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
-      };
-    };
     const form: Form = {
-      draw: page,
+      draw,
       async take(visit) {
         const { api, id, fields } = visit;
         await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, idempotencyKeyOf(visit));
@@ -96,7 +88,7 @@ export function addNotes(app: FastifyInstance): void {
       },
     };
     const title = `Notes on the ${what}`;
-    addPage(app, url, { title, scope: `${on}:read` }, (visit) => page(visit, visit.fields, {}));
+    addPage(app, url, { title, scope: `${on}:read` }, (visit) => draw(visit, visit.fields, {}));
     addForm(app, url, { title, scope: `${on}:write` }, (visit) => takeForm(visit, form));
   }
 }

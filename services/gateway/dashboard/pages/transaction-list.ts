@@ -1,39 +1,65 @@
 import type { FastifyInstance } from 'fastify';
 import { currencies } from '#libs/contracts/money.ts';
-import type { Transaction } from '#libs/contracts/resources.ts';
-import { transactionType } from '#libs/contracts/resources.ts';
+import type { Account, Client, Transaction } from '#libs/contracts/resources.ts';
+import { transactionStatus, transactionType } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorText } from '../html/actors.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListFile, showList } from '../html/lists.ts';
-import { accountsBy, clientsBy } from '../html/owners.ts';
-import { idLink, moneyText, statusOf, table, timeOf, totalText } from '../html/show.ts';
-import type { Owners } from './account-views.ts';
-import { transactionColumns } from './accounts.ts';
+import { addListPage } from '../html/lists.ts';
+import { accountsBy, clientsOf } from '../html/owners.ts';
+import { idLink, moneyText, plainMoney, statusOf, table, timeOf, totalText } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 
 export const transactionsUrl = '/admin/ui/transactions';
 
-const page = { title: 'Transactions', scope: 'transactions:read' } as const;
-
-/** The transactions of the whole bank, with the owners of their accounts. */
+/** Adds the list of the transactions of the whole bank, with the owners of their accounts. */
 export function addTransactionList(app: FastifyInstance): void {
-  addPage(app, transactionsUrl, page, (visit) => showList(visit, listFor(visit)));
-  addListFile(app, transactionsUrl, page, listFor);
+  const page = { title: 'Transactions', scope: 'transactions:read' } as const;
+  addListPage(app, transactionsUrl, page, ofBank, ['account_id', ...transactionColumns]);
 }
 
-const filters: readonly Filter[] = [
-  { name: 'transaction_type', label: 'Type', options: transactionType.options },
-  { name: 'status', label: 'Status', options: ['Completed', 'Failed'] },
-  { name: 'currency', label: 'Currency', options: currencies },
+const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options };
+const amounts: readonly Filter[] = [
   { name: 'min_amount', label: 'Amount from', hint: '10.00' },
   { name: 'max_amount', label: 'Amount to', hint: '100.00' },
   { name: 'reference', label: 'Reference', hint: 'INVOICE 77' },
 ];
+
+function ofBank(visit: Visit): List<Transaction> {
+  return {
+    path: '/transactions',
+    hasDays: true,
+    filters: [
+      type,
+      { name: 'status', label: 'Status', options: ['Completed', 'Failed'] },
+      { name: 'currency', label: 'Currency', options: currencies },
+      ...amounts,
+      byWhom(visit),
+    ],
+    async show(rows, sort) {
+      const accounts = await accountsBy(
+        visit,
+        rows.map(({ account_id }) => account_id),
+      );
+      return transactionTable(rows, sort, { accounts, owners: await clientsOf(visit, accounts.values()) });
+    },
+  };
+}
+
+/** The list of the transactions of one account. */
+export function ofAccount({ id }: Visit): List<Transaction> {
+  return {
+    path: '/transactions',
+    fixed: { account_id: id },
+    hasDays: true,
+    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...amounts],
+    show: transactionTable,
+  };
+}
 
 /** The actor who requested it: this person, or the one that a link names. */
 function byWhom({ actor, query }: Visit): Filter {
@@ -42,50 +68,53 @@ function byWhom({ actor, query }: Visit): Filter {
   return { name: 'actor', label: 'Entered by', options: [[actor, 'Me'], ...others] };
 }
 
-function listFor(visit: Visit): List<Transaction> {
-  return {
-    url: transactionsUrl,
-    path: '/transactions',
-    hasDays: true,
-    csv: ['account_id', ...transactionColumns],
-    filters: [...filters, byWhom(visit)],
-    show: listed,
-  };
+export const transactionColumns: CsvColumn<Transaction>[] = [
+  'transaction_id',
+  'created_at',
+  'transaction_type',
+  'direction',
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  'currency',
+  'status',
+  'failure_code',
+  'reference',
+  'description',
+  'counterparty_account_id',
+  'transfer_id',
+];
+
+interface People {
+  accounts: ReadonlyMap<string, Account>;
+  owners: ReadonlyMap<string, Client>;
 }
 
-async function listed(rows: readonly Transaction[], sort: Sorting, visit: Visit): Promise<Html> {
-  const accounts = await accountsBy(
-    visit,
-    rows.map(({ account_id }) => account_id),
-  );
-  const owners: Owners = await clientsBy(
-    visit,
-    [...accounts.values()].map(({ client_id }) => client_id),
-  );
-  const ownerOf = ({ account_id }: Transaction) => {
-    const owner = owners.get(accounts.get(account_id)?.client_id ?? '');
-    return owner && html`<br><span class="quiet name">${nameOf(owner)}</span>`;
+/** `people`: for transactions of several accounts, as far as the person may see them. */
+function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: People): Html {
+  const accountOf = ({ account_id }: Transaction) => {
+    const account = people?.accounts.get(account_id);
+    const owner = people?.owners.get(account?.client_id ?? '');
+    return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${nameOf(owner)}</span>`}`;
   };
-  const amount = (row: Transaction, direction: Transaction['direction']) =>
-    row.direction === direction ? `${moneyText(row.amount, row.currency)} ${row.currency ?? ''}` : '';
+  const amount = (title: string, direction: Transaction['direction']) => ({
+    title,
+    isNumber: true,
+    show: (row: Transaction) =>
+      row.direction === direction ? `${moneyText(row.amount, row.currency)} ${row.currency ?? ''}` : '',
+  });
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
   return html`${table<Transaction>(
     'Transactions',
     [
       { title: 'When', sort, show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
-      {
-        title: 'Account',
-        show: (row) =>
-          html`${idLink(row.account_id, accounts.get(row.account_id)?.account_number ?? html`<code class="long">${row.account_id}</code>`)}${ownerOf(row)}`,
-      },
+      ...(people ? [{ title: 'Account', show: accountOf }] : []),
       {
         title: 'Type',
         show: (row) =>
           html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}${row.reversed_by_transaction_id !== undefined && html`<br><span class="quiet">reversed</span>`}`,
       },
-      { title: 'Out', isNumber: true, show: (row) => amount(row, 'debit') },
-      { title: 'In', isNumber: true, show: (row) => amount(row, 'credit') },
+      amount('Out', 'debit'),
+      amount('In', 'credit'),
       {
         title: 'Status',
         show: (row) =>

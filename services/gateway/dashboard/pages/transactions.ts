@@ -9,7 +9,7 @@ import { keyNamesOf } from '../html/actors.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { accountsBy, clientsBy } from '../html/owners.ts';
+import { accountsBy, clientsOf } from '../html/owners.ts';
 import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
@@ -69,10 +69,7 @@ async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]
     visit,
     accountIds.filter((id) => id !== undefined),
   );
-  const owners = await clientsBy(
-    visit,
-    [...accounts.values()].map(({ client_id }) => client_id),
-  );
+  const owners = await clientsOf(visit, accounts.values());
   return (id) => {
     const account = accounts.get(id);
     const owner = owners.get(account?.client_id ?? '');
@@ -129,7 +126,7 @@ async function eventsOf({ api, person }: Visit, transactionId: string, status: T
   if (!person.scopes.has('audit:read')) return html``;
   try {
     const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
-    return timelineOf(data, await keyNamesOf({ api, person }, [data.request.actor]));
+    return timelineOf(data, await keyNamesOf({ api, person }, [data.request], 'actor'));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
     return html`<p role="status">It has no timeline.</p>`;

@@ -4,13 +4,12 @@ import { deliveryStatus } from '#libs/contracts/webhooks.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import { zoneText } from '../html/formats.ts';
 import { idempotencyKeyOf, once } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addForm } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { showList } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
 import { facts, fullTimeOf, idLink, idText, statusOf, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/webhooks';
@@ -21,31 +20,23 @@ const scope = 'webhooks:manage';
  * redeliveries.
  */
 export function addWebhooks(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Webhooks', scope }, async (visit) => {
-    const { status = 200, content } = await showList<Webhook>(visit, {
-      url,
-      path: '/webhooks',
-      filters: [],
-      show: webhookTable,
-    });
-    return {
-      status,
-      content: html`${content}<p class="quiet">Times are ${zoneText()}. Webhooks are created by the API: POST /webhooks.</p>`,
-    };
-  });
+  addListPage<Webhook>(app, url, { title: 'Webhooks', scope }, () => ({
+    path: '/webhooks',
+    show: webhookTable,
+    note: 'Webhooks are created by the API: POST /webhooks.',
+  }));
   const one = { title: 'Webhook', scope } as const;
-  addPage(app, `${url}/:webhook_id`, one, async (visit) => {
+  addListPage<Delivery>(app, `${url}/:webhook_id`, one, async (visit) => {
     const { data: webhook } = await visit.api.get<Webhook>(pathOf(visit));
-    const { status = 200, content } = await showList<Delivery>(visit, {
-      url: `${url}/${webhook.webhook_id}`,
-      path: `/webhooks/${webhook.webhook_id}/deliveries`,
-      filters: [{ name: 'status', label: 'Status', options: deliveryStatus.options }],
-      show: (deliveries, sort) => deliveryTable(webhook, deliveries, sort, visit),
-    });
     return {
-      status,
-      title: `Webhook to ${new URL(webhook.url).host}`,
-      content: await webhookPage(webhook, content, visit),
+      path: `${pathOf(visit)}/deliveries`,
+      filters: [{ name: 'status', label: 'Status', options: deliveryStatus.options }],
+      above: async () => ({
+        title: `Webhook to ${new URL(webhook.url).host}`,
+        content: await webhookPage(webhook, visit),
+      }),
+      show: (deliveries, sort) => deliveryTable(webhook, deliveries, sort, visit),
+      note: 'Delivered deliveries are kept for 7 days, Failed ones for 30 days.',
     };
   });
   addForm(app, `${url}/:webhook_id/test`, one, (visit) => sendAndReturn(visit, '/test'));
@@ -80,9 +71,9 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
 const eventTypes = ({ event_types }: Webhook) =>
   html`<span class="tags">${event_types.map((type) => html`<code>${type}</code> `)}</span>`;
 
-async function webhookPage(webhook: Webhook, deliveries: Html, visit: Visit): Promise<Html> {
+async function webhookPage(webhook: Webhook, visit: Visit): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
-  return html`${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
+  return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
 ${facts([
   ['Receiver', webhook.url],
   ['Status', statusOf(webhook.status)],
@@ -94,13 +85,14 @@ ${facts([
     'Previous secret signs until',
     webhook.previous_secret_ends_at !== null && fullTimeOf(webhook.previous_secret_ends_at),
   ],
-  ['Created', html`${fullTimeOf(webhook.created_at)} by ${actorOf(created_by, await keyNamesOf(visit, [created_by]))}`],
+  [
+    'Created',
+    html`${fullTimeOf(webhook.created_at)} by ${actorOf(created_by, await keyNamesOf(visit, [webhook], 'created_by'))}`,
+  ],
   ['Id', idText(webhook_id)],
 ])}
 ${webhook.status === 'Active' && button(`${url}/${webhook_id}/test`, 'Send a test event', visit)}
-<h2>Deliveries</h2>${deliveries}
-<p class="quiet">Times are ${zoneText()}. Delivered deliveries are kept for 7 days, Failed ones for 30 days.</p>
-<p><a href="${url}">To the list</a></p>`;
+<h2>Deliveries</h2>`;
 }
 
 const button = (action: string, label: string, { person }: Visit) =>
