@@ -4,6 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
 import { inputOf, once, problem, reason } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import { facts, idLink, moneyText, table } from '../html/show.ts';
@@ -11,6 +12,7 @@ import type { Numbers } from './account-numbers.ts';
 import type { Checked, Payment, RefusedLine } from './batch-check.ts';
 import { kindOf } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
+import { confirmForm } from './confirmation.ts';
 import { idOfPosting, refusalText } from './counter-instructions.ts';
 
 /** The pages of batches. */
@@ -72,7 +74,7 @@ export interface PreviewParts {
   sealed: string | undefined;
 }
 
-export function preview(person: Person, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
+export function preview(visit: Visit, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
   const { payments, refused } = checked;
   const said = isAtomic
     ? 'This file cannot be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
@@ -87,8 +89,7 @@ ${refused.length > 0 && html`<h2>What cannot be sent</h2><p class="notice wrong"
 ${
   sealed !== undefined &&
   html`<h2>What is sent</h2>${sums(payments)}
-<form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus>Send ${String(payments.length)} ${payments.length === 1 ? 'payment' : 'payments'}</button> <a href="${batchesUrl}">Cancel</a></div></form>
+${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>` })}
 ${paymentTable(payments, names)}`
 }
 ${sealed === undefined && html`<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`}`;
@@ -132,11 +133,10 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
 }
 
 /** Shown while the outcome is unknown. */
-export function unknownBatch(person: Person, file: string, sealed: string): Html {
+export function unknownBatch(visit: Visit, file: string, sealed: string): Html {
   return html`<p class="notice" role="alert">The bank has not confirmed yet whether the payments of ${file} were posted.
 <strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
-<form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus>Ask again</button></div></form>`;
+${confirmForm(visit, { action: sendUrl, sealed, button: 'Ask again', leave: html`` })}`;
 }
 
 /** Shown if the whole file was refused. */

@@ -31,9 +31,8 @@ import {
   unknownBatch,
 } from './batch-views.ts';
 import { nameOf } from './client-views.ts';
+import { createSealed, isUnknown } from './confirmation.ts';
 import { inTurns } from './in-turns.ts';
-import type { SealedInstructions } from './sealed-instructions.ts';
-import { createSealedInstructions } from './sealed-instructions.ts';
 
 const lineSchema = z.object({
   line: z.number(),
@@ -61,6 +60,7 @@ const instructionSchema = z.object({
   ),
 });
 type Instruction = z.infer<typeof instructionSchema>;
+type Sealed = ReturnType<typeof createSealed<Instruction>>;
 
 const everybody = { title: 'Payments from a file', scope: null } as const;
 /** A file and the result of its check. */
@@ -68,7 +68,7 @@ const upload = { ...everybody, bodyLimit: 2 * 1024 * 1024 };
 
 /** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
 export function addBatches(app: FastifyInstance, secrets: readonly string[]): void {
-  const instructions = createSealedInstructions(instructionSchema, 'batch', secrets);
+  const instructions = createSealed(instructionSchema, 'batch', secrets);
   addPage(app, batchesUrl, everybody, ({ person, query }) => {
     checkMay(person.scopes);
     const batch = query.get('batch')?.trim() ?? '';
@@ -86,7 +86,7 @@ function checkMay(scopes: ReadonlySet<string>): void {
 }
 
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
-async function look(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
+async function look(visit: Visit, instructions: Sealed): Promise<Shown> {
   const { fields, person, actor } = visit;
   checkMay(person.scopes);
   const mode = batchMode.catch('independent').parse(fields.get('mode'));
@@ -113,7 +113,7 @@ async function look(visit: Visit, instructions: SealedInstructions<Instruction>)
   const names = await namesOf(visit, [...accounts.values()]);
   return {
     title: `Payments of ${file}: is this right?`,
-    content: preview(person, { file, isAtomic: mode === 'atomic', checked, names, sealed }),
+    content: preview(visit, { file, isAtomic: mode === 'atomic', checked, names, sealed }),
   };
 }
 
@@ -179,11 +179,8 @@ function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payment
     : { transaction: { account_id: from_id, transaction_type: 'Withdrawal', ...cash } };
 }
 
-/**
- * Calls the API with the form's idempotency key. If the response is not about this batch, the
- * outcome is unknown, because the bank may have accepted an earlier click.
- */
-async function send(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
+/** Calls the API with the form's idempotency key. */
+async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
   checkMay(visit.person.scopes);
   const sealed = visit.fields.get('of') ?? '';
   const instruction = instructions.open(sealed, visit.actor);
@@ -200,8 +197,7 @@ async function send(visit: Visit, instructions: SealedInstructions<Instruction>)
     return { goTo: `${batchesUrl}/${data.batch_id}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status === 401) throw error;
-    if (error.status >= 500 || error.status === 408 || error.status === 429)
-      return { title: 'Not known yet', content: unknownBatch(visit.person, file, sealed) };
+    if (isUnknown(error)) return { title: 'Not known yet', content: unknownBatch(visit, file, sealed) };
     const rows = refusedLines(error, payments);
     const text = rows.length > 0 ? 'Correct these lines, and upload it again.' : reasonOf(error.problem.code);
     return { status: error.status, title: 'The file was refused', content: refusedBatch(rows, text) };

@@ -3,8 +3,6 @@ import type { Account, Transaction, Transfer } from '#libs/contracts/resources.t
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { moneyText } from '../html/show.ts';
-import type { SealedInstructions } from './sealed-instructions.ts';
-import { createSealedInstructions } from './sealed-instructions.ts';
 
 /** Instructions of the counter: their content, their API requests, and texts for refusals. */
 
@@ -32,8 +30,7 @@ export function kindsFor(
 
 export const hasOther = (kind: CounterKind): boolean => kind === 'transfer' || kind === 'repayment';
 
-const instructionSchema = z.object({
-  /** The actor who made it; nobody else can confirm it. */
+export const instructionSchema = z.object({
   actor: z.string(),
   kind: z.enum(counterKinds),
   account_id: z.string(),
@@ -48,15 +45,9 @@ const instructionSchema = z.object({
   currency: z.string(),
   reference: z.string(),
   description: z.string(),
-  /** Created with the form, so that confirming it several times has one effect. */
   idempotency_key: z.string(),
 });
 export type Instruction = z.infer<typeof instructionSchema>;
-
-export type Instructions = SealedInstructions<Instruction>;
-
-export const createInstructions = (secrets: readonly string[]): Instructions =>
-  createSealedInstructions(instructionSchema, 'counter', secrets);
 
 /** Returns the API request. Pure. */
 export function requestOf(instruction: Instruction): { path: string; body: object } {

@@ -7,9 +7,9 @@ import type { Field, Wrong } from '../html/forms.ts';
 import { formOf, inputOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
+import { confirmForm } from './confirmation.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
 import {
   availableOf,
@@ -169,7 +169,7 @@ ${input(description)}`;
 }
 
 /** Shows the summary of an instruction before it is confirmed. */
-export function summary(person: Person, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
+export function summary(visit: Visit, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
   const { kind, amount, currency, reference, description, account_id } = instruction;
   const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
   const place = (account: Account | undefined) => {
@@ -193,37 +193,10 @@ export function summary(person: Person, sealed: string, instruction: Instruction
     ['Description', description],
   ])}
 ${isShort && html`<p class="notice wrong" role="alert">${refusalText('insufficient_funds', { from: counted })}</p>`}
-<form method="post" action="${counterUrl}/summary">
-${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus>${confirmText(kind, amount, currency)}</button>
-<a href="${counterUrl}/${account_id}/${kind}">Begin again</a></div>
-</form>`;
+${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${moneyOf(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
 }
 
 const confirms = { deposit: 'Deposit', withdrawal: 'Pay out', transfer: 'Transfer', repayment: 'Repay' } as const;
-const confirmText = (kind: CounterKind, amount: string, currency: string) =>
-  `${confirms[kind]} ${moneyOf(amount, currency)}`;
-
-/** Shown while the outcome is unknown. */
-export function unknownOutcome(
-  person: Person,
-  sealed: string,
-  { kind, amount, currency, account_number, other_number }: Instruction,
-): Html {
-  return html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
-<strong>Do not enter it again and do not hand out money.</strong> Ask again here:
-however often you ask, it is done at most once.</p>
-${facts([
-  ['What', kinds[kind].title],
-  ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
-  ['Account', account_number],
-  ['Other account', other_number],
-])}
-<form method="post" action="${counterUrl}/summary">
-${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus>Ask again</button> <a href="${counterUrl}">Next customer</a></div>
-</form>`;
-}
 
 /** The contents of a receipt. */
 export interface ReceiptParts {

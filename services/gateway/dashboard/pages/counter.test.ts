@@ -192,10 +192,10 @@ describe('an unknown outcome', () => {
     answers['create_transaction'] = answer;
     const { of, get, confirm } = await entered('deposit', { amount: '5' });
     const unknown = await confirm();
-    expect(unknown.headers.location).toBe(`${url}/outcome?of=${of}`);
+    expect(unknown.headers.location).toBe(`${url}/summary/outcome?of=${of}`);
     // It can be read while no service responds.
     answers['get_account'] = 'not_sent';
-    const page = (await get(`${url}/outcome?of=${of}`)).body;
+    const page = (await get(`${url}/summary/outcome?of=${of}`)).body;
     for (const text of ['Not known yet', 'Do not enter it again', '5.00 USD', 'SAV-1', 'Ask again'])
       expect(textOf(page)).toContain(text);
     expect(hidden(page, 'of')).toBe(of);

@@ -2,20 +2,22 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import { ApiRefused } from '../api.ts';
+import type { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
-import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
+import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
 import { accountByNumber } from './account-by-number.ts';
-import type { CounterKind, Instruction, Instructions } from './counter-instructions.ts';
+import type { Confirmation } from './confirmation.ts';
+import { addConfirmation } from './confirmation.ts';
+import type { CounterKind, Instruction } from './counter-instructions.ts';
 import {
   counterKinds,
-  createInstructions,
   directionOf,
   hasOther,
   idOfPosting,
+  instructionSchema,
   kinds,
   refusalText,
   requestOf,
@@ -23,7 +25,7 @@ import {
 import { addReceipt } from './counter-receipt.ts';
 import { ownedOf, startCounter } from './counter-start.ts';
 import type { Owned } from './counter-views.ts';
-import { counterForm, counterUrl, next, summary, unknownOutcome } from './counter-views.ts';
+import { counterForm, counterUrl, moneyOf, next, summary } from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
 /**
@@ -32,7 +34,7 @@ import { notesFor } from './notes.ts';
  * idempotency key that was created with the form, so that nothing is posted twice.
  */
 export function addCounter(app: FastifyInstance, secrets: readonly string[]): void {
-  const instructions = createInstructions(secrets);
+  const instructions = addConfirmation(app, confirmation, secrets);
   addPage(app, counterUrl, { title: 'Counter', scope: null }, startCounter);
   for (const kind of counterKinds) {
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
@@ -42,7 +44,6 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
       take: (visit) => take(visit, kind, instructions),
     });
   }
-  addConfirmation(app, instructions);
   addReceipt(app);
 }
 
@@ -70,6 +71,8 @@ async function showForm(
   });
   return { content };
 }
+
+type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 
 /** Converts the entered values to an instruction and redirects to its summary. */
 async function take(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
@@ -99,7 +102,7 @@ async function take(visit: Visit, kind: CounterKind, instructions: Instructions)
       from_other: kind === 'repayment' && account.account_type === 'Loan',
     }),
   };
-  return { goTo: `${counterUrl}/summary?${new URLSearchParams({ of: instructions.seal(instruction) })}` };
+  return instructions.summarise(instruction);
 }
 
 /** Returns the other account by its number, or the reason for which it is refused. */
@@ -123,35 +126,31 @@ async function otherOf(
   return { account: other };
 }
 
-/** Shown for an instruction that is invalid or belongs to somebody else. */
-const unreadable: Shown = {
-  status: 404,
-  title: 'Not found',
-  content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
-${next('To the counter')}`,
-};
-
-function addConfirmation(app: FastifyInstance, instructions: Instructions): void {
-  const url = `${counterUrl}/summary`;
-  addPage(app, url, { title: 'Is this right?', scope: null }, async (visit) => {
-    const sealed = visit.query.get('of') ?? '';
-    const instruction = instructions.open(sealed, visit.actor);
-    if (!instruction) return unreadable;
+const confirmation: Confirmation<Instruction> = {
+  address: `${counterUrl}/summary`,
+  page: { title: 'Counter', scope: null },
+  schema: instructionSchema,
+  purpose: 'counter',
+  home: next('To the counter'),
+  leave: html`<a href="${counterUrl}">Next customer</a>`,
+  caution: 'Do not enter it again and do not hand out money.',
+  factsOf: ({ kind, amount, currency, account_number, other_number }) => [
+    ['What', kinds[kind].title],
+    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['Account', account_number],
+    ['Other account', other_number],
+  ],
+  async summary(visit, instruction, sealed) {
     const { own, other } = await partiesOf(visit, instruction);
-    const title = `${kinds[instruction.kind].title}: is this right?`;
-    return { title, content: summary(visit.person, sealed, instruction, own, other) };
-  });
-  addForm(app, url, { title: 'Counter', scope: null }, async (visit) => {
-    const sealed = visit.fields.get('of') ?? '';
-    const instruction = instructions.open(sealed, visit.actor);
-    return instruction ? carryOut(visit, sealed, instruction) : unreadable;
-  });
-  addPage(app, `${counterUrl}/outcome`, { title: 'Not known yet', scope: null }, (visit) => {
-    const sealed = visit.query.get('of') ?? '';
-    const instruction = instructions.open(sealed, visit.actor);
-    return instruction ? { content: unknownOutcome(visit.person, sealed, instruction) } : unreadable;
-  });
-}
+    return {
+      title: `${kinds[instruction.kind].title}: is this right?`,
+      content: summary(visit, sealed, instruction, own, other),
+    };
+  },
+  requestOf,
+  done: (data) => ({ goTo: `${counterUrl}/receipts/${idOfPosting(data as Transaction | Transfer)}` }),
+  refused,
+};
 
 async function partiesOf(
   visit: Visit,
@@ -162,27 +161,6 @@ async function partiesOf(
     other_id === undefined ? undefined : ownedOf(visit, other_id),
   ]);
   return { own, other };
-}
-
-/**
- * Calls the API with the form's idempotency key. If the response is not about this posting, the
- * outcome is unknown, because the bank may have accepted an earlier click.
- */
-async function carryOut(visit: Visit, sealed: string, instruction: Instruction): Promise<Shown> {
-  const unknown = { goTo: `${counterUrl}/outcome?${new URLSearchParams({ of: sealed })}` };
-  const { path, body } = requestOf(instruction);
-  try {
-    const { data } = await visit.api.post<Transaction | Transfer>(path, body, instruction.idempotency_key);
-    return (
-      waitingFor(data) ??
-      (data.status === 'Pending' ? unknown : { goTo: `${counterUrl}/receipts/${idOfPosting(data)}` })
-    );
-  } catch (error) {
-    if (!(error instanceof ApiRefused)) throw error;
-    if (error.status >= 500 || error.status === 408 || error.status === 429) return unknown;
-    if (error.status === 401) throw error;
-    return refused(visit, instruction, error);
-  }
 }
 
 /** Shows the form with the reason of the refusal. It has a new key, because the refusal is stored under the old one. */

@@ -5,22 +5,13 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
-import { ApiRefused } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import { idempotencyKeyOf, waitingFor } from '../html/forms.ts';
+import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
-import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
 import { facts, table } from '../html/show.ts';
-import { createSealedInstructions } from './sealed-instructions.ts';
+import { addConfirmation, confirmForm } from './confirmation.ts';
 
-/**
- * Tasks that staff do outside the counter and that another click cannot undo. Each leads from a
- * form to a summary, and after confirmation to its result. As at the counter, an accepted form
- * redirects to a page, and a refused one is shown again. The idempotency key is created with the
- * form, so that nothing is done twice.
- */
+/** Tasks that staff do outside the counter and that another click cannot undo. */
 
 const url = '/admin/ui/summary';
 
@@ -72,69 +63,46 @@ export interface AddedTask {
 
 export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]): AddedTask {
   const { name, title, scope } = task;
-  const sealed = createSealedInstructions(instructionSchema, `task ${name}`, secrets);
+  const toStart = html`<a href="/admin/ui">To the start page</a>`;
   const address = `${url}/${name}`;
-  const of = (text: string) => new URLSearchParams({ of: text });
-  addPage(app, address, { title, scope }, ({ query, actor, person }) => {
-    const text = query.get('of') ?? '';
-    const instruction = sealed.open(text, actor);
-    return instruction
-      ? { title: `${title}: is this right?`, content: summary(person, task, address, text, instruction) }
-      : unreadable;
-  });
-  addPage(app, `${address}/outcome`, { title: 'Not known yet', scope }, ({ query, actor, person }) => {
-    const text = query.get('of') ?? '';
-    const instruction = sealed.open(text, actor);
-    return instruction ? { content: unknownOutcome(person, address, text, instruction) } : unreadable;
-  });
-  addForm(app, address, { title, scope }, async (visit) => {
-    const text = visit.fields.get('of') ?? '';
-    const instruction = sealed.open(text, visit.actor);
-    if (!instruction) return unreadable;
-    return carryOut(visit, task, instruction, {
-      unknown: `${address}/outcome?${of(text)}`,
-      again: `${instruction.form}?${of(text)}`,
-    });
-  });
-  return {
-    summarise: (visit, entered) => {
-      const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
-      return { goTo: `${address}?${of(sealed.seal({ ...entered, actor: visit.actor, idempotency_key }))}` };
+  const again = (instruction: Instruction, sealed: string) =>
+    `${instruction.form}?${new URLSearchParams({ of: sealed }).toString()}`;
+  const added = addConfirmation<Instruction>(
+    app,
+    {
+      address,
+      page: { title, scope },
+      schema: instructionSchema,
+      purpose: `task ${name}`,
+      home: html`<p>${toStart}</p>`,
+      leave: toStart,
+      caution: 'Do not enter it again.',
+      factsOf: (instruction) => [['What', instruction.button], ...instruction.facts],
+      summary(visit, instruction, sealed) {
+        const { button } = instruction;
+        const leave = html`<a href="${again(instruction, sealed)}">Change or cancel</a>`;
+        return {
+          title: `${title}: is this right?`,
+          content: html`${consequences(instruction)}
+${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task.isDangerous })}`,
+        };
+      },
+      requestOf({ path, body: { amount, ...rest } }) {
+        return { path, body: amount === undefined ? rest : { ...rest, amount: jsonNumber(String(amount)) } };
+      },
+      done: task.done,
+      async refused(visit, instruction, { status, problem }, sealed) {
+        const said = (await task.refusal?.(problem, visit)) || reasons[problem.code];
+        return { status, title: `${title}: refused`, content: refused(said, again(instruction, sealed)) };
+      },
     },
-    enteredBefore: ({ query, actor }) => new URLSearchParams(sealed.open(query.get('of'), actor)?.entered ?? {}),
+    secrets,
+  );
+  return {
+    summarise: (visit, entered) =>
+      added.summarise({ ...entered, actor: visit.actor, idempotency_key: idempotencyKeyOf(visit) ?? randomUUID() }),
+    enteredBefore: ({ query, actor }) => new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
-}
-
-/** Shown for an instruction that is invalid or belongs to somebody else. */
-const unreadable: Shown = {
-  status: 404,
-  title: 'Not found',
-  content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
-<p><a href="/admin/ui" role="button">To the start page</a></p>`,
-};
-
-/**
- * Calls the API with the form's idempotency key. If the response is not about this request, the
- * outcome is unknown, because the bank may have accepted an earlier click.
- */
-async function carryOut(
-  visit: Visit,
-  task: Task,
-  { path, body, idempotency_key }: Instruction,
-  { unknown, again }: { unknown: string; again: string },
-): Promise<Shown> {
-  try {
-    const { amount, ...rest } = body;
-    const sent = amount === undefined ? rest : { ...rest, amount: jsonNumber(String(amount)) };
-    const { data } = await visit.api.post<{ status?: string }>(path, sent, idempotency_key);
-    return waitingFor(data) ?? (data.status === 'Pending' ? { goTo: unknown } : task.done(data));
-  } catch (error) {
-    if (!(error instanceof ApiRefused) || error.status === 401) throw error;
-    if (error.status >= 500 || error.status === 408 || error.status === 429) return { goTo: unknown };
-    const { status, problem } = error;
-    const said = await task.refusal?.(problem, visit);
-    return { status, title: `${task.title}: refused`, content: refused(said || reasons[problem.code], again) };
-  }
 }
 
 function changeTable(changes: readonly Change[]): Html {
@@ -154,24 +122,6 @@ function changeTable(changes: readonly Change[]): Html {
 export function consequences({ facts: known, changes, warning }: Pick<Entered, 'facts' | 'changes' | 'warning'>): Html {
   return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${changeTable(changes)}`}
 ${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
-}
-
-function summary(person: Person, task: Task, address: string, sealed: string, instruction: Instruction): Html {
-  return html`${consequences(instruction)}
-<form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus${task.isDangerous === true && html` class="danger"`}>${instruction.button}</button>
-<a href="${instruction.form}?${new URLSearchParams({ of: sealed }).toString()}">Change or cancel</a></div>
-</form>`;
-}
-
-/** Shown while the outcome is unknown. */
-function unknownOutcome(person: Person, address: string, sealed: string, instruction: Instruction): Html {
-  return html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
-<strong>Do not enter it again.</strong> Ask again here: however often you ask, it is done at most once.</p>
-${facts([['What', instruction.button], ...instruction.facts])}
-<form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
-<div class="actions"><button autofocus>Ask again</button> <a href="/admin/ui">To the start page</a></div>
-</form>`;
 }
 
 /** The meaning of refusals that all tasks share. */

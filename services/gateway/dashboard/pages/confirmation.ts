@@ -1,0 +1,125 @@
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { ApiRefused } from '../api.ts';
+import { waitingFor } from '../html/forms.ts';
+import type { Drawn, PageOptions, Shown, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import { csrfField } from '../html/layout.ts';
+import { facts } from '../html/show.ts';
+import { createSealer } from '../session/seal.ts';
+
+/**
+ * Instructions that staff confirm on a page of its own before they are executed. An accepted form redirects to the
+ * summary, and a confirmed summary to the result. The idempotency key is created with the form, so that nothing is
+ * done twice.
+ */
+
+interface Sealable {
+  /** The actor who made it; nobody else can confirm it. */
+  actor: string;
+  /** Created with the form, so that confirming it several times has one effect. */
+  idempotency_key: string;
+}
+
+/**
+ * Instructions are passed between pages in the URL, so that each page can be reloaded. They are sealed, so that
+ * the confirmed instruction is the one that was shown, and nobody can forge a link with an instruction.
+ */
+export function createSealed<T extends Sealable>(schema: z.ZodType<T>, purpose: string, secrets: readonly string[]) {
+  const sealer = createSealer(secrets, purpose);
+  return {
+    seal: (instruction: T): string => sealer.seal(JSON.stringify(instruction)),
+    /** Returns undefined if the text was not sealed by a gateway of this bank for this purpose and this person. */
+    open(sealed: string | null, actor: string): T | undefined {
+      const text = sealer.open(sealed ?? '');
+      const instruction = text === undefined ? undefined : schema.parse(JSON.parse(text));
+      return instruction?.actor === actor ? instruction : undefined;
+    },
+  };
+}
+
+export interface ConfirmForm {
+  action: string;
+  sealed: string;
+  button: string;
+  leave: Html;
+  isDangerous?: boolean | undefined;
+}
+
+/** The button that confirms an instruction. It has the focus. */
+export function confirmForm({ person }: Visit, { action, sealed, button, leave, isDangerous }: ConfirmForm): Html {
+  return html`<form method="post" action="${action}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus${isDangerous === true && html` class="danger"`}>${button}</button> ${leave}</div>
+</form>`;
+}
+
+/** True if the response is not about the request, because the bank may have accepted an earlier click. */
+export const isUnknown = ({ status }: ApiRefused): boolean => status >= 500 || status === 408 || status === 429;
+
+export interface Confirmation<T> {
+  /** The address of its summary. */
+  address: string;
+  page: PageOptions;
+  schema: z.ZodType<T>;
+  purpose: string;
+  /** The link on a page that cannot be opened, and the one beside the question for the outcome. */
+  home: Html;
+  leave: Html;
+  /** What not to do while the outcome is unknown. */
+  caution: string;
+  factsOf(instruction: T): Parameters<typeof facts>[0];
+  summary(visit: Visit, instruction: T, sealed: string): Shown | Promise<Shown>;
+  requestOf(instruction: T): { path: string; body: object };
+  done(data: unknown): Shown;
+  refused(visit: Visit, instruction: T, error: ApiRefused, sealed: string): Shown | Promise<Shown>;
+}
+
+/** Adds the summary, the confirmation, and the page for an unknown outcome. */
+export function addConfirmation<T extends Sealable>(
+  app: FastifyInstance,
+  confirmation: Confirmation<T>,
+  secrets: readonly string[],
+) {
+  const { address, page, home, leave } = confirmation;
+  const { seal, open } = createSealed(confirmation.schema, confirmation.purpose, secrets);
+  const of = (sealed: string) => new URLSearchParams({ of: sealed });
+  const unreadable: Shown = {
+    status: 404,
+    title: 'Not found',
+    content: html`<p role="alert">This page belongs to somebody else or has expired. Opening it changed nothing.</p>
+${home}`,
+  };
+  const withOne =
+    (show: (visit: Visit, instruction: T, sealed: string) => Drawn | Promise<Drawn>) =>
+    (visit: Visit): Drawn | Promise<Drawn> => {
+      const sealed = visit.query.get('of') ?? visit.fields.get('of') ?? '';
+      const instruction = open(sealed, visit.actor);
+      return instruction ? show(visit, instruction, sealed) : unreadable;
+    };
+  const unknown = (visit: Visit, instruction: T, sealed: string) =>
+    html`<p class="notice" role="alert">The bank has not confirmed yet whether it was done.
+<strong>${confirmation.caution}</strong> Ask again here: however often you ask, it is done at most once.</p>
+${facts(confirmation.factsOf(instruction))}
+${confirmForm(visit, { action: address, sealed, button: 'Ask again', leave })}`;
+  const carryOut = async (visit: Visit, instruction: T, sealed: string) => {
+    const notKnown = { goTo: `${address}/outcome?${of(sealed)}` };
+    const { path, body } = confirmation.requestOf(instruction);
+    try {
+      const { data } = await visit.api.post<{ status?: string }>(path, body, instruction.idempotency_key);
+      return waitingFor(data) ?? (data.status === 'Pending' ? notKnown : confirmation.done(data));
+    } catch (error) {
+      if (!(error instanceof ApiRefused) || error.status === 401) throw error;
+      return isUnknown(error) ? notKnown : confirmation.refused(visit, instruction, error, sealed);
+    }
+  };
+  addPage(app, address, page, withOne(confirmation.summary));
+  addPage(app, `${address}/outcome`, { ...page, title: 'Not known yet' }, withOne(unknown));
+  addForm(app, address, page, withOne(carryOut));
+  return {
+    /** Redirects to the summary of the instruction. */
+    summarise: (instruction: T): Shown => ({ goTo: `${address}?${of(seal(instruction))}` }),
+    open,
+  };
+}
