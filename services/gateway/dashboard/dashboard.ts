@@ -140,12 +140,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
       now,
       logger,
     });
-    addKeptForm(pages, {
-      secrets: deps.sessionSecrets,
-      cookie: createCookie('bank_form', isSecure),
-      origin,
-      now,
-    });
+    addKeptForm(pages, { secrets: deps.sessionSecrets, cookie: createCookie('bank_form', isSecure), origin, now });
     for (const add of everything) add(pages, deps.sessionSecrets);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');

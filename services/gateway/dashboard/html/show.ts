@@ -33,6 +33,10 @@ export function moneyText(decimal: string, currency: string | null): string {
   return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
 }
 
+/** Formats an amount with its currency, if it is known. */
+export const amountText = (decimal: string, currency: string | null): string =>
+  `${moneyText(decimal, currency)} ${currency ?? ''}`.trim();
+
 /** Formats an amount for programs, with all digits of its currency and without grouping. */
 export function plainMoney(decimal: string, currency: string | null): string {
   const [whole = '', fraction = ''] = decimal.split('.');
@@ -109,7 +113,7 @@ export function totalText(rows: readonly { amount: string; currency: string | nu
     if (currency !== null && typeof minor === 'bigint')
       sums.set(currency, (sums.get(currency) ?? 0n) + (amount.startsWith('-') ? -minor : minor));
   }
-  return [...sums].map(([currency, sum]) => `${moneyText(fromMinor(sum, currency), currency)} ${currency}`).join(', ');
+  return [...sums].map(([currency, sum]) => amountText(fromMinor(sum, currency), currency)).join(', ');
 }
 
 /** Shows the properties of one resource, without those that are absent. */

@@ -10,6 +10,7 @@ import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import {
+  amountText,
   desk,
   facts,
   fullTimeOf,
@@ -28,8 +29,6 @@ import { nameOf } from './client-views.ts';
 /** The account pages. */
 
 const url = '/admin/ui/accounts';
-const money = (amount: string, currency: string | null) =>
-  html`${moneyText(amount, currency)}${currency !== null && ` ${currency}`}`;
 
 export type Owners = ReadonlyMap<string, Client>;
 
@@ -51,7 +50,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting, owners?: 
       ...(owners ? [{ title: 'Client', show: owner }] : []),
       { title: 'Type', show: (row) => row.account_type },
       { title: 'Status', show: (row) => statusOf(row.status) },
-      { title: 'Balance', isNumber: true, show: (row) => money(row.balance, row.currency) },
+      { title: 'Balance', isNumber: true, show: (row) => amountText(row.balance, row.currency) },
       { title: 'Opened', sort, show: (row) => timeOf(row.created_at) },
     ],
     rows,
@@ -103,7 +102,7 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
         isNumber: true,
         show: (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : ''),
       },
-      { title: 'Balance after', isNumber: true, show: (row) => money(row.balance_after, row.currency) },
+      { title: 'Balance after', isNumber: true, show: (row) => amountText(row.balance_after, row.currency) },
       { title: 'Transaction', isPlain: true, show: (row) => idTextLink(row.transaction_id) },
     ],
     rows,
@@ -154,9 +153,9 @@ export function accountFacts({ account, holder, lastChange }: OwnedAccount): Htm
   return facts([
     [
       account_type === 'Loan' ? 'Still owed' : 'Balance',
-      html`<strong class="balance">${money(balance, currency)}</strong>`,
+      html`<strong class="balance">${amountText(balance, currency)}</strong>`,
     ],
-    ['Available', isHeld && money(available_balance, currency)],
+    ['Available', isHeld && amountText(available_balance, currency)],
     [
       'Client',
       holder ? html`<strong>${idLink(account.client_id, nameOf(holder))}</strong>` : idLink(account.client_id),

@@ -49,10 +49,7 @@ export function addApiKeys(app: FastifyInstance): void {
     app,
     `${url}/new`,
     { title: 'Create an API key', scope },
-    {
-      draw: keyForm,
-      take: (visit) => make(visit, '', bodyOf(visit.fields)),
-    },
+    { draw: keyForm, take: (visit) => make(visit, '', bodyOf(visit.fields)) },
   );
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);

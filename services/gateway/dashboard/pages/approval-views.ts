@@ -10,7 +10,19 @@ import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { desk, facts, fullTimeOf, idLink, idText, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
+import {
+  amountText,
+  desk,
+  facts,
+  fullTimeOf,
+  idLink,
+  idText,
+  moneyText,
+  pageOf,
+  statusOf,
+  table,
+  timeOf,
+} from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
 
 /** The approvals pages. */
@@ -46,7 +58,7 @@ function withAmounts(text: string, action: ApprovalAction): string {
   return text.replace(
     /([+-]?)(\d+(?:\.\d+)?) ([A-Z]{3})\b/g,
     (written, sign: string, amount: string, currency: string) =>
-      isCurrency(currency) ? `${sign.replace('-', '−')}${moneyText(amount, currency)} ${currency}` : written,
+      isCurrency(currency) ? `${sign.replace('-', '−')}${amountText(amount, currency)}` : written,
   );
 }
 
@@ -130,7 +142,7 @@ function changesOf({ changes, status, action }: Approval, accounts: Known): Chan
 function balances({ balance, currency }: Account, change: string): Pick<Change, 'before' | 'after'> {
   const [moved, now] = [toMinor(change.replace(/^[+-]/, '').split(' ')[0] ?? '', currency), toMinor(balance, currency)];
   if (typeof moved !== 'bigint' || typeof now !== 'bigint') return { before: null, after: change };
-  const text = (minor: bigint) => `${moneyText(fromMinor(minor, currency), currency)} ${currency}`;
+  const text = (minor: bigint) => amountText(fromMinor(minor, currency), currency);
   return { before: text(now), after: text(change.startsWith('-') ? now - moved : now + moved) };
 }
 

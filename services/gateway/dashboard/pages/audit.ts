@@ -53,11 +53,7 @@ function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
       options: named === '' || known.some(([value]) => value === named) ? known : [...known, [named, actorText(named)]],
     },
     { name: 'action', label: 'What', options: actions },
-    {
-      name: 'outcome',
-      label: 'Outcome',
-      options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]],
-    },
+    { name: 'outcome', label: 'Outcome', options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]] },
     { name: 'resource_id', label: 'Resource', fromLink: (id) => html`Records about ${idText(id)} only.` },
     { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];

@@ -7,7 +7,7 @@ import { inputOf, once, problem, reason } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { facts, idLink, moneyText, table } from '../html/show.ts';
+import { amountText, facts, idLink, table } from '../html/show.ts';
 import type { Numbers } from './account-numbers.ts';
 import type { Checked, Payment, RefusedLine } from './batch-check.ts';
 import { kindOf } from './batch-check.ts';
@@ -48,8 +48,6 @@ ${maxPayments} payments at most.</p>
 /** The owners' names by account id, if they are few enough to be read. */
 export type Names = ReadonlyMap<string, string>;
 
-const money = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
-
 /** The number of payments of each kind, and their total. */
 function sums(payments: readonly Payment[]): Html {
   const groups = Map.groupBy(payments, (payment) => `${kindOf(payment)} ${payment.currency}`);
@@ -59,7 +57,7 @@ function sums(payments: readonly Payment[]): Html {
       const total = rows.reduce((sum, { amount }) => sumText(sum, amount, currency, 1n), '0');
       return [
         `${kindOf(rows[0] as Payment)}s`,
-        html`${String(rows.length)}, together <strong>${money(total, currency)}</strong>`,
+        html`${String(rows.length)}, together <strong>${amountText(total, currency)}</strong>`,
       ] as const;
     }),
   );
@@ -123,7 +121,7 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
       { title: 'What', show: kindOf },
       { title: 'From', show: ({ from }) => place(from) },
       { title: 'To', show: ({ to }) => place(to) },
-      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => money(amount, currency) },
+      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => amountText(amount, currency) },
       { title: 'Reference', show: ({ line }) => html`<span class="long">${line.reference}</span>` },
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description}</span>` },
     ],
@@ -246,7 +244,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
       {
         title: 'Amount',
         isNumber: true,
-        show: ({ amount, currency }) => (amount === '' ? '' : `${moneyText(amount, currency)} ${currency ?? ''}`),
+        show: ({ amount, currency }) => (amount === '' ? '' : amountText(amount, currency)),
       },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],

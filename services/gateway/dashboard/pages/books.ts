@@ -111,10 +111,7 @@ function systemAccounts(accounts: readonly SystemAccount[]): Html {
   return table<SystemAccount>(
     'Teller and Vault',
     [
-      {
-        title: 'Account',
-        show: (row) => html`<strong id="${row.account_number}">${row.account_number}</strong>`,
-      },
+      { title: 'Account', show: (row) => html`<strong id="${row.account_number}">${row.account_number}</strong>` },
       { title: 'Kind', show: (row) => row.kind },
       { title: 'Balance', isNumber: true, show: (row) => moneyText(row.balance, row.currency) },
       {

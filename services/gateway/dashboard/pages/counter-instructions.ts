@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import { moneyText } from '../html/show.ts';
+import { amountText } from '../html/show.ts';
 
 /** Instructions of the counter: their content, their API requests, and texts for refusals. */
 
@@ -89,8 +89,6 @@ export function directionOf(
 
 /** The available balance of an account. */
 export const availableOf = ({ available_balance, balance }: Account): string => available_balance ?? balance;
-const availableText = (account: Account): string =>
-  `${moneyText(availableOf(account), account.currency)} ${account.currency}`;
 
 /** Returns the reason of a refusal, in words for a clerk. Pure. */
 export function refusalText(
@@ -103,7 +101,7 @@ export function refusalText(
   const blocked = notActive.join(', and ') || 'An account is not active';
   const texts: Record<string, string> = {
     insufficient_funds: from
-      ? `There is not enough money in account ${from.account_number}: ${availableText(from)} can be taken from it.`
+      ? `There is not enough money in account ${from.account_number}: ${amountText(availableOf(from), from.currency)} can be taken from it.`
       : 'There is not enough money in the account.',
     inactive_account: `${blocked}: no money can be moved until it is made active again.`,
     invalid_account_type:
@@ -114,7 +112,7 @@ export function refusalText(
         : 'The account has another currency.',
     same_account: 'The money would go to the account that it comes from. Choose another account.',
     amount_exceeds_outstanding: to
-      ? `This is more than is still owed: ${moneyText(to.balance, to.currency)} ${to.currency}.`
+      ? `This is more than is still owed: ${amountText(to.balance, to.currency)}.`
       : 'This is more than is still owed.',
     balance_limit_exceeded: 'The balance would be larger than the bank allows.',
     amount_too_large: 'This is more than the bank accepts in one operation.',

@@ -5,9 +5,10 @@ import { html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import { amountText } from '../html/show.ts';
 import { holderOf } from './accounts.ts';
 import { refusalText } from './counter-instructions.ts';
-import { counterUrl, moneyOf, next, receipt } from './counter-views.ts';
+import { counterUrl, next, receipt } from './counter-views.ts';
 
 /**
  * Adds the receipt of a posting. It contains only stored data, so it is the same whenever it is
@@ -64,7 +65,7 @@ async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
 }
 
 const titleOf = (title: string, { amount, currency }: Transaction | Transfer): string =>
-  `${title}: ${moneyOf(amount, currency)}`;
+  `${title}: ${amountText(amount, currency)}`;
 
 function notDone(
   title: string,

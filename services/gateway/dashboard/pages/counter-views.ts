@@ -7,7 +7,7 @@ import type { Field, Wrong } from '../html/forms.ts';
 import { formOf, inputOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { desk, facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table } from '../html/show.ts';
+import { amountText, desk, facts, fullTimeOf, idLink, pageOf, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
@@ -24,9 +24,6 @@ import {
 /** The pages of the counter. */
 
 export const counterUrl = '/admin/ui/counter';
-
-export const moneyOf = (amount: string, currency: string | null): string =>
-  `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
 
 /** An account with its owner, if the person may read clients. */
 export interface Owned {
@@ -72,7 +69,8 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
       {
         title: 'Available',
         isNumber: true,
-        show: ({ account }) => (account.account_type === 'Loan' ? '' : moneyOf(availableOf(account), account.currency)),
+        show: ({ account }) =>
+          account.account_type === 'Loan' ? '' : amountText(availableOf(account), account.currency),
       },
     ],
     rows,
@@ -87,8 +85,8 @@ export function customer({ account, owner }: Owned): Html {
     ['Account', html`${idLink(account.account_id, account.account_number)}, ${account.account_type}`],
     ['Status', statusOf(account.status)],
     account.account_type === 'Loan'
-      ? ['Still owed', html`<strong class="balance">${moneyOf(account.balance, account.currency)}</strong>`]
-      : ['Available', html`<strong class="balance">${moneyOf(availableOf(account), account.currency)}</strong>`],
+      ? ['Still owed', html`<strong class="balance">${amountText(account.balance, account.currency)}</strong>`]
+      : ['Available', html`<strong class="balance">${amountText(availableOf(account), account.currency)}</strong>`],
   ]);
 }
 
@@ -183,17 +181,17 @@ export function summary(visit: Visit, sealed: string, instruction: Instruction, 
   const after = sumText(availableOf(counted), amount, currency, from ? -1n : 1n);
   const isShort = after.startsWith('-');
   return html`${facts([
-    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
     ['From', place(from)],
     ['To', place(to)],
-    ['Available now', moneyOf(availableOf(counted), currency)],
-    ['Available after', !isShort && moneyOf(after, currency)],
-    ['Still owed now', to?.account_type === 'Loan' && moneyOf(to.balance, to.currency)],
+    ['Available now', amountText(availableOf(counted), currency)],
+    ['Available after', !isShort && amountText(after, currency)],
+    ['Still owed now', to?.account_type === 'Loan' && amountText(to.balance, to.currency)],
     ['Reference', reference],
     ['Description', description],
   ])}
 ${isShort && html`<p class="notice wrong" role="alert">${refusalText('insufficient_funds', { from: counted })}</p>`}
-${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${moneyOf(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
+${confirmForm(visit, { action: `${counterUrl}/summary`, sealed, button: `${confirms[kind]} ${amountText(amount, currency)}`, leave: html`<a href="${counterUrl}/${account_id}/${kind}">Begin again</a>` })}`;
 }
 
 const confirms = { deposit: 'Deposit', withdrawal: 'Pay out', transfer: 'Transfer', repayment: 'Repay' } as const;
@@ -224,12 +222,12 @@ function receiptOnce({ posting, id, title, owner, account, other, balance, owed 
   const { amount, currency, description, created_at } = posting;
   const isTransfer = id.startsWith('trf_');
   return html`<article class="receipt"><p class="paper">${bankName()}</p><p class="receipt-title">${title}</p>${facts([
-    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
     ['Customer', owner && nameOf(owner)],
     [isTransfer ? 'From account' : 'Account', account?.account_number],
     ['To account', isTransfer && other?.account_number],
-    ['Balance after', balance !== undefined && html`<strong>${moneyOf(balance, currency)}</strong>`],
-    ['Still owed after', owed !== undefined && moneyOf(owed, currency)],
+    ['Balance after', balance !== undefined && html`<strong>${amountText(balance, currency)}</strong>`],
+    ['Still owed after', owed !== undefined && amountText(owed, currency)],
     ['Reference', 'reference' in posting && posting.reference],
     ['Description', description],
     ['Date', fullTimeOf(created_at)],

@@ -8,6 +8,7 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import { amountText } from '../html/show.ts';
 import { accountByNumber } from './account-by-number.ts';
 import type { Confirmation } from './confirmation.ts';
 import { addConfirmation } from './confirmation.ts';
@@ -25,7 +26,7 @@ import {
 import { addReceipt } from './counter-receipt.ts';
 import { ownedOf, startCounter } from './counter-start.ts';
 import type { Owned } from './counter-views.ts';
-import { counterForm, counterUrl, moneyOf, next, summary } from './counter-views.ts';
+import { counterForm, counterUrl, next, summary } from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
 /**
@@ -136,7 +137,7 @@ const confirmation: Confirmation<Instruction> = {
   caution: 'Do not enter it again and do not hand out money.',
   factsOf: ({ kind, amount, currency, account_number, other_number }) => [
     ['What', kinds[kind].title],
-    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['Amount', html`<strong class="balance">${amountText(amount, currency)}</strong>`],
     ['Account', account_number],
     ['Other account', other_number],
   ],

@@ -8,7 +8,7 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, checkConfirmed, confirmation, formOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { facts, fullTimeOf, idLink, moneyText, statusOf, table, timeOf } from '../html/show.ts';
+import { amountText, facts, fullTimeOf, idLink, statusOf, table, timeOf } from '../html/show.ts';
 import { numbersOf } from './account-numbers.ts';
 import { nameOf } from './client-views.ts';
 import { addTask } from './tasks.ts';
@@ -107,7 +107,7 @@ function accountTable(accounts: readonly Account[]): Html {
     [
       { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
       { title: 'Status', show: (row) => statusOf(row.status) },
-      { title: 'Balance', isNumber: true, show: (row) => `${moneyText(row.balance, row.currency)} ${row.currency}` },
+      { title: 'Balance', isNumber: true, show: (row) => amountText(row.balance, row.currency) },
       { title: 'First', show: (row) => html`<strong>${hindrance(row)}</strong>` },
     ],
     accounts,

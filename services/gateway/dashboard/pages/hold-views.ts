@@ -9,12 +9,12 @@ import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import {
+  amountText,
   desk,
   facts,
   fullTimeOf,
   idLink,
   idText,
-  moneyText,
   ownNames,
   statusOf,
   table,
@@ -31,26 +31,20 @@ import { customer } from './counter-views.ts';
 export const holdUrl = (holdId: string) => `/admin/ui/holds/${holdId}`;
 export const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/holds`;
 
-export const moneyOf = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
-
 /** Returns the amount that is still reserved, or would be if the hold were Active. */
 export const leftOf = ({ amount, captured_amount, currency }: Hold): string =>
   sumText(amount, captured_amount, currency, -1n);
 
 export function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): Html {
   const release = (hold: Hold) =>
-    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${moneyOf(leftOf(hold), hold.currency)}">Release</a>`}`;
+    html`${hold.status === 'Active' && html`<a href="${holdUrl(hold.hold_id)}/release" aria-label="Release ${amountText(leftOf(hold), hold.currency)}">Release</a>`}`;
   return table<Hold>(
     'Holds',
     [
-      {
-        title: 'Placed',
-        sort,
-        show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)),
-      },
+      { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)) },
       { title: 'Status', show: ({ status }) => statusOf(status) },
-      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => moneyOf(amount, currency) },
-      { title: 'Captured', isNumber: true, show: (row) => moneyOf(row.captured_amount, row.currency) },
+      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => amountText(amount, currency) },
+      { title: 'Captured', isNumber: true, show: (row) => amountText(row.captured_amount, row.currency) },
       { title: 'Until', show: ({ expires_at }) => untilOf(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
@@ -72,7 +66,7 @@ export function placeAction(account: Account, person: Person): Html {
 export function holdSection(account: Account, holds: readonly Hold[], more: boolean, person: Person): Html {
   if (holds.length === 0 && !mayHold(account, person)) return html``;
   const held = sumText(account.balance, availableOf(account), account.currency, -1n);
-  return html`<h2>Holds</h2>${holds.length > 0 ? html`<p>Held <strong>${moneyOf(held, account.currency)}</strong></p>${holdTable(holds, person)}` : html`<p role="status">Nothing is held.</p>`}
+  return html`<h2>Holds</h2>${holds.length > 0 ? html`<p>Held <strong>${amountText(held, account.currency)}</strong></p>${holdTable(holds, person)}` : html`<p role="status">Nothing is held.</p>`}
 ${more && html`<p><a href="${holdsUrl(account.account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
 }
 
@@ -83,9 +77,9 @@ export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Pers
   const isOpen = status === 'Active' && scopes.has('holds:write');
   return html`${facts([
     ['Status', statusOf(status)],
-    ['Amount', html`<strong class="balance">${moneyOf(hold.amount, currency)}</strong>`],
-    ['Captured', moneyOf(hold.captured_amount, currency)],
-    ['Still held', status === 'Active' && html`<strong>${moneyOf(leftOf(hold), currency)}</strong>`],
+    ['Amount', html`<strong class="balance">${amountText(hold.amount, currency)}</strong>`],
+    ['Captured', amountText(hold.captured_amount, currency)],
+    ['Still held', status === 'Active' && html`<strong>${amountText(leftOf(hold), currency)}</strong>`],
     ['Customer', owner && idLink(owner.client_id, nameOf(owner))],
     [
       'Account',
@@ -154,7 +148,7 @@ export function captureForm(visit: Visit, hold: Hold, owned: Owned, values: URLS
     hint: scopes.has('transactions:write') ? 'Its number. Empty: paid out in cash.' : 'Its number.',
   };
   const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
-  const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
+  const left = `${amountText(leftOf(hold), hold.currency)} are still held.`;
   const description = {
     name: 'description',
     label: 'Description',

@@ -10,7 +10,7 @@ import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { plainMoney } from '../html/show.ts';
+import { amountText, plainMoney } from '../html/show.ts';
 import { accountByNumber } from './account-by-number.ts';
 import { addPart } from './accounts.ts';
 import { nameOf } from './client-views.ts';
@@ -24,7 +24,6 @@ import {
   holdTable,
   holdUrl,
   leftOf,
-  moneyOf,
   mostDays,
   placeAction,
   placeForm,
@@ -39,7 +38,7 @@ export function addHolds(app: FastifyInstance, secrets: readonly string[]): void
     const hold = await holdOf(visit);
     const said = ['placed', 'captured', 'released'].find((name) => visit.query.has(name));
     return {
-      title: `Hold of ${moneyOf(hold.amount, hold.currency)}`,
+      title: `Hold of ${amountText(hold.amount, hold.currency)}`,
       content: html`${said !== undefined && html`<p class="notice" role="status">The hold was ${said}.</p>`}${holdPage(hold, await ownedOf(visit, hold.account_id), visit.person)}`,
     };
   });
@@ -72,11 +71,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Hold money', scope: 'holds:write' } as const;
   const task = addTask(
     app,
-    {
-      name: 'hold',
-      ...page,
-      done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?placed` }),
-    },
+    { name: 'hold', ...page, done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?placed` }) },
     secrets,
   );
   const url = `${holdsUrl(':account_id')}/new`;
@@ -105,7 +100,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
         path: `/accounts/${account_id}/holds`,
         body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
         facts: [
-          ['Amount', moneyOf(amount.amount, currency)],
+          ['Amount', amountText(amount.amount, currency)],
           ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
           ['Account', account_number],
           ['Until the end of', until],
@@ -115,12 +110,12 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
         changes: [
           {
             what: `${account_number}: available`,
-            before: moneyOf(availableOf(account), currency),
-            after: moneyOf(after, currency),
+            before: amountText(availableOf(account), currency),
+            after: amountText(after, currency),
           },
         ],
         ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
-        button: `Hold ${moneyOf(amount.amount, currency)}`,
+        button: `Hold ${amountText(amount.amount, currency)}`,
         form: `${holdsUrl(account_id)}/new`,
         entered: { amount: amount.amount, until, ...texts },
       });
@@ -160,12 +155,12 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
       if ('wrong' in amount || isMore || (to && 'wrong' in to))
         throw new WrongInput({
           ...('wrong' in amount && { amount: amount.wrong }),
-          ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
+          ...(isMore && { amount: `Only ${amountText(left, currency)} are still held.` }),
           ...(to && 'wrong' in to && { to_number: to.wrong }),
         });
       const rest = sumText(left, amount.amount, currency, -1n);
       const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
-      const money = moneyOf(amount.amount, currency);
+      const money = amountText(amount.amount, currency);
       return task.summarise(visit, {
         path: `/holds/${hold_id}/capture`,
         body: {
@@ -179,19 +174,19 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
           ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
           ['From account', account.account_number],
           ['To', to ? toText(to) : 'Cash'],
-          ['Remaining afterwards', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
+          ['Remaining afterwards', `${amountText(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
           ...(description ? [['Description', description] as [string, string]] : []),
         ],
         changes: [
           {
             what: `${account.account_number}: balance`,
-            before: moneyOf(account.balance, currency),
-            after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
+            before: amountText(account.balance, currency),
+            after: amountText(sumText(account.balance, amount.amount, currency, -1n), currency),
           },
           {
             what: `${account.account_number}: held by this hold`,
-            before: moneyOf(left, currency),
-            after: moneyOf(keeps ? rest : '0', currency),
+            before: amountText(left, currency),
+            after: amountText(keeps ? rest : '0', currency),
           },
         ],
         button: to ? `Capture ${money}` : `Pay out ${money}`,
@@ -231,11 +226,7 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
   const page = { title: 'Release a hold', scope: 'holds:write' } as const;
   const task = addTask(
     app,
-    {
-      name: 'release',
-      ...page,
-      done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?released` }),
-    },
+    { name: 'release', ...page, done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?released` }) },
     secrets,
   );
   addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
@@ -248,18 +239,18 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
       path: `/holds/${hold_id}/release`,
       body: {},
       facts: [
-        ['Amount', moneyOf(left, currency)],
+        ['Amount', amountText(left, currency)],
         ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
         ['Account', account.account_number],
       ],
       changes: [
         {
           what: `${account.account_number}: available`,
-          before: moneyOf(availableOf(account), currency),
-          after: moneyOf(sumText(availableOf(account), left, currency, 1n), currency),
+          before: amountText(availableOf(account), currency),
+          after: amountText(sumText(availableOf(account), left, currency, 1n), currency),
         },
       ],
-      button: `Release ${moneyOf(left, currency)}`,
+      button: `Release ${amountText(left, currency)}`,
       form: holdUrl(hold_id),
       entered: {},
     });

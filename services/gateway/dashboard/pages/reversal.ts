@@ -8,7 +8,7 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, enteredIn, formOf, inputOf, WrongInput } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { idLink, moneyText } from '../html/show.ts';
+import { amountText, idLink } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
 import { ownedOf } from './counter-start.ts';
@@ -85,7 +85,7 @@ async function plannedOf(visit: Visit): Promise<Planned> {
     : [];
   const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
   const facts: Entered['facts'] = [
-    ['Reversed operation', `${original.transaction_type} of ${moneyOf(original)}`],
+    ['Reversed operation', `${original.transaction_type} of ${amountText(original.amount, original.currency)}`],
     ['Accepted', `${timeText(original.created_at)} ${zoneAt(original.created_at)}`],
     ...(original.description === null ? [] : [['Description', original.description] as [string, string]]),
     ...(original.reference === null ? [] : [['Reference', original.reference] as [string, string]]),
@@ -106,7 +106,7 @@ async function plannedOf(visit: Visit): Promise<Planned> {
           {
             what: 'Cash of the bank',
             before: '–',
-            after: `${moneyOf(original)} ${gains === isLoan(own) ? 'less' : 'more'}`,
+            after: `${amountText(original.amount, original.currency)} ${gains === isLoan(own) ? 'less' : 'more'}`,
           },
         ]
       : [];
@@ -117,8 +117,6 @@ async function plannedOf(visit: Visit): Promise<Planned> {
 type Party = Account & { owner: Client | undefined };
 
 const isLoan = (account: Party | undefined): boolean => account?.account_type === 'Loan';
-const moneyOf = ({ amount, currency }: Pick<Transaction, 'amount' | 'currency'>): string =>
-  `${moneyText(amount, currency)} ${currency ?? ''}`.trim();
 
 function changeOf(account: Party, { amount }: Transaction, gains: boolean): { change: Change; account: Party } {
   const { currency, account_number, owner } = account;
@@ -126,8 +124,7 @@ function changeOf(account: Party, { amount }: Transaction, gains: boolean): { ch
   const after = sumText(before, amount, currency, gains ? 1n : -1n);
   const name = owner ? `, ${nameOf(owner)}` : '';
   const what = `${account_number}${name}: ${isLoan(account) ? 'still owed' : 'available'}`;
-  const text = (value: string) => moneyOf({ amount: value, currency });
-  return { account, change: { what, before: text(before), after: text(after) } };
+  return { account, change: { what, before: amountText(before, currency), after: amountText(after, currency) } };
 }
 
 /** Returns why the bank would refuse it at present. */

@@ -7,7 +7,7 @@ import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
-import { desk, facts, moneyText, timeOf } from '../html/show.ts';
+import { amountText, desk, facts, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { accountOf, entryColumns, holderOf } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
@@ -115,7 +115,7 @@ function copies(here: string, { account_number }: Statement, period: Period): Ht
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
-  const money = (amount: string) => `${moneyText(amount, statement.currency)} ${statement.currency}`;
+  const money = (amount: string) => amountText(amount, statement.currency);
   const sums = facts([
     ['Client', holder && nameOf(holder)],
     ['Address', holder && addressOf(holder)],

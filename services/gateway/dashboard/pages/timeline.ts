@@ -3,7 +3,7 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf } from '../html/actors.ts';
-import { facts, idLink, moneyText, statusOf, table } from '../html/show.ts';
+import { amountText, facts, idLink, moneyText, statusOf, table } from '../html/show.ts';
 
 type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
@@ -59,7 +59,7 @@ function entryRows(entries: readonly TimelineEntry[]): Html {
       {
         title: 'Balance after',
         isNumber: true,
-        show: (row) => `${moneyText(row.balance_after, row.currency)} ${row.currency}`,
+        show: (row) => amountText(row.balance_after, row.currency),
       },
       { title: 'No.', isNumber: true, show: (row) => String(row.sequence) },
     ],

@@ -10,7 +10,7 @@ import type { Visit } from '../html/frame.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
-import { idLink, moneyText, plainMoney, statusOf, table, timeOf, totalText } from '../html/show.ts';
+import { amountText, idLink, plainMoney, statusOf, table, timeOf, totalText } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -98,8 +98,7 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
   const amount = (title: string, direction: Transaction['direction']) => ({
     title,
     isNumber: true,
-    show: (row: Transaction) =>
-      row.direction === direction ? `${moneyText(row.amount, row.currency)} ${row.currency ?? ''}` : '',
+    show: (row: Transaction) => (row.direction === direction ? amountText(row.amount, row.currency) : ''),
   });
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));

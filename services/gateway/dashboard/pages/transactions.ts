@@ -10,7 +10,7 @@ import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
-import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf } from '../html/show.ts';
+import { amountText, facts, fullTimeOf, idLink, idText, ownNames, statusOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
@@ -77,8 +77,7 @@ async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]
   };
 }
 
-const moneyOf = ({ amount, currency }: Pick<Transaction, 'amount' | 'currency'>) =>
-  `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
+const moneyOf = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
 function transactionFacts(row: Transaction, names: Names): Html {
   const link = (id: string | undefined) => id !== undefined && idLink(id);
