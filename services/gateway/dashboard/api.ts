@@ -109,3 +109,14 @@ function nextCursor(link: unknown): string | undefined {
   const url = typeof link === 'string' ? /<([^>]*)>; rel="next"/.exec(link)?.[1] : undefined;
   return url === undefined ? undefined : (new URL(url, 'http://dashboard').searchParams.get('cursor') ?? undefined);
 }
+
+/** The number of concurrent API requests of one page, so that a large page does not slow down others. */
+const atOnce = 8;
+
+export async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const rest = items.values();
+  const worker = async () => {
+    for (const item of rest) await work(item);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}

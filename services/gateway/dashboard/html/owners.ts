@@ -1,4 +1,5 @@
 import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Api } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
@@ -44,4 +45,47 @@ async function together<Row>(
     if (error instanceof ApiRefused) return new Map();
     throw error;
   }
+}
+
+/** Returns the owner of the account if the person may read clients. The API records the read. */
+export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
+  return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
+}
+
+/** An account with its owner, if the person may read clients. */
+export interface Owned {
+  account: Account;
+  owner: Client | undefined;
+}
+
+/** Reads an account with its owner. */
+export async function ownedOf(visit: Visit, accountId: string): Promise<Owned> {
+  const { data: account } = await visit.api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`);
+  return { account, owner: await holderOf(visit, account) };
+}
+
+/** Returns the id of the account with this number, or undefined if there is none. */
+export async function accountIdOf(api: Api, number: string): Promise<string | undefined> {
+  try {
+    const path = `/accounts/number/${encodeURIComponent(number)}/balance`;
+    return (await api.get<{ account_id: string }>(path)).data.account_id;
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
+    return undefined;
+  }
+}
+
+/** Returns the account with this number, or undefined if there is none. */
+export async function accountByNumber(api: Api, number: string): Promise<Account | undefined> {
+  const id = await accountIdOf(api, number);
+  return id === undefined ? undefined : (await api.get<Account>(`/accounts/${id}`)).data;
+}
+
+/** Account numbers by ids. */
+export type Numbers = ReadonlyMap<string, string>;
+
+/** The numbers of these accounts, by which people know them, as far as the person may see them. */
+export async function numbersOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
+  const ids = accountIds.filter((id) => id !== undefined);
+  return new Map([...(await accountsBy(visit, ids))].map(([id, { account_number }]) => [id, account_number]));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pointsOf } from '../pages/postings.ts';
+import { pointsOf } from '../pages/books.ts';
 import { idLink, idTextLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
 
 describe('formats of pages', () => {

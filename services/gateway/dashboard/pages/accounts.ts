@@ -15,9 +15,8 @@ import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { clientsOf } from '../html/owners.ts';
+import { clientsOf, holderOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
-import { holdsOn } from './account-holds.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
   accountFacts,
@@ -33,6 +32,7 @@ import {
   statusForm,
 } from './account-views.ts';
 import { counterActions } from './counter-views.ts';
+import { holdsOn } from './hold-views.ts';
 import { notesOf } from './notes.ts';
 import { ofAccount, transactionColumns } from './transaction-list.ts';
 
@@ -85,11 +85,6 @@ export function addAccounts(app: FastifyInstance): void {
 
 export async function accountOf({ api, id }: Visit): Promise<Account> {
   return (await api.get<Account>(`/accounts/${id}`)).data;
-}
-
-/** Returns the owner of the account if the person may read clients. The API records the read. */
-export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
-  return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
 }
 
 const latest = 10;

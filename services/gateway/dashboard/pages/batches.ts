@@ -5,16 +5,14 @@ import type { Account, Batch } from '#libs/contracts/resources.ts';
 import { batchMode } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { refuse } from '../../http/errors.ts';
-import { ApiRefused } from '../api.ts';
+import { ApiRefused, inTurns } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { csvLine } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addDownload, addForm, addPage } from '../html/frame.ts';
-import { clientsOf } from '../html/owners.ts';
+import { accountIdOf, clientsOf, numbersOf } from '../html/owners.ts';
 import { plainMoney } from '../html/show.ts';
-import { accountIdOf } from './account-by-number.ts';
-import { numbersOf } from './account-numbers.ts';
 import type { Payment, RefusedLine } from './batch-check.ts';
 import { checkLines } from './batch-check.ts';
 import type { FileLine } from './batch-file.ts';
@@ -32,7 +30,6 @@ import {
 } from './batch-views.ts';
 import { nameOf } from './client-views.ts';
 import { createSealed, isUnknown } from './confirmation.ts';
-import { inTurns } from './in-turns.ts';
 
 const lineSchema = z.object({
   line: z.number(),

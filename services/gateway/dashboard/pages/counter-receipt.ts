@@ -5,8 +5,8 @@ import { html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import { holderOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
-import { holderOf } from './accounts.ts';
 import { refusalText } from './counter-instructions.ts';
 import { counterUrl, next, receipt } from './counter-views.ts';
 

@@ -7,6 +7,7 @@ import type { Field, Wrong } from '../html/forms.ts';
 import { formOf, inputOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import type { Owned } from '../html/owners.ts';
 import { amountText, desk, facts, fullTimeOf, idLink, pageOf, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
@@ -24,12 +25,6 @@ import {
 /** The pages of the counter. */
 
 export const counterUrl = '/admin/ui/counter';
-
-/** An account with its owner, if the person may read clients. */
-export interface Owned {
-  account: Account;
-  owner: Client | undefined;
-}
 
 /** Links to the counter on the account's page. `isNew`: the account was just opened, and the first link is the next step. */
 export function counterActions(account: Account, { scopes }: Person, isNew: boolean): Html {

@@ -4,7 +4,7 @@ import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { ApiRefused } from '../api.ts';
+import { ApiRefused, inTurns } from '../api.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -25,7 +25,6 @@ import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
 import type { Column } from '../html/show.ts';
 import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
-import { inTurns } from './in-turns.ts';
 
 export const deadLettersUrl = '/admin/ui/operations/dead-letters';
 

@@ -8,8 +8,8 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, checkConfirmed, confirmation, formOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import { numbersOf } from '../html/owners.ts';
 import { amountText, facts, fullTimeOf, idLink, statusOf, table, timeOf } from '../html/show.ts';
-import { numbersOf } from './account-numbers.ts';
 import { nameOf } from './client-views.ts';
 import { addTask } from './tasks.ts';
 

@@ -8,6 +8,7 @@ import { formOf, inputOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
+import type { Owned } from '../html/owners.ts';
 import {
   amountText,
   desk,
@@ -23,7 +24,6 @@ import {
 } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf } from './counter-instructions.ts';
-import type { Owned } from './counter-views.ts';
 import { customer } from './counter-views.ts';
 
 /** The pages of holds. */
@@ -62,12 +62,15 @@ export function placeAction(account: Account, person: Person): Html {
   return html`${mayHold(account, person) && html`<p class="actions"><a role="button" class="secondary" href="${holdsUrl(account.account_id)}/new">Hold money</a></p>`}`;
 }
 
-/** The holds on the page of their account, with a link to place one. */
-export function holdSection(account: Account, holds: readonly Hold[], more: boolean, person: Person): Html {
-  if (holds.length === 0 && !mayHold(account, person)) return html``;
-  const held = sumText(account.balance, availableOf(account), account.currency, -1n);
-  return html`<h2>Holds</h2>${holds.length > 0 ? html`<p>Held <strong>${amountText(held, account.currency)}</strong></p>${holdTable(holds, person)}` : html`<p role="status">Nothing is held.</p>`}
-${more && html`<p><a href="${holdsUrl(account.account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
+/** The holds on the page of their account, with a link to place one, for people who may read them. */
+export async function holdsOn({ api, person }: Visit, account: Account): Promise<Html> {
+  if (!person.scopes.has('transactions:read')) return html``;
+  const { account_id, balance, currency } = account;
+  const { data, next } = await api.get<Hold[]>(`/accounts/${account_id}/holds?status=Active&limit=5`);
+  if (data.length === 0 && !mayHold(account, person)) return html``;
+  const held = sumText(balance, availableOf(account), currency, -1n);
+  return html`<h2>Holds</h2>${data.length > 0 ? html`<p>Held <strong>${amountText(held, currency)}</strong></p>${holdTable(data, person)}` : html`<p role="status">Nothing is held.</p>`}
+${next !== undefined && html`<p><a href="${holdsUrl(account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
 }
 
 /** The page of one hold: its properties and the possible actions. */

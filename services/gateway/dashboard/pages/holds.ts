@@ -10,12 +10,11 @@ import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
+import { accountByNumber, ownedOf } from '../html/owners.ts';
 import { amountText, plainMoney } from '../html/show.ts';
-import { accountByNumber } from './account-by-number.ts';
 import { addPart } from './accounts.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, idOfPosting, refusalText } from './counter-instructions.ts';
-import { ownedOf } from './counter-start.ts';
 import { counterUrl } from './counter-views.ts';
 import {
   captureForm,

@@ -8,10 +8,10 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, enteredIn, formOf, inputOf, WrongInput } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import { ownedOf } from '../html/owners.ts';
 import { amountText, idLink } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
-import { ownedOf } from './counter-start.ts';
 import type { Change, Entered } from './tasks.ts';
 import { addTask, consequences } from './tasks.ts';
 

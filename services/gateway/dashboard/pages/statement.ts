@@ -7,9 +7,10 @@ import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
+import { holderOf } from '../html/owners.ts';
 import { amountText, desk, facts, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
-import { accountOf, entryColumns, holderOf } from './accounts.ts';
+import { accountOf, entryColumns } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */

@@ -6,6 +6,7 @@ import { ApiRefused } from '../api.ts';
 import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
+import { sectionsOf } from '../html/navigation.ts';
 import { moneyText, table, timeOf } from '../html/show.ts';
 import { approvalsUrl } from './approval-views.ts';
 import { countWaiting } from './approvals.ts';
@@ -19,7 +20,7 @@ const url = '/admin/ui/today';
 type Total = PostingTotals['totals'][number];
 
 /** Its place on the first page. Scripts load it; without scripts it is a link. */
-export const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
+const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
 
 export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
@@ -153,4 +154,18 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     totals.totals,
     'Nothing has been posted today yet.',
   )}`;
+}
+
+/** The first page: today's figures, and the sections that this person may open. */
+export function addHome(app: FastifyInstance): void {
+  addPage(app, '/admin/ui', { title: 'Today', scope: null }, ({ person }) => {
+    const sections = sectionsOf(person.scopes).filter(({ url }) => url !== '/admin/ui');
+    return {
+      content: html`${person.scopes.has('books:read') && todayPlace}
+${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
+<h2>Where to</h2>
+<div class="cards">${sections.map(({ url, title, about }) => html`<article><h3><a href="${url}">${title}</a></h3><p>${about}</p></article>`)}</div>
+<details><summary>Your permissions</summary><p class="tags">${[...person.scopes].sort().map((scope) => html`<code>${scope}</code> `)}</p></details>`,
+    };
+  });
 }
