@@ -86,7 +86,7 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
  * cookies, errors, and form parser, and does not affect those of the API.
  */
 export async function addDashboard(app: FastifyInstance, deps: DashboardDependencies): Promise<void> {
-  const { ended, now, logger } = deps;
+  const { ended, now } = deps;
   setBankFormats(deps.formats);
   const { origin, protocol } = new URL(deps.publicUrl);
   const isSecure = protocol === 'https:';
@@ -106,17 +106,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     });
     pages.decorateRequest('visit', null);
     pages.decorateRequest('lapsed', null);
-    pages.addHook(
-      'onRequest',
-      createEntrance(app, {
-        sessions,
-        cookie,
-        verifyToken: deps.verifyToken,
-        auditRecords: deps.auditRecords,
-        logger,
-        now,
-      }),
-    );
+    pages.addHook('onRequest', createEntrance(app, { ...deps, sessions, cookie }));
     pages.removeAllContentTypeParsers();
     pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, new URLSearchParams(String(body))),
@@ -126,18 +116,12 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     pages.setErrorHandler(createErrorPages(deps));
     addAssets(pages);
     addSignIn(pages, {
+      ...deps,
+      publicUrl: origin,
       issuer,
       sessions,
-      ended,
       cookie,
       loginCookie: createCookie('bank_login', isSecure),
-      secrets: deps.sessionSecrets,
-      publicUrl: origin,
-      verifyToken: deps.verifyToken,
-      auditRecords: deps.auditRecords,
-      failureLimit: deps.failureLimit,
-      now,
-      logger,
     });
     addKeptForm(pages, { secrets: deps.sessionSecrets, cookie: createCookie('bank_form', isSecure), origin, now });
     for (const add of everything) add(pages, deps.sessionSecrets);

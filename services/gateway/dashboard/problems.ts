@@ -60,45 +60,32 @@ const foreignForm: Problem = {
   text: 'It was not sent by a page of your current session, perhaps because you signed in again meanwhile. Nothing was changed. Open the page again and repeat your entry.',
 };
 
+/** What people read, by status; others are shown with the message of the API, or as our fault. */
+const texts: Record<number, (message: string) => [title: string, text: string]> = {
+  403: (message) => [
+    'You may not do this',
+    `Your permissions do not allow it: ${message}. Ask an administrator if you need it.`,
+  ],
+  404: (message) => ['Not found', `There is nothing here: ${message}.`],
+  413: () => ['Too large', 'This is too much for one request. Nothing was changed; divide it into several.'],
+  429: () => [
+    'Too many requests',
+    'You sent more requests than are allowed per minute. Wait a little, then open the page again.',
+  ],
+  503: () => [
+    'Not available now',
+    'The bank cannot answer at the moment. Nothing was changed; try again in a few seconds.',
+  ],
+  504: (message) => ['Outcome not known yet', `The bank did not confirm in time whether it was done. ${message}.`],
+};
+const ourFault = [
+  'Something went wrong',
+  'The error was logged. Try again; if the problem remains, give operations the request id below.',
+] as const;
+
 function of(status: number, message: string): Problem {
-  if (status === 403)
-    return {
-      status,
-      title: 'You may not do this',
-      text: `Your permissions do not allow it: ${message}. Ask an administrator if you need it.`,
-    };
-  if (status === 404) return { status, title: 'Not found', text: `There is nothing here: ${message}.` };
-  if (status === 413)
-    return {
-      status,
-      title: 'Too large',
-      text: 'This is too much for one request. Nothing was changed; divide it into several.',
-    };
-  if (status === 429)
-    return {
-      status,
-      title: 'Too many requests',
-      text: 'You sent more requests than are allowed per minute. Wait a little, then open the page again.',
-    };
-  if (status === 503)
-    return {
-      status,
-      title: 'Not available now',
-      text: 'The bank cannot answer at the moment. Nothing was changed; try again in a few seconds.',
-    };
-  if (status === 504)
-    return {
-      status,
-      title: 'Outcome not known yet',
-      text: `The bank did not confirm in time whether it was done. ${message}.`,
-    };
-  if (status >= 500)
-    return {
-      status,
-      title: 'Something went wrong',
-      text: 'The error was logged. Try again; if the problem remains, give operations the request id below.',
-    };
-  return { status, title: 'This was not accepted', text: message };
+  const [title, text] = texts[status]?.(message) ?? (status >= 500 ? ourFault : ['This was not accepted', message]);
+  return { status, title, text };
 }
 
 function problemContent({ text }: Problem, request: FastifyRequest): Html {

@@ -36,15 +36,12 @@ export async function csvOf<Row>(
     return { rows: rowsOf(data), next };
   };
   const first = await page();
-  const linesOf = (rows: readonly Row[]) =>
-    rows.map((row) => csvLine(columns.map((column) => cellOf(row, column)))).join('');
   return (async function* (): AsyncGenerator<string, void> {
-    // Without this line, spreadsheets in many countries expect semicolons.
-    yield `\ufeffsep=,\r\n${csvLine(columns.map((column) => (typeof column === 'string' ? column : column.title)))}`;
+    yield csvHead(columns);
     let { rows, next } = first;
     let written = 0;
     for (;;) {
-      yield linesOf(rows);
+      yield csvRows(columns, rows);
       written += rows.length;
       if (next === undefined) return;
       if (written >= maxRows) {
@@ -59,6 +56,15 @@ export async function csvOf<Row>(
       }
     }
   })();
+}
+
+export function csvHead<Row>(columns: readonly CsvColumn<Row>[]): string {
+  // Without this line, spreadsheets in many countries expect semicolons.
+  return `\ufeffsep=,\r\n${csvLine(columns.map((column) => (typeof column === 'string' ? column : column.title)))}`;
+}
+
+export function csvRows<Row>(columns: readonly CsvColumn<Row>[], rows: readonly Row[]): string {
+  return rows.map((row) => csvLine(columns.map((column) => cellOf(row, column)))).join('');
 }
 
 function cellOf<Row>(row: Row, column: CsvColumn<Row>): string | null | undefined {

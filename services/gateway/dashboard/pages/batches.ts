@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Account, Batch } from '#libs/contracts/resources.ts';
@@ -7,7 +8,8 @@ import { html } from '#libs/service/html.ts';
 import { refuse } from '../../http/errors.ts';
 import { ApiRefused, inTurns } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import { csvLine } from '../html/csv.ts';
+import type { CsvColumn } from '../html/csv.ts';
+import { csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addDownload, addForm, addPage } from '../html/frame.ts';
@@ -239,10 +241,8 @@ function addResults(app: FastifyInstance): void {
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
     const rows = (await batchOf(visit)).results.map(resultRow);
     const numbers = await numbersOf(visit, placesOf(rows));
-    return (async function* () {
-      yield `\ufeffsep=,\r\n${csvLine(resultColumns)}`;
-      for (const row of rows) yield csvLine(cellsOf(row, numbers));
-    })();
+    const columns = resultColumns(numbers);
+    return Readable.from([csvHead(columns), csvRows(columns, rows)]);
   });
 }
 
@@ -265,34 +265,19 @@ async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Show
   }
 }
 
-const resultColumns = [
-  'line',
-  'status',
-  'why',
-  'type',
-  'from',
-  'to',
-  'amount',
-  'currency',
-  'reference',
-  'description',
-  'id',
-];
-
-function cellsOf(row: ResultRow, numbers: ReadonlyMap<string, string>): (string | null | undefined)[] {
-  const place = (id: string | undefined) => (id === undefined ? '' : (numbers.get(id) ?? id));
-  const { line, status, reason, kind, from, to, amount, currency, reference, description, id } = row;
+function resultColumns(numbers: ReadonlyMap<string, string>): CsvColumn<ResultRow>[] {
+  const place = (id: string | undefined) => id && (numbers.get(id) ?? id);
   return [
-    line,
-    status,
-    reason,
-    kind,
-    place(from),
-    place(to),
-    amount === '' ? '' : plainMoney(amount, currency),
-    currency,
-    reference,
-    description,
-    id,
+    'line',
+    'status',
+    { title: 'why', value: ({ reason }) => reason },
+    { title: 'type', value: ({ kind }) => kind },
+    { title: 'from', value: ({ from }) => place(from) },
+    { title: 'to', value: ({ to }) => place(to) },
+    { title: 'amount', value: ({ amount, currency }) => (amount === '' ? '' : plainMoney(amount, currency)) },
+    'currency',
+    'reference',
+    'description',
+    'id',
   ];
 }

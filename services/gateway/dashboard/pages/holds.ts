@@ -100,11 +100,11 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
         body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
         facts: [
           ['Amount', amountText(amount.amount, currency)],
-          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['Customer', owner && nameOf(owner)],
           ['Account', account_number],
           ['Until the end of', until],
-          ...(reference ? [['Reference', reference] as [string, string]] : []),
-          ...(description ? [['Description', description] as [string, string]] : []),
+          ['Reference', reference],
+          ['Description', description],
         ],
         changes: [
           {
@@ -170,11 +170,11 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
         },
         facts: [
           ['Amount', money],
-          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['Customer', owner && nameOf(owner)],
           ['From account', account.account_number],
           ['To', to ? toText(to) : 'Cash'],
           ['Remaining afterwards', `${amountText(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
-          ...(description ? [['Description', description] as [string, string]] : []),
+          ['Description', description],
         ],
         changes: [
           {
@@ -239,7 +239,7 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
       body: {},
       facts: [
         ['Amount', amountText(left, currency)],
-        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+        ['Customer', owner && nameOf(owner)],
         ['Account', account.account_number],
       ],
       changes: [

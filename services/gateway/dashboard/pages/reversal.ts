@@ -87,8 +87,8 @@ async function plannedOf(visit: Visit): Promise<Planned> {
   const facts: Entered['facts'] = [
     ['Reversed operation', `${original.transaction_type} of ${amountText(original.amount, original.currency)}`],
     ['Accepted', `${timeText(original.created_at)} ${zoneAt(original.created_at)}`],
-    ...(original.description === null ? [] : [['Description', original.description] as [string, string]]),
-    ...(original.reference === null ? [] : [['Reference', original.reference] as [string, string]]),
+    ['Description', original.description],
+    ['Reference', original.reference],
   ];
   if (!isReversible(original)) return { original, facts, changes: [], impossible: impossibleBecause(original) };
   const isLoanPayment = original.transaction_type === 'Loan Payment';

@@ -38,7 +38,9 @@ const instructionSchema = z.object({
 type Instruction = z.infer<typeof instructionSchema>;
 
 /** An instruction, as the page of the form creates it. */
-export type Entered = Omit<Instruction, 'actor' | 'idempotency_key'>;
+export interface Entered extends Omit<Instruction, 'actor' | 'idempotency_key' | 'facts'> {
+  facts: readonly (readonly [name: string, value: string | false | null | undefined])[];
+}
 
 type Said = Html | string | false | undefined;
 
@@ -99,8 +101,11 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
     secrets,
   );
   return {
-    summarise: (visit, entered) =>
-      added.summarise({ ...entered, actor: visit.actor, idempotency_key: idempotencyKeyOf(visit) ?? randomUUID() }),
+    summarise(visit, entered) {
+      const facts = entered.facts.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
+      const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
+      return added.summarise({ ...entered, facts, actor: visit.actor, idempotency_key });
+    },
     enteredBefore: ({ query, actor }) => new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }

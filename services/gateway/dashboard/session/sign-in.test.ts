@@ -68,7 +68,7 @@ async function start({
     sessions: createSessions({ secrets: ['a secret'], ended, now: Date.now }),
     cookie: createCookie('bank_session', false),
     loginCookie: createCookie('bank_login', false),
-    secrets: ['a secret'],
+    sessionSecrets: ['a secret'],
     publicUrl: 'http://bank.example',
     verifyToken: async () => (isKnown ? { actor, scopes: new Set<string>(), boundClientId: undefined } : undefined),
     auditRecords,

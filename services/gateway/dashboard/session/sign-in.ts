@@ -26,7 +26,7 @@ export interface SignInDependencies {
   cookie: Cookies;
   /** The cookie that is set while the person is at the issuer. */
   loginCookie: Cookies;
-  secrets: readonly string[];
+  sessionSecrets: readonly string[];
   publicUrl: string;
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
@@ -55,7 +55,7 @@ const loginSeconds = 600;
  */
 export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
   const { issuer, sessions, cookie, loginCookie, now, logger } = deps;
-  const sealer = createSealer(deps.secrets, 'login');
+  const sealer = createSealer(deps.sessionSecrets, 'login');
   const open = { config: { open: true } };
 
   app.get('/admin', open, async (_request, reply) => reply.redirect('/admin/ui', 303));
