@@ -89,6 +89,34 @@ export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Ht
   }
 }
 
+/** Shows these fields, with the focus on the first invalid one, otherwise on the first. */
+export function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
+  const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined) ?? fields[0];
+  return html`${fields.map((field) => inputOf({ ...field, isFocused: field === first }, values, wrong))}`;
+}
+
+/** The fields of every form about money. */
+export const amountField = (currency: string, hint = 'For example 1500, 1,500 or 1 500,50.'): Field => ({
+  name: 'amount',
+  label: `Amount in ${currency}`,
+  isRequired: true,
+  inputMode: 'decimal',
+  maxLength: 40,
+  hint,
+});
+export const referenceField: Field = {
+  name: 'reference',
+  label: 'Reference',
+  maxLength: 100,
+  hint: 'Your slip or voucher number, if there is one.',
+};
+export const descriptionField = (hint: string): Field => ({
+  name: 'description',
+  label: 'Description',
+  maxLength: 255,
+  hint,
+});
+
 /** Returns the trimmed values of these fields that are not empty. The API decides what is valid. */
 export function enteredIn(names: readonly string[], values: URLSearchParams): Record<string, string> {
   return Object.fromEntries(

@@ -7,7 +7,6 @@ import { csvOf } from './csv.ts';
 import { endOf, momentOf, zoneText } from './formats.ts';
 import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
 import { addDownload, addPage, shownOf } from './frame.ts';
-import { pager } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
 
@@ -136,6 +135,14 @@ function without(given: URLSearchParams, ...names: string[]): URLSearchParams {
 function addressOf(url: string, parameters: URLSearchParams): string {
   const text = parameters.toString();
   return text === '' ? url : `${url}?${text}`;
+}
+
+/** Shows links to the first and the next page of a list; they keep the filters. */
+export function pager(path: string, query: URLSearchParams, next: string | undefined): Html {
+  const first = without(query, 'cursor');
+  const isFirst = !query.has('cursor');
+  if (isFirst && next === undefined) return html``;
+  return html`<nav class="actions" aria-label="Pages">${!isFirst && html`<a href="${addressOf(path, first)}">First page</a>`}${next !== undefined && html`<a href="${addressOf(path, new URLSearchParams([...first, ['cursor', next]]))}" rel="next">Next page</a>`}</nav>`;
 }
 
 function sortingOf(url: string, given: URLSearchParams): Sorting {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pointsOf } from '../pages/books.ts';
-import { idLink, idTextLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
+import { pager } from './lists.ts';
+import { idLink, idTextLink, moneyText, pageOf, plainMoney, resourceLink, table, timeOf } from './show.ts';
 
 describe('formats of pages', () => {
   it.each([

@@ -147,6 +147,19 @@ export function desk(label: string, side: Html, content: Html): Html {
   return html`<div class="desk"><section class="side" aria-label="${label}">${side}</section><div>${content}</div></div>`;
 }
 
+interface PartLink {
+  href: string;
+  text: Html | string;
+  isHere: boolean;
+  /** A digit that leads there together with Alt (admin.js). */
+  digit?: number;
+}
+
+/** Links to the pages of one resource. */
+export function parts(label: string, links: readonly PartLink[]): Html {
+  return html`<nav class="parts" aria-label="${label}"><ul>${links.map(({ href, text, isHere, digit }) => html`<li><a href="${href}"${digit !== undefined && html` aria-keyshortcuts="Alt+${digit}"`}${isHere && html` aria-current="page"`}>${text}${digit !== undefined && html` <kbd aria-hidden="true">Alt+${digit}</kbd>`}</a></li>`)}</ul></nav>`;
+}
+
 const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 
@@ -207,18 +220,4 @@ export function table<Row>(
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${cellsOf(row)}</tr>`)}</tbody>
 </table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
-}
-
-/** Shows links to the first and the next page of a list; they keep the filters. */
-export function pager(path: string, query: URLSearchParams, next: string | undefined): Html {
-  const link = (cursor: string | undefined) => {
-    const parameters = new URLSearchParams(query);
-    parameters.delete('cursor');
-    if (cursor !== undefined) parameters.set('cursor', cursor);
-    const text = parameters.toString();
-    return text === '' ? path : `${path}?${text}`;
-  };
-  const isFirst = !query.has('cursor');
-  if (isFirst && next === undefined) return html``;
-  return html`<nav class="actions" aria-label="Pages">${!isFirst && html`<a href="${link(undefined)}">First page</a>`}${next !== undefined && html`<a href="${link(next)}" rel="next">Next page</a>`}</nav>`;
 }

@@ -19,6 +19,7 @@ import {
   idTextLink,
   moneyText,
   ownNames,
+  parts,
   statusOf,
   table,
   timeOf,
@@ -125,7 +126,7 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
   );
 }
 
-const parts = [
+const pages = [
   ['', 'Overview', 'accounts:read'],
   ['/transactions', 'Transactions', 'transactions:read'],
   ['/entries', 'Entries', 'transactions:read'],
@@ -136,7 +137,11 @@ const parts = [
 
 /** Links to the pages of an account. */
 export function accountParts(accountId: string, here: string, { scopes }: Person): Html {
-  return html`<nav class="parts" aria-label="Account"><ul>${parts.filter(([, , scope]) => scopes.has(scope)).map(([part, title]) => html`<li><a href="${url}/${accountId}${part}"${part === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
+  const shown = pages.filter(([, , scope]) => scopes.has(scope));
+  return parts(
+    'Account',
+    shown.map(([part, text]) => ({ href: `${url}/${accountId}${part}`, text, isHere: part === here })),
+  );
 }
 
 export interface OwnedAccount {
@@ -261,7 +266,7 @@ export function statusForm(
     ['', isFreezing ? 'Choose one' : 'none'] as const,
     ...freezeReason.options.map((value) => [value, reasons[value]] as const),
   ];
-  const parts = {
+  const frame = {
     wrong,
     button: `${verb} the account`,
     cancel: `${url}/${account.account_id}`,
@@ -269,7 +274,7 @@ export function statusForm(
   };
   const form = formOf(
     visit,
-    parts,
+    frame,
     html`<p role="alert">${meaning}</p>
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Shown in the status history, with your name.' }, values, wrong)}

@@ -7,6 +7,7 @@ import type { KeyNames } from '../html/actors.ts';
 import { actorOf } from '../html/actors.ts';
 import type { Wrong } from '../html/forms.ts';
 import { inputOf, once, problem } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
@@ -19,6 +20,7 @@ import {
   idText,
   moneyText,
   pageOf,
+  parts,
   statusOf,
   table,
   timeOf,
@@ -167,40 +169,30 @@ const views = [
 
 /** Links to the lists of approvals. */
 export function approvalViews(here: string, { scopes }: Person): Html {
-  return html`<nav class="parts" aria-label="Approvals"><ul>${views.filter(([, , scope]) => scope === null || scopes.has(scope)).map(([url, title]) => html`<li><a href="${url}"${url === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
-}
-
-export interface ApprovalPage {
-  approval: ShownApproval;
-  accounts: Known;
-  names: KeyNames;
-  person: Person;
-  isOwn: boolean;
-  /** True if a decision was sent but the bank did not confirm it. */
-  isUnknown: boolean;
-  fields: URLSearchParams;
-  wrong: Wrong;
+  const shown = views.filter(([, , scope]) => scope === null || scopes.has(scope));
+  return parts(
+    'Approvals',
+    shown.map(([href, text]) => ({ href, text, isHere: href === here })),
+  );
 }
 
 /**
  * The page of one approval: the exact request, who made it, its outcome, and the form for the
  * decision if this person may decide.
  */
-export function approvalPage({
-  approval,
-  accounts,
-  names,
-  person,
-  isOwn,
-  isUnknown,
-  fields,
-  wrong,
-}: ApprovalPage): Html {
+export function approvalPage(
+  visit: Visit,
+  approval: ShownApproval,
+  accounts: Known,
+  names: KeyNames,
+  wrong: Wrong,
+): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
-  const mayDecide = !isOwn && person.scopes.has('approvals:write');
+  const isOwn = requested_by === visit.actor;
+  const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
-${isUnknown && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
+${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${outcomeOf(approval)}
@@ -222,7 +214,7 @@ ${desk(
     ['Id', idText(approval_id)],
   ])}`,
   html`<h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
-${mayDecide && status === 'Waiting' && decisionForm(person, approval, fields, wrong)}`,
+${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
 <pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>`;
@@ -243,7 +235,7 @@ function valueOf(name: string, value: unknown, { request: { body } }: Approval, 
 
 const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).join(', ');
 
-function decisionForm(person: Person, { approval_id }: Approval, fields: URLSearchParams, wrong: Wrong): Html {
+function decisionForm({ person, fields }: Visit, { approval_id }: Approval, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 ${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, hint: 'Required for a rejection. Stored with the approval.' }, fields, wrong)}

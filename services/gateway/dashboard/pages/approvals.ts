@@ -121,20 +121,10 @@ async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
 
 const namesOf = (visit: Visit, rows: readonly Approval[]) => keyNamesOf(visit, rows, 'requested_by', 'decided_by');
 
-async function draw(visit: Visit, fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
+async function draw(visit: Visit, _fields: URLSearchParams, wrong: Wrong): Promise<Shown> {
   const { data: approval } = await visit.api.get<ShownApproval>(`${path}/${visit.id}`);
   const [accounts, names] = await Promise.all([accountsOf(visit, [approval]), namesOf(visit, [approval])]);
-  const content = approvalPage({
-    approval,
-    accounts,
-    names,
-    person: visit.person,
-    isOwn: approval.requested_by === visit.actor,
-    isUnknown: visit.query.has('unknown'),
-    fields,
-    wrong,
-  });
-  return { title: summaryOf(approval, accounts), content };
+  return { title: summaryOf(approval, accounts), content: approvalPage(visit, approval, accounts, names, wrong) };
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */

@@ -8,7 +8,7 @@ import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Numbers } from '../html/owners.ts';
-import { amountText, facts, idLink, table } from '../html/show.ts';
+import { amountText, facts, idLink, parts, table } from '../html/show.ts';
 import type { Checked, Payment, RefusedLine } from './batch-check.ts';
 import { kindOf } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
@@ -220,7 +220,10 @@ ${facts([
   ['Number of the batch', html`<code>${batch_id}</code>`],
 ])}
 <p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>
-<nav class="parts" aria-label="Payments"><ul><li><a href="${url}"${!isRefusedOnly && html` aria-current="page"`}>All</a></li><li><a href="${url}?only=refused"${isRefusedOnly && html` aria-current="page"`}>Refused</a></li></ul></nav>
+${parts('Payments', [
+  { href: url, text: 'All', isHere: !isRefusedOnly },
+  { href: `${url}?only=refused`, text: 'Refused', isHere: isRefusedOnly },
+])}
 ${resultTable(rows, numbers)}
 ${(before ?? behind) !== undefined && html`<nav class="actions" aria-label="Pages">${before !== undefined && html`<a href="${before}" rel="prev">Page before</a>`}${behind !== undefined && html`<a href="${behind}" rel="next">Next page</a>`}</nav>`}</div>`;
 }

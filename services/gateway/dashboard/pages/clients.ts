@@ -9,8 +9,8 @@ import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
-import { desk, pager } from '../html/show.ts';
+import { addListPage, pager } from '../html/lists.ts';
+import { desk } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import type { ClientType, Duplicate } from './client-views.ts';
 import {

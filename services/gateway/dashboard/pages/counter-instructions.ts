@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import type { Api } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
+import { accountByNumber } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
 
 /** Instructions of the counter: their content, their API requests, and texts for refusals. */
@@ -126,4 +128,20 @@ export function refusalText(
   return (
     texts[code] ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.'
   );
+}
+
+/** Returns the account with this number, or why no money can be moved between it and `account`. */
+export async function counterpartOf(
+  api: Api,
+  typed: string,
+  account: Account,
+): Promise<{ account: Account } | { wrong: string }> {
+  const number = typed.trim().toUpperCase();
+  if (number === '') return { wrong: 'Enter the number of the account.' };
+  if (number === account.account_number) return { wrong: refusalText('same_account', {}) };
+  const other = await accountByNumber(api, number);
+  if (other === undefined) return { wrong: `There is no account ${number}. Check the number.` };
+  return other.currency === account.currency
+    ? { account: other }
+    : { wrong: refusalText('currency_mismatch', { from: account, to: other }) };
 }

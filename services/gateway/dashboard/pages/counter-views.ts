@@ -3,12 +3,12 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { bankName } from '../html/formats.ts';
-import type { Field, Wrong } from '../html/forms.ts';
-import { formOf, inputOf } from '../html/forms.ts';
+import type { Wrong } from '../html/forms.ts';
+import { amountField, descriptionField, formOf, inputsOf, referenceField } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
-import { amountText, desk, facts, fullTimeOf, idLink, pageOf, statusOf, table } from '../html/show.ts';
+import { amountText, desk, facts, fullTimeOf, idLink, pageOf, parts, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
@@ -96,19 +96,19 @@ export interface CounterFormParts {
   wrong: Wrong;
 }
 
-/** Links to the other forms for this account. Each has the same key on every account (admin.js). */
-function ways(account: Account, here: CounterKind, possible: readonly CounterKind[]): Html {
-  const link = (kind: CounterKind) => {
-    const key = counterKinds.indexOf(kind) + 1;
-    return html`<li><a href="${counterUrl}/${account.account_id}/${kind}" aria-keyshortcuts="Alt+${key}"${
-      kind === here && html` aria-current="page"`
-    }>${kinds[kind].title} <kbd aria-hidden="true">Alt+${key}</kbd></a></li>`;
-  };
-  return html`${possible.length > 0 && html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`}`;
+/** Links to the other forms for this account. Each has the same digit on every account. */
+function ways({ account_id }: Account, here: CounterKind, possible: readonly CounterKind[]): Html {
+  const link = (kind: CounterKind) => ({
+    href: `${counterUrl}/${account_id}/${kind}`,
+    text: kinds[kind].title,
+    isHere: kind === here,
+    digit: counterKinds.indexOf(kind) + 1,
+  });
+  return html`${possible.length > 0 && parts('Counter', possible.map(link))}`;
 }
 
-export function counterForm(visit: Visit, parts: CounterFormParts): Html {
-  const { kind, owned, notes, wrong } = parts;
+export function counterForm(visit: Visit, form: CounterFormParts): Html {
+  const { kind, owned, notes, wrong } = form;
   const { account } = owned;
   const possible = kindsFor(account, visit.person.scopes);
   const page = (content: Html) =>
@@ -120,13 +120,11 @@ export function counterForm(visit: Visit, parts: CounterFormParts): Html {
   }
   const action = `${counterUrl}/${account.account_id}/${kind}`;
   const cancel = { cancel: counterUrl, cancelText: 'Another customer' };
-  return page(formOf(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(parts)));
+  return page(formOf(visit, { action, wrong, button: 'Continue', ...cancel }, inputs(form)));
 }
 
 function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFormParts): Html {
   const isLoan = account.account_type === 'Loan';
-  const first = Object.keys(wrong.fields ?? {})[0] ?? (hasOther(kind) ? 'other_number' : 'amount');
-  const input = (field: Field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong);
   const likely = siblings.filter(
     (one) => one.currency === account.currency && (kind === 'transfer' || (one.account_type === 'Loan') !== isLoan),
   );
@@ -138,27 +136,11 @@ function inputs({ kind, owned: { account }, siblings, values, wrong }: CounterFo
     suggestions: 'siblings',
     hint: 'The account number. Other accounts of this customer are suggested.',
   };
-  const amount = {
-    name: 'amount',
-    label: `Amount in ${account.currency}`,
-    isRequired: true,
-    inputMode: 'decimal',
-    maxLength: 40,
-    hint: 'For example 1500, 1,500 or 1 500,50.',
-  } as const;
-  const reference = {
-    name: 'reference',
-    label: 'Reference',
-    maxLength: 100,
-    hint: 'Your slip or voucher number, if there is one.',
-  };
-  const description = { name: 'description', label: 'Description', maxLength: 255, hint: 'Printed on the statement.' };
+  const [amount, texts] = [amountField(account.currency), descriptionField('Printed on the statement.')];
+  if (!hasOther(kind)) return inputsOf([amount, referenceField, texts], values, wrong);
   const option = ({ account_number, account_type, currency }: Account) =>
     html`<option value="${account_number}">${account_type}, ${currency}</option>`;
-  return html`${hasOther(kind) && html`${input(other)}<datalist id="siblings">${likely.map(option)}</datalist>`}
-${input(amount)}
-${!hasOther(kind) && input(reference)}
-${input(description)}`;
+  return html`${inputsOf([other, amount, texts], values, wrong)}<datalist id="siblings">${likely.map(option)}</datalist>`;
 }
 
 /** Shows the summary of an instruction before it is confirmed. */

@@ -11,13 +11,14 @@ import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput } from '../html/fo
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Owned } from '../html/owners.ts';
-import { accountByNumber, clientsOf, ownedOf } from '../html/owners.ts';
+import { clientsOf, ownedOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
 import type { Confirmation } from './confirmation.ts';
 import { addConfirmation } from './confirmation.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
 import {
   counterKinds,
+  counterpartOf,
   directionOf,
   hasOther,
   idOfPosting,
@@ -114,19 +115,16 @@ async function otherOf(
   kind: CounterKind,
   account: Account,
 ): Promise<{ account: Account } | { wrong: string }> {
-  const number = (fields.get('other_number') ?? '').trim().toUpperCase();
-  if (number === '') return { wrong: 'Enter the number of the account.' };
-  if (number === account.account_number) return { wrong: refusalText('same_account', {}) };
-  const other = await accountByNumber(api, number);
-  if (other === undefined) return { wrong: `There is no account ${number}. Check the number.` };
+  const found = await counterpartOf(api, fields.get('other_number') ?? '', account);
+  if ('wrong' in found) return found;
+  const { account: other } = found;
+  const number = other.account_number;
   const isLoan = other.account_type === 'Loan';
   if (kind === 'repayment' && account.account_type !== 'Loan' && !isLoan)
     return { wrong: `Account ${number} is not a loan: use a transfer.` };
   if (kind === 'repayment' && account.account_type === 'Loan' && isLoan)
     return { wrong: `Account ${number} is a loan: no money can be taken from it.` };
-  if (other.currency !== account.currency)
-    return { wrong: refusalText('currency_mismatch', { from: account, to: other }) };
-  return { account: other };
+  return found;
 }
 
 const confirmation: Confirmation<Instruction> = {

@@ -3,8 +3,8 @@ import type { Account } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import type { Field, Wrong } from '../html/forms.ts';
-import { formOf, inputOf } from '../html/forms.ts';
+import type { Wrong } from '../html/forms.ts';
+import { amountField, descriptionField, formOf, inputsOf, referenceField } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
@@ -103,25 +103,6 @@ ${
 <p><a href="${holdsUrl(account.account_id)}">All holds of the account</a></p>`;
 }
 
-const texts: readonly Field[] = [
-  { name: 'reference', label: 'Reference', maxLength: 100, hint: 'Your slip or voucher number, if there is one.' },
-  { name: 'description', label: 'Description', maxLength: 255, hint: 'Why it is held.' },
-];
-const amountField = (currency: string, hint = 'For example 1500, 1,500 or 1 500,50.'): Field => ({
-  name: 'amount',
-  label: `Amount in ${currency}`,
-  isRequired: true,
-  inputMode: 'decimal',
-  maxLength: 40,
-  hint,
-});
-
-/** Puts the focus on the first invalid field, otherwise on the amount. */
-function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
-  const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined)?.name ?? 'amount';
-  return html`${fields.map((field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong))}`;
-}
-
 export const mostDays = 30;
 
 export function placeForm(visit: Visit, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
@@ -136,9 +117,13 @@ export function placeForm(visit: Visit, owned: Owned, values: URLSearchParams, w
     isRequired: true,
     hint: `Within the next ${mostDays} days. After that day it is released automatically.`,
   } as const;
-  const fields = inputsOf([amountField(account.currency), until, ...texts], values, wrong);
+  const inputs = [amountField(account.currency), until, referenceField, descriptionField('Why it is held.')];
   const cancel = `/admin/ui/accounts/${account.account_id}`;
-  return desk('The customer', customer(owned), formOf(visit, { wrong, button: 'Continue', cancel }, fields));
+  return desk(
+    'The customer',
+    customer(owned),
+    formOf(visit, { wrong, button: 'Continue', cancel }, inputsOf(inputs, values, wrong)),
+  );
 }
 
 export function captureForm(visit: Visit, hold: Hold, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
@@ -152,12 +137,7 @@ export function captureForm(visit: Visit, hold: Hold, owned: Owned, values: URLS
   };
   const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> Keep the rest held</label>`;
   const left = `${amountText(leftOf(hold), hold.currency)} are still held.`;
-  const description = {
-    name: 'description',
-    label: 'Description',
-    maxLength: 255,
-    hint: 'Printed on the statement. Empty: that of the hold.',
-  };
+  const description = descriptionField('Printed on the statement. Empty: that of the hold.');
   const inputs = [amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), description];
   const content = html`${inputsOf(inputs, values, wrong)}
 ${keep}`;

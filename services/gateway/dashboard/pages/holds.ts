@@ -10,11 +10,11 @@ import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { accountByNumber, ownedOf } from '../html/owners.ts';
+import { holderOf, ownedOf } from '../html/owners.ts';
 import { amountText, plainMoney } from '../html/show.ts';
 import { addPart } from './accounts.ts';
 import { nameOf } from './client-views.ts';
-import { availableOf, idOfPosting, refusalText } from './counter-instructions.ts';
+import { availableOf, counterpartOf, idOfPosting, refusalText } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import {
   captureForm,
@@ -211,13 +211,10 @@ const toText = ({ account: { account_number, account_type }, name }: Destination
 
 /** Returns the destination account, or the reason for which it is refused. */
 async function destinationOf(visit: Visit, typed: string, from: Account): Promise<Destination | { wrong: string }> {
-  const number = typed.toUpperCase();
-  if (number === from.account_number) return { wrong: refusalText('same_account', {}) };
-  const account = await accountByNumber(visit.api, number);
-  if (account === undefined) return { wrong: `There is no account ${number}. Check the number.` };
-  if (account.currency !== from.currency) return { wrong: refusalText('currency_mismatch', { from, to: account }) };
-  const { owner } = await ownedOf(visit, account.account_id);
-  return { account, name: owner && nameOf(owner) };
+  const found = await counterpartOf(visit.api, typed, from);
+  if ('wrong' in found) return found;
+  const owner = await holderOf(visit, found.account);
+  return { ...found, name: owner && nameOf(owner) };
 }
 
 /** There is nothing to enter, so the link leads directly to the summary. */

@@ -10,6 +10,7 @@ import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { facts, table } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
+import { refusalText } from './counter-instructions.ts';
 
 /** Tasks that staff do outside the counter and that another click cannot undo. */
 
@@ -94,7 +95,7 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
       },
       done: task.done,
       async refused(visit, instruction, { status, problem }, sealed) {
-        const said = (await task.refusal?.(problem, visit)) || reasons[problem.code];
+        const said = (await task.refusal?.(problem, visit)) || (reasons[problem.code] ?? refusalText(problem.code, {}));
         return { status, title: `${title}: refused`, content: refused(said, again(instruction, sealed)) };
       },
     },
@@ -129,28 +130,22 @@ export function consequences({ facts: known, changes, warning }: Pick<Entered, '
 ${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
 }
 
-/** The meaning of refusals that all tasks share. */
+/** The meaning of refusals that all tasks share, where it differs from the counter. */
 const reasons: Record<string, string> = {
-  insufficient_funds: 'There is not enough money in the account.',
   inactive_account: 'An account is frozen or inactive: no money can be moved until it is made active again.',
   invalid_account_type: 'This cannot be done with an account of this type.',
   currency_mismatch: 'The accounts have different currencies.',
-  same_account: 'The money would go to the account that it comes from. Choose another account.',
   amount_exceeds_outstanding: 'This is more than is still owed on the loan.',
-  balance_limit_exceeded: 'The balance would be larger than the bank allows.',
   account_not_found: 'The account is no longer there.',
   amount_exceeds_hold: 'This is more than is left of the hold.',
   hold_not_active: 'The hold has ended meanwhile, so it reserves nothing any more.',
   not_reversible: 'It cannot be reversed: it moved no money, or is a reversal itself.',
   already_reversed: 'It was already reversed.',
   client_erased: 'The client was erased and can no longer be changed.',
-  insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
-  deadline_exceeded: 'The bank could not do this in time and will not do it later. Enter it again.',
   idempotency_key_reused: 'This form has already been used for something else. Enter it again.',
 };
 
-function refused(said: Html | string | undefined, again: string): Html {
-  const text = said ?? 'The bank did not accept this. Check what you entered. If the problem remains, tell operations.';
-  return html`<div class="notice wrong" role="alert"><strong>It was refused, and nothing was done.</strong> ${text}</div>
+function refused(said: Html | string, again: string): Html {
+  return html`<div class="notice wrong" role="alert"><strong>It was refused, and nothing was done.</strong> ${said}</div>
 <p class="actions"><a href="${again}" role="button" autofocus>Go back</a></p>`;
 }
