@@ -78,6 +78,8 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
       complete: body.complete,
     };
   };
+  const write = <T>(method: 'POST' | 'PATCH', path: string, body: object, headers: Record<string, string>) =>
+    call<T>(method, path, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
   return {
     get: (path) => call('GET', path, {}),
     async getFile(path, type) {
@@ -85,23 +87,8 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
       if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, JSON.parse(answer.payload) as ApiProblem);
       return answer.rawPayload;
     },
-    post: (path, body, idempotencyKey) =>
-      call(
-        'POST',
-        path,
-        {
-          'content-type': 'application/json',
-          ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-        },
-        JSON.stringify(body),
-      ),
-    patch: (path, body, ifMatch) =>
-      call(
-        'PATCH',
-        path,
-        { 'content-type': 'application/json', ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }) },
-        JSON.stringify(body),
-      ),
+    post: (path, body, key) => write('POST', path, body, key === undefined ? {} : { 'idempotency-key': key }),
+    patch: (path, body, ifMatch) => write('PATCH', path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }),
   };
 }
 

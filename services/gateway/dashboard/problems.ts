@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
@@ -19,38 +20,27 @@ interface Problem {
 }
 
 export function createErrorPages({ logger, auditRecords }: { logger: Logger; auditRecords: AuditRecords }) {
-  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const refusal =
-      error instanceof ApiRefused || error instanceof ForeignForm
-        ? undefined
-        : error instanceof KeysUnavailable
-          ? unavailable
-          : (refusalOf(error) ?? internalError);
-    // The API records and logs its own refusals. A wrong form token counts as a failed credential.
-    if (refusal) {
-      auditRecords.refused(request, refusal.code);
-      logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
-    }
+  const refused = (request: FastifyRequest, code: ErrorCode, more: { status?: number; error?: unknown }) => {
+    auditRecords.refused(request, code);
+    logRefused(logger, request, code, more);
+  };
+  const problemOf = (error: unknown, request: FastifyRequest): Problem => {
+    // The API records and logs its own refusals.
+    if (error instanceof ApiRefused) return of(error.status, error.problem.message);
+    // A wrong form token counts as a failed credential.
     if (error instanceof ForeignForm) {
-      auditRecords.refused(request, 'invalid_credentials');
-      logRefused(logger, request, 'invalid_credentials', { status: foreignForm.status });
+      refused(request, 'invalid_credentials', { status: foreignForm.status });
+      return foreignForm;
     }
-    const problem =
-      error instanceof ForeignForm
-        ? foreignForm
-        : error instanceof ApiRefused
-          ? of(error.status, error.problem.message)
-          : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');
-    return sendPage(
-      reply,
-      problem.status,
-      renderPage({
-        title: problem.title,
-        content: problemContent(problem, request),
-        person: request.visit?.person,
-        path: '',
-      }),
-    );
+    const refusal = error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
+    refused(request, refusal.code, { error: refusal === internalError ? error : undefined });
+    return of(errorCodes[refusal.code].status, refusal.message);
+  };
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const problem = problemOf(error, request);
+    const { status, title } = problem;
+    const person = request.visit?.person;
+    return sendPage(reply, status, renderPage({ title, content: problemContent(problem, request), person }));
   };
 }
 

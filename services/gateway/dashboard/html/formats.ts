@@ -8,30 +8,20 @@ export interface BankFormats {
   locale: string | undefined;
 }
 
-interface Formats extends BankFormats {
-  time: Intl.DateTimeFormat;
-  day: Intl.DateTimeFormat;
-  parts: Intl.DateTimeFormat;
-  zone: Intl.DateTimeFormat;
-  whole: Intl.NumberFormat | undefined;
-  /** The decimal mark. */
-  mark: string;
-}
-
-function formatsOf({ name, timeZone, locale }: BankFormats): Formats {
+function formatsOf({ name, timeZone, locale }: BankFormats) {
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
-    ...(name !== undefined && { name }),
+    name,
     timeZone,
-    locale,
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
     day: of({ dateStyle: 'short' }, 'sv-SE'),
     parts: of({ dateStyle: 'short', timeStyle: 'medium' }, 'sv-SE'),
     zone: of({ timeZoneName: 'short' }, 'en'),
     whole: number,
+    /** The decimal mark. */
     mark: number?.formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.',
   };
 }

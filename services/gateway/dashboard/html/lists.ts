@@ -15,12 +15,18 @@ export interface Filter {
   label: string;
   hint?: string;
   /** The choices besides `any`: values, or values with their texts. */
-  options?: readonly (string | readonly [value: string, text: string])[];
+  options?: readonly (string | Choice)[];
   /** The text of the first choice, which means no filter. */
   any?: string;
   /** The filter is set by a link, not entered. Returns its description, which is shown with a link that removes it. */
   fromLink?: (value: string) => Html | string;
 }
+
+type Choice = readonly [value: string, text: string];
+
+/** Returns the choices, with the chosen value if it is none of them. */
+export const withChosen = (choices: readonly Choice[], chosen: string | null, textOf: (value: string) => string) =>
+  !chosen || choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, textOf(chosen)] as const];
 
 export interface List<Row> {
   /** The path of the API's list, and the filters that always apply. */
@@ -156,7 +162,7 @@ function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLS
   const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
   const option = (value: string, text: string, chosen: string | null) =>
     html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
-  const choice = (each: string | readonly [string, string], chosen: string | null) =>
+  const choice = (each: string | Choice, chosen: string | null) =>
     typeof each === 'string' ? option(each, each, chosen) : option(each[0], each[1], chosen);
   const control = ({ name, hint, options, any = 'Any' }: Filter) =>
     options

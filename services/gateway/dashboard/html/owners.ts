@@ -1,6 +1,6 @@
 import type { Account, Client } from '#libs/contracts/resources.ts';
 import type { Api } from '../api.ts';
-import { ApiRefused } from '../api.ts';
+import { ApiRefused, inTurns } from '../api.ts';
 import type { Visit } from './frame.ts';
 
 /** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */
@@ -25,26 +25,27 @@ export function accountsBy(asker: Asker, ids: readonly string[]): Promise<Readon
     : Promise.resolve(new Map());
 }
 
-async function together<Row>(
-  { api }: Asker,
-  ids: readonly string[],
-  path: string,
-  idOf: (row: Row) => string,
-): Promise<ReadonlyMap<string, Row>> {
-  const wanted = [...new Set(ids)];
-  const pages = Array.from({ length: Math.ceil(wanted.length / mostAtOnce) }, (_, page) =>
-    wanted.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
-  );
+async function together<Row>({ api }: Asker, ids: readonly string[], path: string, idOf: (row: Row) => string) {
   try {
-    const found = await Promise.all(
-      pages.map((page) => api.get<Row[]>(`${path}${page.join(',')}&limit=${mostAtOnce}`)),
-    );
-    return new Map(found.flatMap(({ data }) => data.map((row) => [idOf(row), row] as const)));
+    return new Map((await readTogether<Row>(api, ids, path)).map((row) => [idOf(row), row] as const));
   } catch (error) {
     // The list is shown without them.
     if (error instanceof ApiRefused) return new Map();
     throw error;
   }
+}
+
+/** Reads the rows with these ids, many in each request. */
+export async function readTogether<Row>(api: Api, ids: readonly string[], path: string): Promise<Row[]> {
+  const wanted = [...new Set(ids)];
+  const pages = Array.from({ length: Math.ceil(wanted.length / mostAtOnce) }, (_, page) =>
+    wanted.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
+  );
+  const found: Row[] = [];
+  await inTurns(pages, async (page) => {
+    found.push(...(await api.get<Row[]>(`${path}${page.join(',')}&limit=${mostAtOnce}`)).data);
+  });
+  return found;
 }
 
 /** Returns the owner of the account if the person may read clients. The API records the read. */

@@ -34,7 +34,7 @@ import {
 import { counterActions } from './counter-views.ts';
 import { holdsOn } from './hold-views.ts';
 import { notesOf } from './notes.ts';
-import { ofAccount, transactionColumns } from './transaction-list.ts';
+import { ofAccount, transactionColumns } from './transactions.ts';
 
 const url = '/admin/ui/accounts';
 

@@ -45,7 +45,7 @@ beforeEach(() => {
   answers = {
     list_approvals: ok({ items: [waiting] }),
     get_approval: shownAs({}),
-    get_account: ok(samples.master),
+    list_accounts: ok({ items: [samples.master] }),
     get_ledger_accounts: ok([{ ...samples.ledger, balance: '10.50' }]),
   };
 });

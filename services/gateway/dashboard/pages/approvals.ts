@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
-import type { Account } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
@@ -11,21 +10,17 @@ import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf, takeForm } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
-import type { Filter, List } from '../html/lists.ts';
+import type { List } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import type { ShownApproval } from './approval-views.ts';
+import { accountsBy } from '../html/owners.ts';
+import type { Known, ShownApproval } from './approval-views.ts';
 import { approvalPage, approvalsUrl, approvalTable, approvalViews, summaryOf } from './approval-views.ts';
 
 const path = '/admin/approvals';
 const everybody = { scope: null } as const;
 
-interface Shows {
-  url: string;
-  title: string;
-  fixed: Record<string, string>;
-  filters?: readonly Filter[];
-  note: string;
-}
+type Shows = Pick<List<Approval>, 'fixed' | 'filters' | 'note'> & { url: string; title: string };
+
 const lists: readonly Shows[] = [
   {
     url: approvalsUrl,
@@ -128,25 +123,16 @@ async function draw(visit: Visit, _fields: URLSearchParams, wrong: Wrong): Promi
 }
 
 /** Returns the accounts that the approvals are about, if the person may read them. */
-async function accountsOf({ api, person }: Visit, rows: readonly Approval[]): Promise<Map<string, Account>> {
-  const known = new Map<string, Account>();
-  if (!person.scopes.has('accounts:read')) return known;
+function accountsOf(visit: Visit, rows: readonly Approval[]): Promise<Known> {
   const texts = rows.flatMap(({ summary, request, changes }) => [
     summary,
     request.path,
     ...changes.map(({ field }) => field),
   ]);
-  const ids = new Set(texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []));
-  await Promise.all(
-    [...ids].map(async (id) => {
-      try {
-        known.set(id, (await api.get<Account>(`/accounts/${id}`)).data);
-      } catch (error) {
-        if (!(error instanceof ApiRefused)) throw error;
-      }
-    }),
+  return accountsBy(
+    visit,
+    texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []),
   );
-  return known;
 }
 
 const mostCounted = 100;

@@ -9,7 +9,7 @@ import { actorText, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, withChosen } from '../html/lists.ts';
 import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/audit';
@@ -41,19 +41,12 @@ const outcomeText = (outcome: string): string =>
   outcomes.find(([value]) => value === outcome)?.[1] ?? `Refused: ${outcome.replaceAll('_', ' ')}`;
 
 function filtersFor(names: KeyNames, { actor, query }: Visit): Filter[] {
-  const named = query.get('actor') ?? '';
   const known = [[actor, 'Me'], ...[...names].map(([id, name]) => [`key:${id}`, `key ${name}`])] as [string, string][];
-  const outcome = query.get('outcome') ?? '';
-  const isKnown = outcome === '' || outcomes.some(([value]) => value === outcome);
   return [
     { name: 'reads', label: 'Records of', any: 'changes', options: [['with', 'changes and reads']] },
-    {
-      name: 'actor',
-      label: 'Who',
-      options: named === '' || known.some(([value]) => value === named) ? known : [...known, [named, actorText(named)]],
-    },
+    { name: 'actor', label: 'Who', options: withChosen(known, query.get('actor'), actorText) },
     { name: 'action', label: 'What', options: actions },
-    { name: 'outcome', label: 'Outcome', options: isKnown ? outcomes : [...outcomes, [outcome, outcomeText(outcome)]] },
+    { name: 'outcome', label: 'Outcome', options: withChosen(outcomes, query.get('outcome'), outcomeText) },
     { name: 'resource_id', label: 'Resource', fromLink: (id) => html`Records about ${idText(id)} only.` },
     { name: 'request_id', label: 'Request', fromLink: (id) => html`Of the request <code>${id}</code> only.` },
   ];

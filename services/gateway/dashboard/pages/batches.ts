@@ -13,7 +13,7 @@ import { csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addDownload, addForm, addPage } from '../html/frame.ts';
-import { accountIdOf, clientsOf, numbersOf } from '../html/owners.ts';
+import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
 import { plainMoney } from '../html/show.ts';
 import type { Payment, RefusedLine } from './batch-check.ts';
 import { checkLines } from './batch-check.ts';
@@ -124,9 +124,6 @@ const entered = ({ line, from, to, amount, currency }: Payment): Instruction['pa
   ...(to && { to_id: to.account_id }),
 });
 
-/** The maximum number of accounts in one request. */
-const atOnce = 100;
-
 /** Returns the accounts that the lines name, by number. */
 async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map<string, Account>> {
   const numbers = new Set(lines.flatMap(({ from, to }) => [from, to]).filter((number) => number !== ''));
@@ -135,16 +132,9 @@ async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map
     const id = await accountIdOf(visit.api, number);
     if (id !== undefined) ids.push(id);
   });
-  const known = new Map<string, Account>();
   // Unlike in lists, a failed read must not look like a missing account.
-  const pages = Array.from({ length: Math.ceil(ids.length / atOnce) }, (_, page) =>
-    ids.slice(page * atOnce, (page + 1) * atOnce),
-  );
-  await inTurns(pages, async (page) => {
-    const { data } = await visit.api.get<Account[]>(`/accounts?account_ids=${page.join(',')}&limit=${atOnce}`);
-    for (const account of data) known.set(account.account_number, account);
-  });
-  return known;
+  const accounts = await readTogether<Account>(visit.api, ids, '/accounts?account_ids=');
+  return new Map(accounts.map((account) => [account.account_number, account]));
 }
 
 /** Returns the owners of the accounts if the person may read clients. */

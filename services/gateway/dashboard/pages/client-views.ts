@@ -36,23 +36,30 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
 }
 
 export function clientFacts(client: Client, { scopes }: Person): Html {
-  const own =
-    client.client_type === 'Corporate'
-      ? ([
+  const { client_type } = client;
+  const own: Parameters<typeof facts>[0] =
+    client_type === 'Corporate'
+      ? [
           ['Company', client.company_name],
           ['Registration number', client.registration_number],
-        ] as const)
-      : ([
+        ]
+      : [
           ['First name', client.first_name],
           ['Last name', client.last_name],
-        ] as const);
-  const ussd =
-    client.client_type === 'Retail' &&
-    ([
-      ['USSD phone', client.ussd_phone_number],
-      ['USSD', client.ussd_status],
-    ] as const);
-  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', addressOf(client)], ...(ussd || []), ...ownNames(client), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
+        ];
+  return html`${facts([
+    ['Type', client_type],
+    ...own,
+    ['E-mail', client.email],
+    ['Phone', client.contact_number],
+    ['Address', addressOf(client)],
+    ['USSD phone', client_type === 'Retail' && client.ussd_phone_number],
+    ['USSD', client_type === 'Retail' && client.ussd_status],
+    ...ownNames(client),
+    ['Client since', fullTimeOf(client.created_at)],
+    ['Last changed', fullTimeOf(client.updated_at)],
+    ['Id', idText(client.client_id)],
+  ])}
 ${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
 }
 

@@ -8,6 +8,7 @@ import { addPage } from '../html/frame.ts';
 import { holderOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
 import { refusalText } from './counter-instructions.ts';
+import type { ReceiptParts } from './counter-views.ts';
 import { counterUrl, next, receipt } from './counter-views.ts';
 
 /**
@@ -37,10 +38,7 @@ async function ofTransaction(visit: Visit, id: string): Promise<Shown> {
     holderOf(visit, account),
     balanceAfter(visit.api, account.account_id, id, posting.created_at),
   ]);
-  return {
-    title: titleOf(title, posting),
-    content: receipt({ posting, id, title, owner, account, other: undefined, balance, owed: undefined }),
-  };
+  return done({ posting, id, title, owner, account, other: undefined, balance, owed: undefined });
 }
 
 async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
@@ -58,14 +56,13 @@ async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
     balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
     isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
   ]);
-  return {
-    title: titleOf(title, posting),
-    content: receipt({ posting, id, title, owner, account, other, balance, owed }),
-  };
+  return done({ posting, id, title, owner, account, other, balance, owed });
 }
 
-const titleOf = (title: string, { amount, currency }: Transaction | Transfer): string =>
-  `${title}: ${amountText(amount, currency)}`;
+const done = (parts: ReceiptParts): Shown => ({
+  title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
+  content: receipt(parts),
+});
 
 function notDone(
   title: string,

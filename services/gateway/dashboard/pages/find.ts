@@ -9,7 +9,7 @@ import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { moneyText, pageOf, table, timeOf } from '../html/show.ts';
-import { transactionsUrl } from './transaction-list.ts';
+import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {
   client: 'Clients',

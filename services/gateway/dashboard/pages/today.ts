@@ -11,7 +11,7 @@ import { moneyText, table, timeOf } from '../html/show.ts';
 import { approvalsUrl } from './approval-views.ts';
 import { countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
-import { transactionsUrl } from './transaction-list.ts';
+import { transactionsUrl } from './transactions.ts';
 
 /** What was posted today, and what requires action by staff. This part of the first page refreshes itself. */
 

@@ -1,22 +1,39 @@
 import type { FastifyInstance } from 'fastify';
 import type { Timeline } from '#libs/contracts/administration.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
-import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { currencies } from '#libs/contracts/money.ts';
+import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { transactionStatus, transactionType } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { KeyNames } from '../html/actors.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { actorOf, actorText, keyNamesOf } from '../html/actors.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import type { Filter, List, Sorting } from '../html/lists.ts';
+import { addListPage, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
-import { amountText, facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf, table } from '../html/show.ts';
+import {
+  amountText,
+  facts,
+  fullTimeOf,
+  idLink,
+  idText,
+  moneyText,
+  ownNames,
+  plainMoney,
+  statusOf,
+  table,
+  timeOf,
+  totalText,
+} from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { reversalLink } from './reversal.ts';
-import { addTransactionList } from './transaction-list.ts';
 
 /** The list of transactions of the whole bank, and the pages of a transaction and of a transfer. */
 export function addTransactions(app: FastifyInstance): void {
@@ -79,45 +96,44 @@ async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]
 
 const moneyOf = ({ amount, currency }: Transaction | Transfer) => amountText(amount, currency);
 
-function transactionFacts(row: Transaction, names: Names): Html {
-  const link = (id: string | undefined) => id !== undefined && idLink(id);
+const link = (id: string | undefined) => id !== undefined && idLink(id);
+
+type Pairs = Parameters<typeof facts>[0];
+
+/** The properties of a posting, with its own ones in the middle. */
+function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: Pairs): Html {
   return facts([
     ['Status', statusOf(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
-    ['Amount', html`<strong>${moneyOf(row)}</strong>, ${row.direction === 'credit' ? 'in' : 'out'}`],
+    ['Amount', html`<strong>${moneyOf(row)}</strong>${direction}`],
+    ...own,
+    ['Hold', link(row.hold_id)],
+    ['Batch', link(row.batch_id)],
+    ['Reference', 'reference' in row && row.reference],
+    ['Description', row.description],
+    ...ownNames(row),
+    ['Accepted', fullTimeOf(row.created_at)],
+    ['Id', idText(id)],
+  ]);
+}
+
+const transactionFacts = (row: Transaction, names: Names): Html =>
+  postingFacts(row, row.transaction_id, row.direction === 'credit' ? ', in' : ', out', [
     ['Account', names(row.account_id)],
     ['Other account', row.counterparty_account_id !== undefined && names(row.counterparty_account_id)],
     ['Transfer', link(row.transfer_id)],
     ['Reverses', link(row.reverses_transaction_id)],
     ['Reversed by', link(row.reversed_by_transaction_id)],
-    ['Hold', link(row.hold_id)],
-    ['Batch', link(row.batch_id)],
-    ['Reference', row.reference],
-    ['Description', row.description],
-    ...ownNames(row),
-    ['Accepted', fullTimeOf(row.created_at)],
-    ['Id', idText(row.transaction_id)],
   ]);
-}
 
-function transferFacts(row: Transfer, leg: string, names: Names): Html {
-  return facts([
-    ['Status', statusOf(row.status)],
-    ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
-    ['Amount', html`<strong>${moneyOf(row)}</strong>`],
+const transferFacts = (row: Transfer, leg: string, names: Names): Html =>
+  postingFacts(row, row.transfer_id, '', [
     ['From', names(row.from_account_id)],
     ['To', names(row.to_account_id)],
     ['Transaction', row.status === 'Completed' && idLink(leg)],
-    ['Reverses', row.reverses_transfer_id !== undefined && idLink(row.reverses_transfer_id)],
-    ['Reversed by', row.reversed_by_transfer_id !== undefined && idLink(row.reversed_by_transfer_id)],
-    ['Hold', row.hold_id !== undefined && idLink(row.hold_id)],
-    ['Batch', row.batch_id !== undefined && idLink(row.batch_id)],
-    ['Description', row.description],
-    ...ownNames(row),
-    ['Accepted', fullTimeOf(row.created_at)],
-    ['Id', idText(row.transfer_id)],
+    ['Reverses', link(row.reverses_transfer_id)],
+    ['Reversed by', link(row.reversed_by_transfer_id)],
   ]);
-}
 
 /** The timeline, for people who may read it. A pending transaction has none. */
 async function eventsOf({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
@@ -206,4 +222,118 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
     events,
     'There is no event.',
   );
+}
+
+export const transactionsUrl = '/admin/ui/transactions';
+
+/** Adds the list of the transactions of the whole bank, with the owners of their accounts. */
+function addTransactionList(app: FastifyInstance): void {
+  const page = { title: 'Transactions', scope: 'transactions:read' } as const;
+  addListPage(app, transactionsUrl, page, ofBank, ['account_id', ...transactionColumns]);
+}
+
+const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options };
+const amounts: readonly Filter[] = [
+  { name: 'min_amount', label: 'Amount from', hint: '10.00' },
+  { name: 'max_amount', label: 'Amount to', hint: '100.00' },
+  { name: 'reference', label: 'Reference', hint: 'INVOICE 77' },
+];
+
+function ofBank(visit: Visit): List<Transaction> {
+  return {
+    path: '/transactions',
+    hasDays: true,
+    filters: [
+      type,
+      { name: 'status', label: 'Status', options: ['Completed', 'Failed'] },
+      { name: 'currency', label: 'Currency', options: currencies },
+      ...amounts,
+      // The actor who requested it: this person, or the one that a link names.
+      {
+        name: 'actor',
+        label: 'Entered by',
+        options: withChosen([[visit.actor, 'Me']], visit.query.get('actor'), actorText),
+      },
+    ],
+    async show(rows, sort) {
+      const accounts = await accountsBy(
+        visit,
+        rows.map(({ account_id }) => account_id),
+      );
+      return transactionTable(rows, sort, { accounts, owners: await clientsOf(visit, accounts.values()) });
+    },
+  };
+}
+
+/** The list of the transactions of one account. */
+export function ofAccount({ id }: Visit): List<Transaction> {
+  return {
+    path: '/transactions',
+    fixed: { account_id: id },
+    hasDays: true,
+    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...amounts],
+    show: transactionTable,
+  };
+}
+
+export const transactionColumns: CsvColumn<Transaction>[] = [
+  'transaction_id',
+  'created_at',
+  'transaction_type',
+  'direction',
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  'currency',
+  'status',
+  'failure_code',
+  'reference',
+  'description',
+  'counterparty_account_id',
+  'transfer_id',
+];
+
+interface People {
+  accounts: ReadonlyMap<string, Account>;
+  owners: ReadonlyMap<string, Client>;
+}
+
+/** `people`: for transactions of several accounts, as far as the person may see them. */
+function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: People): Html {
+  const accountOf = ({ account_id }: Transaction) => {
+    const account = people?.accounts.get(account_id);
+    const owner = people?.owners.get(account?.client_id ?? '');
+    return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${nameOf(owner)}</span>`}`;
+  };
+  const amount = (title: string, direction: Transaction['direction']) => ({
+    title,
+    isNumber: true,
+    show: (row: Transaction) => (row.direction === direction ? amountText(row.amount, row.currency) : ''),
+  });
+  const total = (direction: Transaction['direction']) =>
+    totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
+  return html`${table<Transaction>(
+    'Transactions',
+    [
+      { title: 'When', sort, show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
+      ...(people ? [{ title: 'Account', show: accountOf }] : []),
+      {
+        title: 'Type',
+        show: (row) =>
+          html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}${row.reversed_by_transaction_id !== undefined && html`<br><span class="quiet">reversed</span>`}`,
+      },
+      amount('Out', 'debit'),
+      amount('In', 'credit'),
+      {
+        title: 'Status',
+        show: (row) =>
+          html`${statusOf(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet text">${refusalText(row.failure_code, {})}</span>`}`,
+      },
+      {
+        title: 'Reference',
+        show: ({ reference, description }) =>
+          html`<span class="text">${reference}</span>${description !== null && html`${reference !== null && html`<br>`}<span class="quiet text">${description}</span>`}`,
+      },
+    ],
+    rows,
+    'No transaction matches. Remove a filter, or choose more days.',
+  )}${rows.length > 1 && html`<p class="totals">Completed on this page: out <strong>${total('debit') || '–'}</strong>, in <strong>${total('credit') || '–'}</strong></p>`}`;
 }
