@@ -165,6 +165,17 @@ export class WrongInput extends Error {
   }
 }
 
+type Valid<T> = { [Name in keyof T]: Exclude<T[Name], { wrong: string }> };
+
+/** Returns the values if all are valid; otherwise throws WrongInput with every reason. */
+export function accepted<T extends Record<string, object | undefined>>(values: T): Valid<T> {
+  const wrong = Object.entries(values).flatMap(([name, value]) =>
+    value && 'wrong' in value ? [[name, String(value.wrong)] as const] : [],
+  );
+  if (wrong.length > 0) throw new WrongInput(Object.fromEntries(wrong));
+  return values as Valid<T>;
+}
+
 export interface Form {
   /** Shows the form. `values`: the entered ones, or none when it is opened. */
   draw(visit: Visit, values: URLSearchParams, wrong: Wrong): Drawn | Promise<Drawn>;

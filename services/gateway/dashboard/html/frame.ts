@@ -15,6 +15,7 @@ import { sameToken } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
 import type { Person } from './layout.ts';
 import { renderPage } from './layout.ts';
+import { hasAny } from './navigation.ts';
 
 /** The common part of every page and form of a signed-in person. */
 
@@ -33,8 +34,8 @@ declare module 'fastify' {
 
 export interface PageOptions {
   title: string;
-  /** null: everybody who is signed in. */
-  scope: Scope | null;
+  /** null: everybody who is signed in. If there are several, any of them is sufficient. */
+  scope: Scope | readonly Scope[] | null;
   /** The maximum size in bytes of a form that may be larger than others. */
   bodyLimit?: number;
 }
@@ -169,9 +170,8 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
     config: { page, ...actionOf(kind, url) },
     handler: async (request, reply) => {
       const visit = visitOf(request);
-      const { scope } = page;
-      if (scope !== null && !visit.person.scopes.has(scope))
-        throw refuse('insufficient_scope', `the scope ${scope} is required`);
+      if (!hasAny(visit.person.scopes, page.scope))
+        throw refuse('insufficient_scope', `the scope ${[page.scope].flat().join(' or ')} is required`);
       return take(visit, request, reply);
     },
   });

@@ -90,7 +90,10 @@ const navigation: readonly Section[] = [
   },
 ];
 
+/** Reports whether a person with these scopes has one of those that are sufficient. */
+export const hasAny = (scopes: ReadonlySet<string>, sufficient: Section['scope']): boolean =>
+  sufficient === null || [sufficient].flat().some((scope) => scopes.has(scope));
+
 /** Returns the sections for a person with these scopes. */
-export function sectionsOf(scopes: ReadonlySet<string>): readonly Section[] {
-  return navigation.filter(({ scope }) => scope === null || [scope].flat().some((one) => scopes.has(one)));
-}
+export const sectionsOf = (scopes: ReadonlySet<string>): readonly Section[] =>
+  navigation.filter(({ scope }) => hasAny(scopes, scope));

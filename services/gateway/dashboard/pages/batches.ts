@@ -5,7 +5,6 @@ import { z } from 'zod';
 import type { Account, Batch } from '#libs/contracts/resources.ts';
 import { batchMode } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import { refuse } from '../../http/errors.ts';
 import { ApiRefused, inTurns } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -61,15 +60,14 @@ const instructionSchema = z.object({
 type Instruction = z.infer<typeof instructionSchema>;
 type Sealed = ReturnType<typeof createSealed<Instruction>>;
 
-const everybody = { title: 'Payments from a file', scope: null } as const;
+const page = { title: 'Payments from a file', scope: ['transactions:write', 'transfers:write'] } as const;
 /** A file and the result of its check. */
-const upload = { ...everybody, bodyLimit: 2 * 1024 * 1024 };
+const upload = { ...page, bodyLimit: 2 * 1024 * 1024 };
 
 /** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
 export function addBatches(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = createSealed(instructionSchema, 'batch', secrets);
-  addPage(app, batchesUrl, everybody, ({ person, query }) => {
-    checkMay(person.scopes);
+  addPage(app, batchesUrl, page, ({ person, query }) => {
     const batch = query.get('batch')?.trim() ?? '';
     if (batch !== '') return { goTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
     return { content: startPage(person, query, {}) };
@@ -79,15 +77,9 @@ export function addBatches(app: FastifyInstance, secrets: readonly string[]): vo
   addResults(app);
 }
 
-function checkMay(scopes: ReadonlySet<string>): void {
-  if (!scopes.has('transactions:write') && !scopes.has('transfers:write'))
-    throw refuse('insufficient_scope', 'the scope transactions:write or transfers:write is required');
-}
-
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
 async function look(visit: Visit, instructions: Sealed): Promise<Shown> {
   const { fields, person, actor } = visit;
-  checkMay(person.scopes);
   const mode = batchMode.catch('independent').parse(fields.get('mode'));
   const read = linesIn(fields.get('file') ?? '');
   const isTooLong = 'lines' in read && mode === 'atomic' && read.lines.length > maxPayments / 2;
@@ -170,7 +162,6 @@ function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payment
 
 /** Calls the API with the form's idempotency key. */
 async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
-  checkMay(visit.person.scopes);
   const sealed = visit.fields.get('of') ?? '';
   const instruction = instructions.open(sealed, visit.actor);
   if (!instruction)

@@ -3,11 +3,10 @@ import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import { refuse } from '../../http/errors.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
-import { addFormPage, enteredIn, idempotencyKeyOf, WrongInput } from '../html/forms.ts';
+import { accepted, addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Owned } from '../html/owners.ts';
@@ -39,7 +38,7 @@ import { notesFor } from './notes.ts';
  */
 export function addCounter(app: FastifyInstance, secrets: readonly string[]): void {
   const instructions = addConfirmation(app, confirmation, secrets);
-  addPage(app, counterUrl, { title: 'Counter', scope: null }, startCounter);
+  addPage(app, counterUrl, { title: 'Counter', scope: ['transactions:write', 'transfers:write'] }, startCounter);
   for (const kind of counterKinds) {
     const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
     const url = `${counterUrl}/:account_id/${kind}`;
@@ -82,13 +81,10 @@ type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
 async function take(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
   const { fields, actor } = visit;
   const { account } = await ownedOf(visit, visit.id);
-  const amount = typedAmount(fields.get('amount') ?? '', account.currency);
-  const other = hasOther(kind) ? await otherOf(visit, kind, account) : undefined;
-  if ('wrong' in amount || (other && 'wrong' in other))
-    throw new WrongInput({
-      ...(other && 'wrong' in other && { other_number: other.wrong }),
-      ...('wrong' in amount && { amount: amount.wrong }),
-    });
+  const { amount, other_number: other } = accepted({
+    other_number: hasOther(kind) ? await otherOf(visit, kind, account) : undefined,
+    amount: typedAmount(fields.get('amount') ?? '', account.currency),
+  });
   const { reference = '', description = '' } = enteredIn(['reference', 'description'], fields);
   const instruction: Instruction = {
     actor,
@@ -153,15 +149,9 @@ const confirmation: Confirmation<Instruction> = {
   refused,
 };
 
-async function partiesOf(
-  visit: Visit,
-  { account_id, other_id }: Instruction,
-): Promise<{ own: Owned; other: Owned | undefined }> {
-  const [own, other] = await Promise.all([
-    ownedOf(visit, account_id),
-    other_id === undefined ? undefined : ownedOf(visit, other_id),
-  ]);
-  return { own, other };
+async function partiesOf(visit: Visit, { account_id, other_id }: Instruction) {
+  const other = other_id === undefined ? undefined : ownedOf(visit, other_id);
+  return { own: await ownedOf(visit, account_id), other: await other };
 }
 
 /** Shows the form with the reason of the refusal. It has a new key, because the refusal is stored under the old one. */
@@ -194,8 +184,6 @@ const maxClients = 10;
 /** Finds the customer's accounts: one leads to its form, several to a choice. */
 async function startCounter(visit: Visit): Promise<Shown> {
   const { api, person, query } = visit;
-  if (!counterKinds.some((kind) => person.scopes.has(kinds[kind].scope)))
-    throw refuse('insufficient_scope', 'the scope transactions:write or transfers:write is required');
   const q = query.get('q')?.trim() ?? '';
   if (q === '') return { content: startForm(q) };
   const answer = await search(api, /^[a-z]{3}-\d+$/i.test(q) ? q.toUpperCase() : q);

@@ -6,7 +6,7 @@ import { html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { dayOf, endOf } from '../html/formats.ts';
-import { addFormPage, enteredIn, WrongInput } from '../html/forms.ts';
+import { accepted, addFormPage, enteredIn } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
@@ -85,21 +85,21 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
     async take(visit) {
       const { account, owner } = await ownedIn(visit);
       const { account_id, account_number, currency } = account;
-      const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
       const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
       const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(visit, 0) && until <= dayIn(visit, mostDays);
-      if ('wrong' in amount || !isDay)
-        throw new WrongInput({
-          ...('wrong' in amount && { amount: amount.wrong }),
-          ...(!isDay && { until: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` }),
-        });
+      const {
+        amount: { amount },
+      } = accepted({
+        amount: typedAmount(visit.fields.get('amount') ?? '', currency),
+        until: isDay ? {} : { wrong: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` },
+      });
       const texts = { ...(reference && { reference }), ...(description && { description }) };
-      const after = sumText(availableOf(account), amount.amount, currency, -1n);
+      const after = sumText(availableOf(account), amount, currency, -1n);
       return task.summarise(visit, {
         path: `/accounts/${account_id}/holds`,
-        body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
+        body: { amount: amount, currency, expires_at: endOf(until), ...texts },
         facts: [
-          ['Amount', amountText(amount.amount, currency)],
+          ['Amount', amountText(amount, currency)],
           ['Customer', owner && nameOf(owner)],
           ['Account', account_number],
           ['Until the end of', until],
@@ -114,9 +114,9 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
           },
         ],
         ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
-        button: `Hold ${amountText(amount.amount, currency)}`,
+        button: `Hold ${amountText(amount, currency)}`,
         form: `${holdsUrl(account_id)}/new`,
-        entered: { amount: amount.amount, until, ...texts },
+        entered: { amount: amount, until, ...texts },
       });
     },
   });
@@ -146,24 +146,23 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
       const hold = await holdOf(visit);
       const { currency, hold_id } = hold;
       const left = leftOf(hold);
-      const amount = typedAmount(fields.get('amount') ?? '', currency);
-      const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
       const { to_number, description } = enteredIn(['to_number', 'description'], fields);
       const { account, owner } = await ownedOf(visit, hold.account_id);
-      const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
-      if ('wrong' in amount || isMore || (to && 'wrong' in to))
-        throw new WrongInput({
-          ...('wrong' in amount && { amount: amount.wrong }),
-          ...(isMore && { amount: `Only ${amountText(left, currency)} are still held.` }),
-          ...(to && 'wrong' in to && { to_number: to.wrong }),
-        });
-      const rest = sumText(left, amount.amount, currency, -1n);
+      const typed = typedAmount(fields.get('amount') ?? '', currency);
+      const isMore = 'amount' in typed && sumText(left, typed.amount, currency, -1n).startsWith('-');
+      const valid = accepted({
+        amount: isMore ? { wrong: `Only ${amountText(left, currency)} are still held.` } : typed,
+        to_number: to_number === undefined ? undefined : await destinationOf(visit, to_number, account),
+      });
+      const to = valid.to_number;
+      const { amount } = valid.amount;
+      const rest = sumText(left, amount, currency, -1n);
       const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
-      const money = amountText(amount.amount, currency);
+      const money = amountText(amount, currency);
       return task.summarise(visit, {
         path: `/holds/${hold_id}/capture`,
         body: {
-          amount: amount.amount,
+          amount: amount,
           final: !keeps,
           ...(to && { to_account_id: to.account.account_id }),
           ...(description && { description }),
@@ -180,7 +179,7 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
           {
             what: `${account.account_number}: balance`,
             before: amountText(account.balance, currency),
-            after: amountText(sumText(account.balance, amount.amount, currency, -1n), currency),
+            after: amountText(sumText(account.balance, amount, currency, -1n), currency),
           },
           {
             what: `${account.account_number}: held by this hold`,
@@ -191,7 +190,7 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
         button: to ? `Capture ${money}` : `Pay out ${money}`,
         form: `${holdUrl(hold_id)}/capture`,
         entered: {
-          amount: amount.amount,
+          amount: amount,
           ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
           ...(to_number && { to_number }),
           ...(description && { description }),
