@@ -19,9 +19,10 @@ export function clientsOf(asker: Asker, rows: Iterable<{ client_id: string }>): 
 }
 
 /** Returns accounts by their ids if the person may read accounts. */
-export function accountsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Account>> {
+export function accountsBy(asker: Asker, ids: readonly (string | undefined)[]): Promise<ReadonlyMap<string, Account>> {
+  const known = ids.filter((id) => id !== undefined);
   return asker.person.scopes.has('accounts:read')
-    ? together<Account>(asker, ids, '/accounts?account_ids=', ({ account_id }) => account_id)
+    ? together<Account>(asker, known, '/accounts?account_ids=', ({ account_id }) => account_id)
     : Promise.resolve(new Map());
 }
 
@@ -87,6 +88,5 @@ export type Numbers = ReadonlyMap<string, string>;
 
 /** The numbers of these accounts, by which people know them, as far as the person may see them. */
 export async function numbersOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
-  const ids = accountIds.filter((id) => id !== undefined);
-  return new Map([...(await accountsBy(visit, ids))].map(([id, { account_number }]) => [id, account_number]));
+  return new Map([...(await accountsBy(visit, accountIds))].map(([id, { account_number }]) => [id, account_number]));
 }

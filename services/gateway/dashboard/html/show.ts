@@ -168,6 +168,10 @@ export function statusOf(status: string): Html {
   return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${status}</span>`;
 }
 
+/** Shows a text, coloured by whether it is good. */
+export const verdictOf = (text: Html | string, isGood: boolean): Html =>
+  html`<span class="status ${isGood ? 'active' : 'refused'}">${text}</span>`;
+
 export interface Column<Row> {
   title: string;
   show: (row: Row) => Html | string;

@@ -1,14 +1,18 @@
+import type { FastifyInstance } from 'fastify';
 import type { Account, Client, Entry, EntryLine, StatusTransition } from '#libs/contracts/resources.ts';
 import { accountType, freezeReason } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf } from '../html/actors.ts';
+import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
 import { confirmation, formOf, inputOf } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
+import type { PageOptions, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import type { Sorting } from '../html/lists.ts';
+import type { List, Sorting } from '../html/lists.ts';
+import { addListPage } from '../html/lists.ts';
+import type { Owned } from '../html/owners.ts';
 import {
   amountText,
   desk,
@@ -138,21 +142,43 @@ const pages = [
 /** Links to the pages of an account. */
 export function accountParts(accountId: string, here: string, { scopes }: Person): Html {
   const shown = pages.filter(([, , scope]) => scopes.has(scope));
-  return parts(
-    'Account',
-    shown.map(([part, text]) => ({ href: `${url}/${accountId}${part}`, text, isHere: part === here })),
-  );
+  const links = shown.map(([part, text]) => ({ href: `${url}/${accountId}${part}`, text, isHere: part === here }));
+  return parts('Account', links);
 }
 
-export interface OwnedAccount {
-  account: Account;
-  /** Its client, if the person may read clients. */
-  holder: Client | undefined;
+/** Reads the account of the page. */
+export async function accountOf({ api, id }: Visit): Promise<Account> {
+  return (await api.get<Account>(`/accounts/${id}`)).data;
+}
+
+/** Adds the page and the CSV file of a list of one account. */
+export function addPart<Row>(
+  app: FastifyInstance,
+  part: string,
+  page: PageOptions,
+  listOf: (visit: Visit) => List<Row>,
+  csv: readonly CsvColumn<Row>[],
+  more: (account: Account, person: Person) => Html = () => html``,
+): void {
+  const withAccount = (visit: Visit): List<Row> => ({
+    ...listOf(visit),
+    async above() {
+      const account = await accountOf(visit);
+      return {
+        title: `${page.title} of account ${account.account_number}`,
+        content: html`${accountParts(account.account_id, part, visit.person)}${more(account, visit.person)}`,
+      };
+    },
+  });
+  addListPage(app, `${url}/:account_id${part}`, page, withAccount, csv);
+}
+
+export interface OwnedAccount extends Owned {
   /** The latest change of its status. */
   lastChange: StatusTransition | undefined;
 }
 
-export function accountFacts({ account, holder, lastChange }: OwnedAccount): Html {
+export function accountFacts({ account, owner, lastChange }: OwnedAccount): Html {
   const { balance, available_balance, currency, account_type } = account;
   const isHeld = account_type !== 'Loan' && available_balance !== undefined && available_balance !== balance;
   return facts([
@@ -161,11 +187,8 @@ export function accountFacts({ account, holder, lastChange }: OwnedAccount): Htm
       html`<strong class="balance">${amountText(balance, currency)}</strong>`,
     ],
     ['Available', isHeld && amountText(available_balance, currency)],
-    [
-      'Client',
-      holder ? html`<strong>${idLink(account.client_id, nameOf(holder))}</strong>` : idLink(account.client_id),
-    ],
-    ['Phone', holder?.contact_number],
+    ['Client', owner ? html`<strong>${idLink(account.client_id, nameOf(owner))}</strong>` : idLink(account.client_id)],
+    ['Phone', owner?.contact_number],
     ['Status', statusOf(account.status)],
     ['Reason', lastChange?.to_status === account.status && whyText(lastChange)],
     ['Type', account_type],
@@ -258,9 +281,9 @@ export function statusForm(
   values: URLSearchParams,
   wrong: Wrong,
 ): Html {
-  const { account, holder } = owned;
+  const { account, owner } = owned;
   const { verb, status, meaning } = changes[change];
-  const whose = holder ? ` of ${nameOf(holder)}` : '';
+  const whose = owner ? ` of ${nameOf(owner)}` : '';
   const isFreezing = status === 'Frozen';
   const options = [
     ['', isFreezing ? 'Choose one' : 'none'] as const,

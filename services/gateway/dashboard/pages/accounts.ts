@@ -10,18 +10,19 @@ import { jsonNumber, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
 import { addFormPage, checkConfirmed, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
-import type { PageOptions, Shown, Visit } from '../html/frame.ts';
+import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
-import type { Person } from '../html/layout.ts';
 import type { List } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { clientsOf, holderOf } from '../html/owners.ts';
+import { clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
   accountFacts,
+  accountOf,
   accountParts,
   accountTable,
+  addPart,
   changes,
   entryTable,
   historyTable,
@@ -32,7 +33,7 @@ import {
   statusForm,
 } from './account-views.ts';
 import { counterActions } from './counter-views.ts';
-import { holdsOn } from './hold-views.ts';
+import { holdsOn } from './holds.ts';
 import { notesOf } from './notes.ts';
 import { ofAccount, transactionColumns } from './transactions.ts';
 
@@ -83,10 +84,6 @@ export function addAccounts(app: FastifyInstance): void {
   for (const change of statusChanges) addStatusChange(app, change);
 }
 
-export async function accountOf({ api, id }: Visit): Promise<Account> {
-  return (await api.get<Account>(`/accounts/${id}`)).data;
-}
-
 const latest = 10;
 
 /** The message after the redirect of a form. */
@@ -100,7 +97,7 @@ async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
   const account = await accountOf(visit);
   const id = account.account_id;
-  const [holder, movements, history, holds, notes] = await Promise.all([
+  const [owner, movements, history, holds, notes] = await Promise.all([
     holderOf(visit, account),
     person.scopes.has('transactions:read')
       ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
@@ -114,35 +111,13 @@ async function showAccount(visit: Visit) {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}${desk(
       'The account',
-      html`${accountFacts({ account, holder, lastChange: history.data[0] })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
+      html`${accountFacts({ account, owner, lastChange: history.data[0] })}${counterActions(account, person, query.get('saved') === 'opened')}${statusActions(account, person)}`,
       html`${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
 ${holds}
 ${notes}
 <h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}`,
     )}`,
   };
-}
-
-/** Adds the page and the CSV file of a list of one account. */
-export function addPart<Row>(
-  app: FastifyInstance,
-  part: string,
-  page: PageOptions,
-  listOf: (visit: Visit) => List<Row>,
-  csv: readonly CsvColumn<Row>[],
-  more: (account: Account, person: Person) => Html = () => html``,
-): void {
-  const withAccount = (visit: Visit): List<Row> => ({
-    ...listOf(visit),
-    async above() {
-      const account = await accountOf(visit);
-      return {
-        title: `${page.title} of account ${account.account_number}`,
-        content: html`${accountParts(account.account_id, part, visit.person)}${more(account, visit.person)}`,
-      };
-    },
-  });
-  addListPage(app, `${url}/:account_id${part}`, page, withAccount, csv);
 }
 
 export const entryColumns: CsvColumn<Entry>[] = [
@@ -193,14 +168,13 @@ function depositOf(typed: string, currency: string): TypedAmount | object {
 }
 
 async function owned(visit: Visit, change: StatusChange): Promise<OwnedAccount> {
-  const account = await accountOf(visit);
-  const [holder, changed] = await Promise.all([
-    holderOf(visit, account),
+  const [its, changed] = await Promise.all([
+    ownedOf(visit, visit.id),
     change === 'unfreezing'
-      ? visit.api.get<StatusTransition[]>(`/accounts/${account.account_id}/status-transitions?limit=1`)
+      ? visit.api.get<StatusTransition[]>(`/accounts/${visit.id}/status-transitions?limit=1`)
       : undefined,
   ]);
-  return { account, holder, lastChange: changed?.data[0] };
+  return { ...its, lastChange: changed?.data[0] };
 }
 
 function addStatusChange(app: FastifyInstance, change: StatusChange): void {

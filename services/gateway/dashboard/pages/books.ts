@@ -11,7 +11,7 @@ import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { fullTimeOf, moneyText, table } from '../html/show.ts';
+import { fullTimeOf, moneyText, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -100,8 +100,7 @@ function trialBalance(balances: readonly TrialBalance[]): Html {
       {
         title: 'Difference',
         isNumber: true,
-        show: (row) =>
-          html`<strong class="status ${isEven(row) ? 'active' : 'refused'}">${moneyText(row.difference, row.currency)}</strong>`,
+        show: (row) => verdictOf(moneyText(row.difference, row.currency), isEven(row)),
       },
     ],
     balances,
@@ -147,10 +146,7 @@ function addPostings(app: FastifyInstance): void {
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
     const { data } = await api.get<PostingStatistics>(`/admin/posting-statistics?currency=${currency}&unit=${unit}`);
-    return {
-      assets: chartAssets,
-      content: html`<p><a href="${url}">To the books</a></p>${section(data, currencies)}`,
-    };
+    return { assets: chartAssets, content: html`<p><a href="${url}">To the books</a></p>${section(data, currencies)}` };
   });
 }
 

@@ -193,14 +193,11 @@ async function startCounter(visit: Visit): Promise<Shown> {
       content: html`${startForm(q)}
 <p class="notice wrong" role="alert">This cannot be searched for. Enter an account number, a phone number or a name.</p>`,
     };
-  const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => id);
+  const clients = answer.filter(({ kind }) => kind === 'client').map(({ id }) => ({ client_id: id }));
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
-    clientsOf(
-      visit,
-      shown.map((client_id) => ({ client_id })),
-    ),
-    Promise.all(shown.map((id) => accountsOf(visit, id))),
+    clientsOf(visit, shown),
+    Promise.all(shown.map(({ client_id }) => accountsOf(visit, client_id))),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
   ]);
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));

@@ -131,10 +131,8 @@ interface Kept {
 async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promise<Html | undefined> {
   if (code !== 'erasure_refused') return undefined;
   const kept = (details?.['accounts'] ?? []) as Kept[];
-  const numbers = await numbersOf(
-    visit,
-    kept.map(({ account_id }) => account_id),
-  );
+  const ids = kept.map(({ account_id }) => account_id);
+  const numbers = await numbersOf(visit, ids);
   return html`Accounts of this client prevent it:<ul>${kept.map(
     (one) =>
       html`<li>${idLink(one.account_id, numbers.get(one.account_id))}: ${one.reasons.map((reason) => reasons[reason] ?? reason).join('; ')}${one.kept_until !== undefined && ` (until ${one.kept_until.slice(0, 10)})`}</li>`,

@@ -3,7 +3,7 @@ import type { Operations } from '#libs/contracts/administration.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { fullTimeOf, table } from '../html/show.ts';
+import { fullTimeOf, table, verdictOf } from '../html/show.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
@@ -32,16 +32,8 @@ function services({ services: rows, breakers }: Operations): Html {
     'Services',
     [
       { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
-      {
-        title: 'Answers',
-        show: ({ answers }) =>
-          html`<span class="status ${answers ? 'active' : 'refused'}">${answers ? 'yes' : 'no'}</span>`,
-      },
-      {
-        title: 'Breaker',
-        show: ({ service }) =>
-          html`<span class="status ${breakerOf(service) === 'closed' ? 'active' : 'refused'}">${breakerOf(service)}</span>`,
-      },
+      { title: 'Answers', show: ({ answers }) => verdictOf(answers ? 'yes' : 'no', answers) },
+      { title: 'Breaker', show: ({ service }) => verdictOf(breakerOf(service), breakerOf(service) === 'closed') },
       {
         title: 'Outbox rows',
         isNumber: true,

@@ -9,8 +9,8 @@ import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
 import { holderOf } from '../html/owners.ts';
 import { amountText, desk, facts, timeOf } from '../html/show.ts';
-import { accountParts, movementTable } from './account-views.ts';
-import { accountOf, entryColumns } from './accounts.ts';
+import { accountOf, accountParts, movementTable } from './account-views.ts';
+import { entryColumns } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
 
 /** The maximum number of entries on the page. A statement with more can be downloaded as CSV. */

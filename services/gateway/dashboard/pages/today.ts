@@ -8,8 +8,7 @@ import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
 import { moneyText, table, timeOf } from '../html/show.ts';
-import { approvalsUrl } from './approval-views.ts';
-import { countWaiting } from './approvals.ts';
+import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';
 
@@ -49,6 +48,8 @@ async function known<T>(answer: Promise<T>): Promise<T | undefined> {
     throw error;
   }
 }
+
+type Figure = Omit<Tile, 'title' | 'href'>;
 
 interface Tile {
   title: string;
@@ -93,7 +94,7 @@ function tiles({ person }: Visit, operations: Operations | undefined, waiting: s
 }
 
 /** The commands that are waiting for the ledger. */
-function pendingOf({ consumer_lag }: Operations): Omit<Tile, 'title' | 'href'> {
+function pendingOf({ consumer_lag }: Operations): Figure {
   if (consumer_lag === null) return { value: 'not known', about: 'the broker does not answer', isBad: true };
   const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));
   const waiting = commands.reduce((sum, { lag }) => sum + Number(lag), 0);
@@ -107,7 +108,7 @@ const checks: Record<Verification['state'], string> = {
   interrupted: 'not checked',
 };
 
-function checkOf(last: Verification | null): Omit<Tile, 'title' | 'href'> {
+function checkOf(last: Verification | null): Figure {
   if (last === null) return { value: 'not checked', about: 'the entries have not been checked', isBad: true };
   const at = timeText(last.ended_at ?? last.started_at);
   return {
@@ -117,7 +118,7 @@ function checkOf(last: Verification | null): Omit<Tile, 'title' | 'href'> {
   };
 }
 
-function servicesOf({ services }: Operations): Omit<Tile, 'title' | 'href'> {
+function servicesOf({ services }: Operations): Figure {
   const away = services.filter(({ answers }) => !answers).map(({ service }) => service);
   return away.length === 0
     ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), isBad: false }

@@ -82,10 +82,7 @@ function actions(posting: Transaction | Transfer, id: string, transactionId: str
 type Names = (accountId: string) => Html;
 
 async function namesOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Names> {
-  const accounts = await accountsBy(
-    visit,
-    accountIds.filter((id) => id !== undefined),
-  );
+  const accounts = await accountsBy(visit, accountIds);
   const owners = await clientsOf(visit, accounts.values());
   return (id) => {
     const account = accounts.get(id);
@@ -196,11 +193,7 @@ function entryRows(entries: readonly TimelineEntry[]): Html {
         isNumber: true,
         show: (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : ''),
       },
-      {
-        title: 'Balance after',
-        isNumber: true,
-        show: (row) => amountText(row.balance_after, row.currency),
-      },
+      { title: 'Balance after', isNumber: true, show: (row) => amountText(row.balance_after, row.currency) },
       { title: 'No.', isNumber: true, show: (row) => String(row.sequence) },
     ],
     entries,
@@ -256,10 +249,8 @@ function ofBank(visit: Visit): List<Transaction> {
       },
     ],
     async show(rows, sort) {
-      const accounts = await accountsBy(
-        visit,
-        rows.map(({ account_id }) => account_id),
-      );
+      const ids = rows.map(({ account_id }) => account_id);
+      const accounts = await accountsBy(visit, ids);
       return transactionTable(rows, sort, { accounts, owners: await clientsOf(visit, accounts.values()) });
     },
   };
