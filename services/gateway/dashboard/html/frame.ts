@@ -200,9 +200,12 @@ export function addFile(
   url: string,
   page: PageOptions,
   type: string,
-  make: (visit: Visit) => Promise<Buffer>,
+  make: (visit: Visit, request: FastifyRequest) => Promise<Buffer | Readable>,
 ): void {
-  addRoute(app, 'page', url, page, async (visit, _request, reply) => sendFile(reply, type, await make(visit)));
+  addRoute(app, 'page', url, page, async (visit, request, reply) => {
+    const file = await make(visit, request);
+    return reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
+  });
 }
 
 /**
@@ -215,15 +218,12 @@ export function addDownload(
   page: PageOptions,
   make: (visit: Visit) => Promise<AsyncIterable<string>>,
 ): void {
-  addRoute(app, 'page', url, page, async (visit, request, reply) => {
+  addFile(app, url, page, 'text/csv; charset=utf-8', async (visit, request) => {
     const lines = await make(visit);
     await recordExport(request, visit);
-    return sendFile(reply, 'text/csv; charset=utf-8', Readable.from(lines));
+    return Readable.from(lines);
   });
 }
-
-const sendFile = (reply: FastifyReply, type: string, file: Buffer | Readable) =>
-  reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
 async function recordExport(request: FastifyRequest, { auditRecords, query, params }: Visit): Promise<void> {

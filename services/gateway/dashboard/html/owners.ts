@@ -90,3 +90,9 @@ export type Numbers = ReadonlyMap<string, string>;
 export async function numbersOf(visit: Visit, accountIds: readonly (string | undefined)[]): Promise<Numbers> {
   return new Map([...(await accountsBy(visit, accountIds))].map(([id, { account_number }]) => [id, account_number]));
 }
+
+/** Returns the first 100 accounts of a client that match these filters. */
+export async function accountsOwnedBy({ api }: Visit, client_id: string, filters: Record<string, string> = {}) {
+  const parameters = new URLSearchParams({ client_id, ...filters, limit: '100' });
+  return (await api.get<Account[]>(`/accounts?${parameters}`)).data;
+}

@@ -124,6 +124,9 @@ export function facts(
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
+/** Returns the name of a field as words. */
+export const wordsOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replaceAll('_', ' ');
+
 /** The properties external_id and metadata. */
 export function ownNames({
   external_id,
@@ -181,6 +184,13 @@ export interface Column<Row> {
   /** True if the rows cannot be sorted by this column. */
   isPlain?: boolean;
 }
+
+/** A column of numbers. */
+export const numeric = <Row>(title: string, show: Column<Row>['show']): Column<Row> => ({
+  title,
+  isNumber: true,
+  show,
+});
 
 /**
  * Shows a table, which scrolls separately if it is wider than the screen, or `empty` if it has no rows. If the

@@ -31,6 +31,7 @@ import {
   statusOf,
   table,
   timeOf,
+  wordsOf,
 } from '../html/show.ts';
 import { shownOnce } from './api-keys.ts';
 
@@ -353,10 +354,7 @@ ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 }
 
 /** The request may contain a `reason`, which differs from that of the decision. */
-const labelOf = (name: string): string =>
-  name === 'reason'
-    ? 'Reason given'
-    : `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replace(/_id$/, '').replaceAll('_', ' ');
+const labelOf = (name: string): string => (name === 'reason' ? 'Reason given' : wordsOf(name.replace(/_id$/, '')));
 
 function valueOf(name: string, value: unknown, { request: { body } }: Approval, accounts: Known): Html | string {
   if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);

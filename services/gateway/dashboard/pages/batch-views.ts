@@ -8,7 +8,7 @@ import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Numbers } from '../html/owners.ts';
-import { amountText, facts, idLink, parts, table } from '../html/show.ts';
+import { amountText, facts, idLink, numeric, parts, table } from '../html/show.ts';
 import type { Checked, Payment, RefusedLine } from './batch-check.ts';
 import { kindOf } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
@@ -97,11 +97,11 @@ function refusedTable(rows: readonly RefusedLine[]): Html {
   return table<RefusedLine>(
     'Refused lines',
     [
-      { title: 'Line', isNumber: true, show: ({ line }) => String(line.line) },
+      numeric('Line', ({ line }) => String(line.line)),
       { title: 'Why', show: ({ reason: why }) => html`<strong class="text">${why}</strong>` },
       { title: 'From', show: ({ line }) => html`<span class="whole">${line.from.slice(0, 40) || 'cash'}</span>` },
       { title: 'To', show: ({ line }) => html`<span class="whole">${line.to.slice(0, 40) || 'cash'}</span>` },
-      { title: 'Amount', isNumber: true, show: ({ line }) => line.amount.slice(0, 40) },
+      numeric('Amount', ({ line }) => line.amount.slice(0, 40)),
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description.slice(0, 255)}</span>` },
     ],
     rows,
@@ -117,11 +117,11 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
   return table<Payment>(
     'Payments',
     [
-      { title: 'Line', isNumber: true, show: ({ line }) => String(line.line) },
+      numeric('Line', ({ line }) => String(line.line)),
       { title: 'What', show: kindOf },
       { title: 'From', show: ({ from }) => place(from) },
       { title: 'To', show: ({ to }) => place(to) },
-      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => amountText(amount, currency) },
+      numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
       { title: 'Reference', show: ({ line }) => html`<span class="long">${line.reference}</span>` },
       { title: 'Description', show: ({ line }) => html`<span class="text">${line.description}</span>` },
     ],
@@ -234,7 +234,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
   return table<ResultRow>(
     'Payments',
     [
-      { title: 'Line', isNumber: true, show: ({ line }) => line },
+      numeric('Line', ({ line }) => line),
       {
         title: 'Status',
         show: ({ status, id }) =>
@@ -244,11 +244,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
       { title: 'What', show: ({ kind }) => kind },
       { title: 'From', show: ({ from, kind }) => (kind === '' ? '' : place(from)) },
       { title: 'To', show: ({ to, kind }) => (kind === '' ? '' : place(to)) },
-      {
-        title: 'Amount',
-        isNumber: true,
-        show: ({ amount, currency }) => (amount === '' ? '' : amountText(amount, currency)),
-      },
+      numeric('Amount', ({ amount, currency }) => (amount === '' ? '' : amountText(amount, currency))),
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
     rows,

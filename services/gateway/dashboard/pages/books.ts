@@ -11,7 +11,7 @@ import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { fullTimeOf, moneyText, table, verdictOf } from '../html/show.ts';
+import { fullTimeOf, moneyText, numeric, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -84,11 +84,8 @@ function verdict(balances: readonly TrialBalance[]): Html {
 }
 
 function trialBalance(balances: readonly TrialBalance[]): Html {
-  const column = (title: string, field: Exclude<keyof TrialBalance, 'currency'>) => ({
-    title,
-    isNumber: true,
-    show: (row: TrialBalance) => moneyText(row[field], row.currency),
-  });
+  const column = (title: string, field: Exclude<keyof TrialBalance, 'currency'>) =>
+    numeric<TrialBalance>(title, (row) => moneyText(row[field], row.currency));
   return table<TrialBalance>(
     'Trial balance',
     [
@@ -97,11 +94,7 @@ function trialBalance(balances: readonly TrialBalance[]): Html {
       column('Credits', 'credit_total'),
       column('Assets', 'assets'),
       column('Liabilities', 'liabilities'),
-      {
-        title: 'Difference',
-        isNumber: true,
-        show: (row) => verdictOf(moneyText(row.difference, row.currency), isEven(row)),
-      },
+      numeric('Difference', (row) => verdictOf(moneyText(row.difference, row.currency), isEven(row))),
     ],
     balances,
     'Nothing is posted yet.',
@@ -114,7 +107,7 @@ function systemAccounts(accounts: readonly SystemAccount[]): Html {
     [
       { title: 'Account', show: (row) => html`<strong id="${row.account_number}">${row.account_number}</strong>` },
       { title: 'Kind', show: (row) => row.kind },
-      { title: 'Balance', isNumber: true, show: (row) => moneyText(row.balance, row.currency) },
+      numeric('Balance', (row) => moneyText(row.balance, row.currency)),
       {
         title: 'Slots',
         show: ({ slots, currency }) =>
@@ -176,8 +169,8 @@ ${!complete && html`<p class="notice wrong" role="status">There were too many po
         show: ({ start }) =>
           html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>`,
       },
-      { title: 'Operations', isNumber: true, show: ({ operations }) => String(operations) },
-      { title: `Amount in ${currency}`, isNumber: true, show: ({ amount }) => moneyText(amount, currency) },
+      numeric('Operations', ({ operations }) => String(operations)),
+      numeric(`Amount in ${currency}`, ({ amount }) => moneyText(amount, currency)),
     ],
     buckets,
     'Nothing was posted in this period.',

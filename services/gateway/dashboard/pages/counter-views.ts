@@ -8,7 +8,7 @@ import { amountField, descriptionField, formOf, inputsOf, referenceField } from 
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
-import { amountText, desk, facts, fullTimeOf, idLink, pageOf, parts, statusOf, table } from '../html/show.ts';
+import { amountText, desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import type { CounterKind, Instruction } from './counter-instructions.ts';
@@ -61,12 +61,9 @@ export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
       { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
       { title: 'Type', show: ({ account }) => account.account_type },
       { title: 'Status', show: ({ account }) => statusOf(account.status) },
-      {
-        title: 'Available',
-        isNumber: true,
-        show: ({ account }) =>
-          account.account_type === 'Loan' ? '' : amountText(availableOf(account), account.currency),
-      },
+      numeric('Available', ({ account }) =>
+        account.account_type === 'Loan' ? '' : amountText(availableOf(account), account.currency),
+      ),
     ],
     rows,
     '',

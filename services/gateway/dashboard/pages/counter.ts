@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
-import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
+import type { Account, Statement, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
+import type { Api } from '../api.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import type { Wrong } from '../html/forms.ts';
@@ -10,7 +12,7 @@ import { accepted, addFormPage, enteredIn, idempotencyKeyOf } from '../html/form
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Owned } from '../html/owners.ts';
-import { clientsOf, ownedOf } from '../html/owners.ts';
+import { accountsOwnedBy, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
 import type { Confirmation } from './confirmation.ts';
 import { addConfirmation } from './confirmation.ts';
@@ -27,8 +29,8 @@ import {
   refusalText,
   requestOf,
 } from './counter-instructions.ts';
-import { addReceipt } from './counter-receipt.ts';
-import { choiceTable, counterForm, counterUrl, next, startForm, summary } from './counter-views.ts';
+import type { ReceiptParts } from './counter-views.ts';
+import { choiceTable, counterForm, counterUrl, next, receipt, startForm, summary } from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
 /**
@@ -59,20 +61,11 @@ async function showForm(
 ): Promise<Shown> {
   const { client_id, account_id } = owned.account;
   const [siblings, notes] = await Promise.all([
-    hasOther(kind)
-      ? visit.api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, status: 'Active', limit: '50' })}`)
-      : undefined,
+    hasOther(kind) ? accountsOwnedBy(visit, client_id, { status: 'Active' }) : [],
     notesFor(visit, owned.account),
   ]);
-  const content = counterForm(visit, {
-    kind,
-    owned,
-    notes,
-    siblings: siblings?.data.filter((one) => one.account_id !== account_id) ?? [],
-    values,
-    wrong,
-  });
-  return { content };
+  const others = siblings.filter((one) => one.account_id !== account_id);
+  return { content: counterForm(visit, { kind, owned, notes, siblings: others, values, wrong }) };
 }
 
 type Instructions = ReturnType<typeof addConfirmation<Instruction>>;
@@ -158,23 +151,13 @@ async function partiesOf(visit: Visit, { account_id, other_id }: Instruction) {
 async function refused(visit: Visit, instruction: Instruction, { status, problem }: ApiRefused): Promise<Shown> {
   const { kind, amount, reference, description, other_number = '' } = instruction;
   const { own, other } = await partiesOf(visit, instruction);
-  const fields = Object.fromEntries(
-    (problem.errors ?? [])
-      .filter(({ field }) => field === 'reference' || field === 'description')
-      .map(({ field, message }) => [field, message]),
-  );
-  const direction = directionOf(instruction, { account: own.account, other: other?.account });
+  const invalid = (problem.errors ?? []).filter(({ field }) => field === 'reference' || field === 'description');
   const wrong: Wrong = {
-    message: `It was refused, and nothing was moved. ${refusalText(problem.code, direction)}`,
-    fields,
+    message: `It was refused, and nothing was moved. ${refusalText(problem.code, directionOf(instruction, { account: own.account, other: other?.account }))}`,
+    fields: Object.fromEntries(invalid.map(({ field, message }) => [field, message])),
   };
-  const shown = await showForm(
-    visit,
-    kind,
-    own,
-    new URLSearchParams({ amount, reference, description, other_number }),
-    wrong,
-  );
+  const values = new URLSearchParams({ amount, reference, description, other_number });
+  const shown = await showForm(visit, kind, own, values, wrong);
   return { ...shown, title: kinds[kind].title, status };
 }
 
@@ -197,7 +180,7 @@ async function startCounter(visit: Visit): Promise<Shown> {
   const shown = clients.slice(0, maxClients);
   const [owners, ofClients, ofAccounts] = await Promise.all([
     clientsOf(visit, shown),
-    Promise.all(shown.map(({ client_id }) => accountsOf(visit, client_id))),
+    Promise.all(shown.map(({ client_id }) => accountsOwnedBy(visit, client_id))),
     Promise.all(answer.filter(({ kind }) => kind === 'account').map(({ id }) => ownedOf(visit, id))),
   ]);
   const found = ofClients.flat().map((account) => ({ account, owner: owners.get(account.client_id) }));
@@ -226,6 +209,93 @@ async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undef
   }
 }
 
-async function accountsOf({ api }: Visit, client_id: string): Promise<Account[]> {
-  return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '50' })}`)).data;
+/**
+ * Adds the receipt of a posting. It contains only stored data, so it is the same whenever it is
+ * opened.
+ */
+function addReceipt(app: FastifyInstance): void {
+  addPage(app, `${counterUrl}/receipts/:id`, { title: 'Receipt', scope: 'transactions:read' }, (visit) => {
+    const id = visit.params['id'] ?? '';
+    return isId('transfer', id) ? ofTransfer(visit, id) : ofTransaction(visit, id);
+  });
+}
+
+const accountOf = async ({ api }: Visit, id: string): Promise<Account> =>
+  (await api.get<Account>(`/accounts/${encodeURIComponent(id)}`)).data;
+
+async function ofTransaction(visit: Visit, id: string): Promise<Shown> {
+  const { data: posting } = await visit.api.get<Transaction>(`/transactions/${encodeURIComponent(id)}`);
+  const account = await accountOf(visit, posting.account_id);
+  const title =
+    posting.reverses_transaction_id === undefined
+      ? posting.transaction_type
+      : `Reversal of a ${posting.transaction_type}`;
+  if (posting.status !== 'Completed')
+    return notDone(title, posting, posting.direction === 'debit' ? { from: account } : { to: account });
+  const [owner, balance] = await Promise.all([
+    holderOf(visit, account),
+    balanceAfter(visit.api, account.account_id, id, posting.created_at),
+  ]);
+  return done({ posting, id, title, owner, account, other: undefined, balance, owed: undefined });
+}
+
+async function ofTransfer(visit: Visit, id: string): Promise<Shown> {
+  const { data: posting } = await visit.api.get<Transfer>(`/transfers/${encodeURIComponent(id)}`);
+  const [account, other] = await Promise.all([
+    accountOf(visit, posting.from_account_id),
+    accountOf(visit, posting.to_account_id),
+  ]);
+  const title = other.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';
+  if (posting.status !== 'Completed') return notDone(title, posting, { from: account, to: other });
+  // A person who pays another client's loan must not see the amount still owed.
+  const isOwnLoan = other.account_type === 'Loan' && other.client_id === account.client_id;
+  const [owner, balance, owed] = await Promise.all([
+    holderOf(visit, account),
+    balanceAfter(visit.api, account.account_id, debitLegId(id), posting.created_at),
+    isOwnLoan ? balanceAfter(visit.api, other.account_id, creditLegId(id), posting.created_at) : undefined,
+  ]);
+  return done({ posting, id, title, owner, account, other, balance, owed });
+}
+
+const done = (parts: ReceiptParts): Shown => ({
+  title: `${parts.title}: ${amountText(parts.posting.amount, parts.posting.currency)}`,
+  content: receipt(parts),
+});
+
+function notDone(
+  title: string,
+  { status, failure_code = '' }: Transaction | Transfer,
+  parties: { from?: Account; to?: Account },
+): Shown {
+  if (status === 'Pending')
+    return {
+      title: 'Not known yet',
+      content: html`<p class="notice" role="status">The bank has not decided about it yet. Do not enter it again;
+open this page again in a moment.</p>${next('Next customer')}`,
+    };
+  return {
+    title: `${title}: refused`,
+    content: html`<p class="notice wrong" role="alert">It was refused, and nothing was moved.
+${refusalText(failure_code, parties)}</p>${next('Next customer')}`,
+  };
+}
+
+/**
+ * A transaction is posted within this time after its acceptance, unless it waited for an approval. It includes
+ * differences between clocks.
+ */
+const beforeMs = 5_000;
+const afterMs = 60_000;
+
+/** Returns the balance after this transaction, or undefined if it was posted long after acceptance. */
+async function balanceAfter(
+  api: Api,
+  accountId: string,
+  transactionId: string,
+  acceptedAt: string,
+): Promise<string | undefined> {
+  const moment = (plusMs: number) => new Date(Date.parse(acceptedAt) + plusMs).toISOString();
+  const period = new URLSearchParams({ from: moment(-beforeMs), to: moment(afterMs), limit: '500' });
+  const { data } = await api.get<Statement>(`/accounts/${accountId}/statement?${period}`);
+  return data.entries.find(({ transaction_id }) => transaction_id === transactionId)?.balance_after;
 }

@@ -24,7 +24,7 @@ import { addPage } from '../html/frame.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
 import type { Column } from '../html/show.ts';
-import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, numeric, statusOf, table, timeOf } from '../html/show.ts';
 
 export const deadLettersUrl = '/admin/ui/operations/dead-letters';
 
@@ -169,7 +169,7 @@ const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] =
       html`${statusOf(state)}${decided_by !== null && html`<br><span class="quiet">by ${actorOf(decided_by, names)}<br>${timeOf(decided_at)}</span>`}`,
   },
   { title: 'Request', show: ({ request_id }) => (request_id === null ? '–' : findLink(request_id)) },
-  { title: 'Size', isNumber: true, show: ({ size_bytes }) => sizeText(size_bytes) },
+  numeric('Size', ({ size_bytes }) => sizeText(size_bytes)),
 ];
 
 function letterFacts(letter: DeadLetter, names: KeyNames): Html {

@@ -8,8 +8,8 @@ import type { Wrong } from '../html/forms.ts';
 import { addFormPage, checkConfirmed, confirmation, formOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { numbersOf } from '../html/owners.ts';
-import { amountText, facts, fullTimeOf, idLink, statusOf, table, timeOf } from '../html/show.ts';
+import { accountsOwnedBy, numbersOf } from '../html/owners.ts';
+import { amountText, facts, fullTimeOf, idLink, numeric, statusOf, table, timeOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { addTask } from './tasks.ts';
 
@@ -64,11 +64,6 @@ export function erasureAction({ client_id, erased_at }: Client, { scopes }: Pers
 
 const clientOf = async (visit: Visit) => (await visit.api.get<Client>(`/clients/${visit.id}`)).data;
 
-async function accountsOf({ api, person }: Visit, client_id: string): Promise<Account[]> {
-  if (!person.scopes.has('accounts:read')) return [];
-  return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '100' })}`)).data;
-}
-
 /** The known steps before the erasure, in order. The bank itself checks the time of the last posting. */
 function hindrance({ status, balance, account_type }: Account): string {
   const isEmpty = !/[1-9]/.test(balance);
@@ -85,7 +80,8 @@ function hindrance({ status, balance, account_type }: Account): string {
 async function show(visit: Visit, client: Client, wrong: Wrong): Promise<Shown> {
   const title = `Erase ${nameOf(client)}`;
   if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
-  const accounts = await accountsOf(visit, client.client_id);
+  const mayRead = visit.person.scopes.has('accounts:read');
+  const accounts = mayRead ? await accountsOwnedBy(visit, client.client_id) : [];
   return {
     title,
     content: html`<p>An erasure replaces the names, contacts and texts of a client permanently, everywhere in the bank. Amounts, account
@@ -107,7 +103,7 @@ function accountTable(accounts: readonly Account[]): Html {
     [
       { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
       { title: 'Status', show: (row) => statusOf(row.status) },
-      { title: 'Balance', isNumber: true, show: (row) => amountText(row.balance, row.currency) },
+      numeric('Balance', (row) => amountText(row.balance, row.currency)),
       { title: 'First', show: (row) => html`<strong>${hindrance(row)}</strong>` },
     ],
     accounts,

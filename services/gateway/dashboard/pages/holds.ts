@@ -31,6 +31,7 @@ import {
   fullTimeOf,
   idLink,
   idText,
+  numeric,
   ownNames,
   plainMoney,
   statusOf,
@@ -281,8 +282,8 @@ function holdTable(rows: readonly Hold[], { scopes }: Person, sort?: Sorting): H
     [
       { title: 'Placed', sort, show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)) },
       { title: 'Status', show: ({ status }) => statusOf(status) },
-      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => amountText(amount, currency) },
-      { title: 'Captured', isNumber: true, show: (row) => amountText(row.captured_amount, row.currency) },
+      numeric('Amount', ({ amount, currency }) => amountText(amount, currency)),
+      numeric('Captured', (row) => amountText(row.captured_amount, row.currency)),
       { title: 'Until', show: ({ expires_at }) => untilOf(expires_at) },
       { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },

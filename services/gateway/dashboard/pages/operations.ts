@@ -3,7 +3,7 @@ import type { Operations } from '#libs/contracts/administration.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { fullTimeOf, table, verdictOf } from '../html/show.ts';
+import { fullTimeOf, numeric, table, verdictOf } from '../html/show.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
@@ -34,16 +34,10 @@ function services({ services: rows, breakers }: Operations): Html {
       { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
       { title: 'Answers', show: ({ answers }) => verdictOf(answers ? 'yes' : 'no', answers) },
       { title: 'Breaker', show: ({ service }) => verdictOf(breakerOf(service), breakerOf(service) === 'closed') },
-      {
-        title: 'Outbox rows',
-        isNumber: true,
-        show: ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows)),
-      },
-      {
-        title: 'Oldest',
-        isNumber: true,
-        show: ({ outbox }) => (outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`),
-      },
+      numeric('Outbox rows', ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows))),
+      numeric('Oldest', ({ outbox }) =>
+        outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`,
+      ),
     ],
     rows,
     'No service is known.',
@@ -76,11 +70,7 @@ function lag(rows: readonly Lag[] | null): Html {
     [
       { title: 'Group', show: ([first]) => first?.group ?? '' },
       { title: 'Topic', show: ([first]) => first?.topic ?? '' },
-      {
-        title: 'Messages behind',
-        isNumber: true,
-        show: (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0)),
-      },
+      numeric('Messages behind', (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0))),
       {
         title: 'By partition',
         show: (partitions) =>

@@ -8,7 +8,7 @@ import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { facts, table } from '../html/show.ts';
+import { facts, numeric, table } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -116,8 +116,8 @@ function changeTable(changes: readonly Change[]): Html {
     'What will change',
     [
       { title: 'What', show: ({ what }) => html`<strong>${what}</strong>` },
-      { title: 'Now', isNumber: true, show: ({ before }) => before },
-      { title: 'Then', isNumber: true, show: ({ after }) => html`<strong>${after}</strong>` },
+      numeric('Now', ({ before }) => before),
+      numeric('Then', ({ after }) => html`<strong>${after}</strong>`),
     ],
     changes,
     '',

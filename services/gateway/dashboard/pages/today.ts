@@ -7,7 +7,7 @@ import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
-import { moneyText, table, timeOf } from '../html/show.ts';
+import { moneyText, numeric, table, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';
@@ -132,25 +132,19 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
     `${transactionsUrl}?${new URLSearchParams({ currency, from_day: day, ...more }).toString()}`;
   const link = (href: string, text: string) =>
     scopes.has('transactions:read') ? html`<a href="${href}">${text}</a>` : text;
-  const money = (title: string, field: 'money_in' | 'money_out' | 'transferred') => ({
-    title,
-    isNumber: true,
-    show: (row: Total) => moneyText(row[field], row.currency),
-  });
+  const money = (title: string, field: 'money_in' | 'money_out' | 'transferred') =>
+    numeric<Total>(title, (row) => moneyText(row[field], row.currency));
   return html`${!totals.complete && html`<p class="notice" role="status">There were too many postings to count. These are the postings since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
     'Posted today',
     [
       { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },
-      { title: 'Postings', isNumber: true, show: ({ operations }) => String(operations) },
+      numeric('Postings', ({ operations }) => String(operations)),
       money('Money in', 'money_in'),
       money('Money out', 'money_out'),
       money('Between accounts', 'transferred'),
-      {
-        title: 'Refused',
-        isNumber: true,
-        show: ({ currency, refused }) =>
-          Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), String(refused)),
-      },
+      numeric('Refused', ({ currency, refused }) =>
+        Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), String(refused)),
+      ),
     ],
     totals.totals,
     'Nothing has been posted today yet.',

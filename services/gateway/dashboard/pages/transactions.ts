@@ -23,6 +23,7 @@ import {
   idLink,
   idText,
   moneyText,
+  numeric,
   ownNames,
   plainMoney,
   statusOf,
@@ -187,14 +188,10 @@ function entryRows(entries: readonly TimelineEntry[]): Html {
         show: (row) => (isOwn(row) ? row.account_number : idLink(row.account_id, row.account_number)),
       },
       { title: 'Kind', show: (row) => row.account_type },
-      { title: 'Debit', isNumber: true, show: (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '') },
-      {
-        title: 'Credit',
-        isNumber: true,
-        show: (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : ''),
-      },
-      { title: 'Balance after', isNumber: true, show: (row) => amountText(row.balance_after, row.currency) },
-      { title: 'No.', isNumber: true, show: (row) => String(row.sequence) },
+      numeric('Debit', (row) => (row.side === 'DR' ? moneyText(row.amount, row.currency) : '')),
+      numeric('Credit', (row) => (row.side === 'CR' ? moneyText(row.amount, row.currency) : '')),
+      numeric('Balance after', (row) => amountText(row.balance_after, row.currency)),
+      numeric('No.', (row) => String(row.sequence)),
     ],
     entries,
     'No entry is known.',
@@ -294,11 +291,8 @@ function transactionTable(rows: readonly Transaction[], sort: Sorting, people?: 
     const owner = people?.owners.get(account?.client_id ?? '');
     return html`${idLink(account_id, account?.account_number ?? html`<code class="long">${account_id}</code>`)}${owner && html`<br><span class="quiet name">${nameOf(owner)}</span>`}`;
   };
-  const amount = (title: string, direction: Transaction['direction']) => ({
-    title,
-    isNumber: true,
-    show: (row: Transaction) => (row.direction === direction ? amountText(row.amount, row.currency) : ''),
-  });
+  const amount = (title: string, direction: Transaction['direction']) =>
+    numeric<Transaction>(title, (row) => (row.direction === direction ? amountText(row.amount, row.currency) : ''));
   const total = (direction: Transaction['direction']) =>
     totalText(rows.filter((row) => row.direction === direction && row.status === 'Completed'));
   return html`${table<Transaction>(

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { html } from '#libs/service/html.ts';
 import { checkOwnForm, ForeignForm, sendPage, toSignIn, visitOf } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
-import { facts } from '../html/show.ts';
+import { facts, wordsOf } from '../html/show.ts';
 import type { Cookies } from './cookies.ts';
 import { createSealer } from './seal.ts';
 import type { Session } from './session.ts';
@@ -79,8 +79,3 @@ ${facts(kept.fields.filter(isForPeople).map(([name, value]) => [wordsOf(name), v
 /** Returns the fields that a person has filled in, without hidden ones. */
 const isForPeople = ([name, value]: [string, string]): boolean =>
   value !== '' && !/^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
-
-const wordsOf = (name: string): string => {
-  const words = name.replaceAll('_', ' ');
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
-};
