@@ -107,3 +107,13 @@ export async function inTurns<Item>(items: readonly Item[], work: (item: Item) =
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
+
+/** Returns undefined if the API refuses, for a part without which a page is shown nevertheless. */
+export async function known<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiRefused) return undefined;
+    throw error;
+  }
+}

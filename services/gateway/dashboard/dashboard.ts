@@ -92,12 +92,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
   const isSecure = protocol === 'https:';
   const cookie = createCookie('bank_session', isSecure);
   const sessions = createSessions({ secrets: deps.sessionSecrets, ended, now });
-  const issuer = createIssuer({
-    issuer: deps.issuer,
-    clientId: deps.clientId,
-    clientSecret: deps.clientSecret,
-    redirectUri: `${origin}/admin/callback`,
-  });
+  const issuer = createIssuer({ ...deps, redirectUri: `${origin}/admin/callback` });
 
   await app.register(async (pages) => {
     // These routes need no token or key, because they require a session.

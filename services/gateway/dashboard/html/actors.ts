@@ -1,7 +1,7 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { ApiRefused } from '../api.ts';
+import { known } from '../api.ts';
 import type { Visit } from './frame.ts';
 
 /** Shows the actors of records by names that people know. The full name of an actor is in the title of its text. */
@@ -20,14 +20,8 @@ export async function keyNamesOf<Row>(
   const isKey = (actor: unknown) => typeof actor === 'string' && actor.startsWith('key:');
   const isAsked = person.scopes.has('keys:manage') && rows.some((row) => fields.some((field) => isKey(row[field])));
   if (!isAsked) return new Map();
-  try {
-    const { data } = await api.get<ApiKey[]>('/admin/api-keys?limit=500');
-    return new Map(data.map(({ key_id, name }) => [key_id, name]));
-  } catch (error) {
-    // The page is shown without them.
-    if (error instanceof ApiRefused) return new Map();
-    throw error;
-  }
+  const keys = await known(api.get<ApiKey[]>('/admin/api-keys?limit=500'));
+  return new Map(keys?.data.map(({ key_id, name }) => [key_id, name]));
 }
 
 /** Returns the subject of a token, the name of a key, or the actor itself. Pure. */

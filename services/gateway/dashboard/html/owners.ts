@@ -1,6 +1,6 @@
 import type { Account, Client } from '#libs/contracts/resources.ts';
 import type { Api } from '../api.ts';
-import { ApiRefused, inTurns } from '../api.ts';
+import { ApiRefused, inTurns, known } from '../api.ts';
 import type { Visit } from './frame.ts';
 
 /** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */
@@ -27,13 +27,8 @@ export function accountsBy(asker: Asker, ids: readonly (string | undefined)[]): 
 }
 
 async function together<Row>({ api }: Asker, ids: readonly string[], path: string, idOf: (row: Row) => string) {
-  try {
-    return new Map((await readTogether<Row>(api, ids, path)).map((row) => [idOf(row), row] as const));
-  } catch (error) {
-    // The list is shown without them.
-    if (error instanceof ApiRefused) return new Map();
-    throw error;
-  }
+  const rows = await known(readTogether<Row>(api, ids, path));
+  return new Map(rows?.map((row) => [idOf(row), row]));
 }
 
 /** Reads the rows with these ids, many in each request. */

@@ -5,7 +5,7 @@ import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { ApiRefused } from '../api.ts';
+import { ApiRefused, known } from '../api.ts';
 import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -163,13 +163,8 @@ export async function countWaiting({ api }: Pick<Visit, 'api'>): Promise<string>
 
 /** The number in the navigation, which loads it. If it cannot be read, it is omitted. */
 async function countOf(visit: Visit): Promise<Html> {
-  try {
-    const waiting = await countWaiting(visit);
-    return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
-  } catch (error) {
-    if (!(error instanceof ApiRefused)) throw error;
-    return html`<span id="waiting-approvals"></span>`;
-  }
+  const waiting = (await known(countWaiting(visit))) ?? '0';
+  return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
 }
 
 type ShownApproval = Approval & { api_key?: string };

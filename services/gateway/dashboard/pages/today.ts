@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Operations, PostingTotals, Verification } from '#libs/contracts/administration.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { ApiRefused } from '../api.ts';
+import { known } from '../api.ts';
 import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
@@ -37,16 +37,6 @@ export function addToday(app: FastifyInstance): void {
 <p class="quiet">As of ${timeOf(nowIso)}; updated every 30 seconds.</p></div>`,
     };
   });
-}
-
-/** Returns undefined for a part that cannot be read; the other parts are shown. */
-async function known<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof ApiRefused) return undefined;
-    throw error;
-  }
 }
 
 type Figure = Omit<Tile, 'title' | 'href'>;
