@@ -251,8 +251,8 @@ function decisionForm(
   const content = html`${letters.map(({ dead_letter_id }) => html`<input type="hidden" name="id" value="${dead_letter_id}">`)}
 <p role="alert">${isRedrive ? 'The same message is sent to its topic again. A command that was executed before is recognised by its id and not executed again. One that is past its deadline is recorded as Failed, unless the deadline is renewed.' : `The dashboard cannot send ${them} again later, and the request is not executed.`}</p>
 ${letters.length === 1 ? letterFacts(only, new Map()) : table('Dead letters', lettersColumns(new Map()), letters, '')}
-${isRedrive ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>` : inputOf(reason, values, wrong)}
-${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong)}`;
+<div class="narrow">${isRedrive ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give ${letters.length === 1 ? 'it' : 'each'} a new deadline of 30 seconds. Choose this only if the caller has not repeated the request</label>` : inputOf(reason, values, wrong)}
+${confirmation(isRedrive ? `Send ${them} again` : `Drop ${them} for good`, wrong)}</div>`;
   const isWide = letters.length > 1;
   return formOf(visit, { wrong, button: decisions[decision].verb, cancel, isDangerous: !isRedrive, isWide }, content);
 }

@@ -77,7 +77,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
       page: { title, scope },
       schema: instructionSchema,
       purpose: `task ${name}`,
-      home: html`<p>${toStart}</p>`,
+      home: html`<p><a href="/admin/ui" role="button">To the start page</a></p>`,
       leave: toStart,
       caution: 'Do not enter it again.',
       factsOf: (instruction) => [['What', instruction.button], ...instruction.facts],
