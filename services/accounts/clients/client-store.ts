@@ -74,13 +74,13 @@ export async function insertClients(client: Queries, rows: ClientRow[]): Promise
   return new Set(inserted.rows.map((row) => row.client_id));
 }
 
-/** Returns which of these USSD phones a client has active. */
-export async function activePhones(client: Queries, phones: (string | null)[]): Promise<Set<string | null>> {
-  const { rows } = await client.query<{ phone: string }>(
-    "select ussd_phone_number as phone from clients where ussd_status = 'active' and ussd_phone_number = any($1::text[])",
-    [phones],
+/** Returns which of these external_ids clients have. */
+export async function takenExternalIds(client: Queries, externalIds: string[]): Promise<Set<string>> {
+  const { rows } = await client.query<{ external_id: string }>(
+    'select external_id from clients where external_id = any($1::text[])',
+    [externalIds],
   );
-  return new Set(rows.map(({ phone }) => phone));
+  return new Set(rows.map(({ external_id }) => external_id));
 }
 
 export function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {

@@ -10,7 +10,7 @@ import type { Queries } from '#libs/postgres/pool.ts';
 import type { Asked, AuditDetails, Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { ClientRow, ClientState } from './client-store.ts';
-import { activePhones, clientOf, insertClients, lockClient, updateClientRow } from './client-store.ts';
+import { clientOf, insertClients, lockClient, takenExternalIds, updateClientRow } from './client-store.ts';
 
 export function clientNotFound(clientId: string): Refusal {
   return refusal('client_not_found', `client ${clientId} not found`);
@@ -47,16 +47,17 @@ export async function createClients(
     rows.filter((row) => row !== undefined),
   );
   const others = rows.filter((row) => row !== undefined && !inserted.has(row.client_id));
-  const phones = others.flatMap((row) => (row?.ussd_status === 'active' ? row.ussd_phone_number : []));
-  const takenPhones = phones.length > 0 ? await activePhones(client, phones) : new Set();
+  const names = others.flatMap((row) => row?.external_id ?? []);
+  const taken = names.length > 0 ? await takenExternalIds(client, names) : new Set();
   return asked.map(({ context }, i) => {
     const row = rows[i];
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
     if (others.includes(row)) {
-      const isPhone = row.ussd_status === 'active' && takenPhones.has(row.ussd_phone_number);
-      if (!isPhone && row.external_id === null) throw new TypeError(`client ${client_id} exists`);
-      return refused(isPhone ? phoneTaken : nameTaken);
+      // An import finds its earlier rows by their external_id, so that is named first.
+      if (taken.has(row.external_id)) return refused(nameTaken);
+      if (row.ussd_status !== 'active') throw new TypeError(`client ${client_id} exists`);
+      return refused(phoneTaken);
     }
     return done(
       clientOf(row),

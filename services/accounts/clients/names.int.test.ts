@@ -49,6 +49,17 @@ describe('clients', () => {
       });
   });
 
+  test('a taken external_id is named before a taken USSD phone, so that an import finds its earlier row', async () => {
+    const [external_id, ussd_phone_number] = [fresh(), '+254755555555'];
+    const changes = { external_id, ussd_phone_number, ussd_status: 'active' };
+    expect(await create(changes)).toMatchObject({ ok: true });
+    expect(await create(changes)).toMatchObject(duplicate);
+    expect(await create({ ...changes, external_id: fresh() })).toMatchObject({
+      refusal: { code: 'duplicate_ussd_phone' },
+    });
+    expect(await create({ external_id })).toMatchObject(duplicate);
+  });
+
   test('are omitted everywhere if they were not given', async () => {
     const client_id = await newClient(bank);
     const texts = [await bank.send('get_client', { client_id }), await outboxOf(bank.pool, client_id)].map((value) =>
@@ -93,7 +104,7 @@ describe('clients', () => {
     const codes = commands
       .map(({ headers }) => bank.repliesTo(headers['correlation-id'] ?? '')[0])
       .map((reply) => (reply?.ok ? 'done' : reply?.refusal.code));
-    expect(codes).toEqual(['duplicate_ussd_phone', 'done', 'duplicate_external_id']);
+    expect(codes).toEqual(['duplicate_external_id', 'done', 'duplicate_external_id']);
   });
 
   test('a duplicate USSD number is still reported as such', async () => {

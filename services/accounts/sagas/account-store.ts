@@ -32,13 +32,22 @@ export async function insertOpenings(client: Queries, accounts: AccountRow[]): P
   return new Set(inserted.rows.map((row) => row.account_id));
 }
 
-/** Returns which of these account numbers are in use. */
-export async function usedNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
-  const { rows } = await client.query<{ account_number: string }>(
-    'select account_number from accounts where account_number = any($1::text[])',
-    [numbers],
+interface Taken {
+  numbers: Set<string>;
+  external_ids: Set<string>;
+}
+
+/** Returns which numbers and external_ids of these accounts other accounts have. */
+export async function takenBy(client: Queries, accounts: AccountRow[]): Promise<Taken> {
+  const { rows } = await client.query<Pick<AccountRow, 'account_number' | 'external_id'>>(
+    `select account_number, case when state <> 'refused' then external_id end as external_id from accounts
+     where account_number = any($1::text[]) or external_id = any($2::text[]) and state <> 'refused'`,
+    [accounts.map(({ account_number }) => account_number), accounts.flatMap(({ external_id }) => external_id ?? [])],
   );
-  return new Set(rows.map(({ account_number }) => account_number));
+  return {
+    numbers: new Set(rows.map(({ account_number }) => account_number)),
+    external_ids: new Set(rows.flatMap(({ external_id }) => external_id ?? [])),
+  };
 }
 
 export interface ClosedOpening {

@@ -92,11 +92,5 @@ test('in one batch, a refused number does not affect the next, and other account
   const codes = commands
     .map(({ headers }) => bank.repliesTo(headers['correlation-id'] ?? '')[0])
     .map((reply) => (reply?.ok ? 'done' : reply?.refusal.code));
-  expect(codes).toEqual([
-    'duplicate_account_number',
-    'done',
-    'duplicate_account_number',
-    'done',
-    'duplicate_external_id',
-  ]);
+  expect(codes).toEqual(['duplicate_external_id', 'done', 'duplicate_account_number', 'done', 'duplicate_external_id']);
 });

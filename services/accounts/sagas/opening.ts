@@ -10,7 +10,7 @@ import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import { accountNumber, drawFor } from './account-number.ts';
 import type { AccountRow, ClosedOpening } from './account-store.ts';
-import { closeOpenings, insertOpenings, usedNumbers } from './account-store.ts';
+import { closeOpenings, insertOpenings, takenBy } from './account-store.ts';
 
 /**
  * The opening saga. open_account inserts the account as opening and sends the ledger a command to open its account with
@@ -83,13 +83,13 @@ async function insertAll(
       };
     });
     const inserted = await insertOpenings(client, drawn);
-    const others = drawn.flatMap(({ account_id, account_number }) => (inserted.has(account_id) ? [] : account_number));
-    const used = others.length > 0 ? await usedNumbers(client, others) : new Set();
+    const others = drawn.filter(({ account_id }) => !inserted.has(account_id));
+    const taken = others.length > 0 ? await takenBy(client, others) : undefined;
     rest = rest.filter(({ data: { account_id, account_number: given, external_id } }, i) => {
-      const { account_number } = drawn[i] as AccountRow;
-      if (inserted.has(account_id)) numbers.set(account_id, account_number);
-      else if (given != null && used.has(given)) numbers.set(account_id, numberTaken(given));
-      else if (external_id != null && !used.has(account_number)) numbers.set(account_id, nameTaken);
+      if (inserted.has(account_id)) numbers.set(account_id, (drawn[i] as AccountRow).account_number);
+      // An import finds its earlier rows by their external_id, so that is named first.
+      else if (external_id != null && taken?.external_ids.has(external_id)) numbers.set(account_id, nameTaken);
+      else if (given != null && taken?.numbers.has(given)) numbers.set(account_id, numberTaken(given));
       return !numbers.has(account_id);
     });
   }
