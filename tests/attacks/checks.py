@@ -19,12 +19,13 @@ GENERAL = {
 }
 # A request that the document allows may be refused because of the state of the bank, but never for its form.
 OF_FORM = {"validation_failed", "unknown_field", "unknown_parameter", "malformed_json"}
-# Rules of form that a schema cannot express, because they depend on the stored client, the time, or another field.
+# Rules of form that a schema cannot express, because they depend on the stored client, the time, the number of the
+# caller's webhooks, or another field.
 BEYOND_SCHEMA = {
     ("update_client", "ussd_phone_number"), ("update_client", "ussd_status"), ("update_client", "company_name"),
     ("update_client", "registration_number"), ("update_client", "first_name"), ("update_client", "last_name"),
     ("create_api_key", "expires_at"), ("create_api_key", "scopes"), ("open_account", "account_number"),
-    ("get_posting_statistics", "from"),
+    ("get_posting_statistics", "from"), ("create_webhook", ""),
 }
 # This depends on the version of Unicode.
 UNASSIGNED = "code points that are no characters"
