@@ -138,6 +138,8 @@ it('ten list queries without an index do not affect others, and a third concurre
   try {
     if (rows === 0) {
       await blocker.query('begin');
+      // On a slow machine the reads below take longer than the session may be idle.
+      await blocker.query('set local idle_in_transaction_session_timeout = 0');
       await blocker.query('lock table transactions in access exclusive mode');
     } else await fill(blocker, rows);
     lists = Promise.all(
