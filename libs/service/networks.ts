@@ -4,10 +4,12 @@ import { isIP } from 'node:net';
 
 type Range = readonly [start: bigint, end: bigint];
 
+const loopback = ['127.0.0.0/8', '::1'];
+const linklocal = ['169.254.0.0/16', 'fe80::/10'];
 /** The names that fastify accepts (proxy-addr). */
 const named: Record<string, string[]> = {
-  loopback: ['127.0.0.0/8', '::1'],
-  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  loopback,
+  linklocal,
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
 
@@ -81,9 +83,8 @@ export function areVast(networks: readonly string[]): boolean | undefined {
 const local = [
   '0.0.0.0/8',
   '::',
-  ...Object.keys(named)
-    .filter((name) => name !== 'uniquelocal')
-    .flatMap((name) => named[name] ?? []),
+  ...loopback,
+  ...linklocal,
   '100.100.100.200',
   '168.63.129.16',
   '192.0.0.192',

@@ -122,6 +122,11 @@ function sameAsAnother(name: string, values: Record<string, string>): string | u
 function secretsIn(value = ''): string[] {
   if (/^\s*postgres(ql)?:/i.test(value) && URL.canParse(value))
     return [decoded(new URL(value).password) ?? ''].filter((password) => password !== '');
+  return elementsOf(value);
+}
+
+/** Returns the elements of a comma-separated list. */
+function elementsOf(value = ''): string[] {
   return value
     .split(',')
     .map((part) => part.trim())
@@ -151,12 +156,7 @@ function limit(max: number): Rule {
 }
 
 function proxies(value: string | undefined): string | undefined {
-  const isVast = areVast(
-    (value ?? '')
-      .split(',')
-      .map((part) => part.trim())
-      .filter((part) => part !== ''),
-  );
+  const isVast = areVast(elementsOf(value));
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
   return isVast
     ? 'must name the proxies: if so many addresses are trusted, callers can choose their own address'
@@ -164,8 +164,7 @@ function proxies(value: string | undefined): string | undefined {
 }
 
 function noLoopback(value: string | undefined): string | undefined {
-  const overlaps = (value ?? '').split(',').some((network) => touchLocal(network.trim()));
-  return overlaps
+  return elementsOf(value).some(touchLocal)
     ? 'must not contain loopback, link-local, or metadata addresses, because services of this machine or of its cloud provider listen there'
     : undefined;
 }

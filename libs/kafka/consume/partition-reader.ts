@@ -205,9 +205,9 @@ export class PartitionReader {
   /** Sets the positions that are missing or do not exist. */
   async #locate(): Promise<void> {
     const { topic, partition: only, from } = this.#options;
-    const atTime = from instanceof Date && this.#positions.size === 0 ? await offsetsAt(this.#kafka, topic, from) : [];
-    const starts = new Map(atTime.map(({ partition, offset }) => [partition, offset]));
     const isFirst = this.#positions.size === 0;
+    const atTime = from instanceof Date && isFirst ? await offsetsAt(this.#kafka, topic, from) : [];
+    const starts = new Map(atTime.map(({ partition, offset }) => [partition, offset]));
     for (const { partition, low, high } of await topicRanges(this.#kafka, topic)) {
       if (only !== undefined && partition !== only) continue;
       const position = this.#positions.get(partition) ?? starts.get(partition) ?? -1n;

@@ -188,9 +188,8 @@ export async function applyLedgerReplies(
       return step ? [{ step, body }] : [];
     });
     if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
-    const [openings = [], others = []] = [true, false].map((isOpening) =>
-      finished.filter(({ step }) => (step.message === 'open_ledger_account') === isOpening),
-    );
+    const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
+    const others = finished.filter(({ step }) => step.message !== 'open_ledger_account');
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
     for (const one of others) outcomes.push(await finish(client, one, now));
     return conclude(client, [...openings, ...others], outcomes, now);
