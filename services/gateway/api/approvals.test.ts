@@ -118,35 +118,11 @@ test('freezing, small amounts, inactive rules, and API keys need no approval', a
   ]);
 });
 
-const dead_letter_id = `dlt_${'a'.repeat(32)}`;
+const { deadLetter } = samples;
 const letter = (message: string, value: unknown) => ({
-  get_dead_letter: ok({
-    dead_letter_id,
-    topic: 'ledger.commands.dlq',
-    partition: 0,
-    offset: 1,
-    source_topic: 'ledger.commands',
-    source_partition: 0,
-    source_offset: 1,
-    key: null,
-    code: null,
-    reason: null,
-    size_bytes: 1,
-    message,
-    request_id: null,
-    dead_at: time,
-    state: 'open',
-    decided_by: null,
-    decided_at: null,
-    drop_reason: null,
-    available: true,
-    headers: {},
-    value: JSON.stringify(value),
-    encoding: 'utf-8',
-    truncated: false,
-  }),
+  get_dead_letter: ok({ ...deadLetter, message, value: JSON.stringify(value) }),
 });
-const redrive = `/admin/dead-letters/${dead_letter_id}/redrive`;
+const redrive = `/admin/dead-letters/${deadLetter.dead_letter_id}/redrive`;
 const renewed = { renew_deadline: true };
 const large = { account_id: ids.account, amount: '5000', currency: 'USD' };
 const limited = new Set(['post_above' as const]);

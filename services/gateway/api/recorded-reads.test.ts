@@ -139,33 +139,8 @@ test('reads by keys, machines with tokens, and customers are not recorded, nor a
 });
 
 test('reading the content of a dead letter is recorded, also by a machine', async () => {
-  const dead_letter_id = `dlt_${'a'.repeat(32)}`;
-  const letter = {
-    dead_letter_id,
-    topic: 'ledger.commands.dlq',
-    partition: 0,
-    offset: 1,
-    source_topic: 'ledger.commands',
-    source_partition: 0,
-    source_offset: 1,
-    key: null,
-    code: null,
-    reason: null,
-    size_bytes: 1,
-    message: null,
-    request_id: null,
-    dead_at: samples.client.created_at,
-    state: 'open',
-    decided_by: null,
-    decided_at: null,
-    drop_reason: null,
-    available: true,
-    headers: {},
-    value: 'x',
-    encoding: 'utf-8',
-    truncated: false,
-  };
-  const { get, records, keyHeader } = await start(() => ok(letter));
+  const { dead_letter_id } = samples.deadLetter;
+  const { get, records, keyHeader } = await start(() => ok(samples.deadLetter));
   const key = keyHeader();
   for (const headers of [key, token()])
     expect((await get(`/admin/dead-letters/${dead_letter_id}`, headers)).statusCode).toBe(200);

@@ -290,28 +290,8 @@ describe('a webhook', () => {
     expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
   });
 
-  it('receives two redelivered events of one account in order, although the second one was waiting for a retry', async () => {
-    deliver();
-    let isBroken = true;
-    const at = await receiver(
-      (response, { event }) => void response.writeHead(event.data['sequence'] === 2 && isBroken ? 500 : 204).end(),
-    );
-    const { webhook_id } = await harness.webhook(at.url);
-    const account = newId('account');
-    await harness.take(completed(account, 1), completed(account, 2));
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending'))[0]?.attempts.length === 1);
-    isBroken = false;
-    await harness.owner.query(
-      "update deliveries set next_attempt_at = clock_timestamp() + interval '1 hour' where webhook_id = $1 and status = 'Pending'",
-      [webhook_id],
-    );
-    for (const { delivery_id } of await harness.deliveries(webhook_id))
-      await harness.done('redeliver', { webhook_id, delivery_id });
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
-    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2, 1, 2]);
-  });
-
-  it('receives a redelivered event although a later one of the account waits for a retry', async () => {
+  /** A webhook that has received event 1 of the account; event 2 was refused, and waits for a retry in a day. */
+  async function retriedLater() {
     deliver();
     let isBroken = true;
     const at = await receiver(
@@ -325,12 +305,27 @@ describe('a webhook', () => {
       "update deliveries set next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1 and status = 'Pending'",
       [webhook_id],
     );
+    const mend = (): void => void (isBroken = false);
+    return { webhook_id, mend, received: () => at.received.map(({ event }) => event.data['sequence']) };
+  }
+
+  it('receives two redelivered events of one account in order, although the second one was waiting for a retry', async () => {
+    const { webhook_id, mend, received } = await retriedLater();
+    mend();
+    for (const { delivery_id } of await harness.deliveries(webhook_id))
+      await harness.done('redeliver', { webhook_id, delivery_id });
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    expect(received()).toEqual([1, 2, 1, 2]);
+  });
+
+  it('receives a redelivered event although a later one of the account waits for a retry', async () => {
+    const { webhook_id, mend, received } = await retriedLater();
     const [first] = await harness.deliveries(webhook_id, 'Delivered');
     await harness.done('redeliver', { webhook_id, delivery_id: first?.delivery_id ?? '' });
-    await until(() => at.received.length === 3);
-    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2, 1]);
+    await until(() => received().length === 3);
+    expect(received()).toEqual([1, 2, 1]);
     await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 1);
-    isBroken = false;
+    mend();
     await harness.hurry();
     await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
   });
