@@ -153,6 +153,12 @@ describe('events', () => {
     expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
   });
 
+  it('a batch in which no event is valid is skipped', async () => {
+    const { count } = harness.unreadable;
+    await harness.take({ ...completed(newId('account'), 1), value: null });
+    expect(harness.unreadable.count).toBe(count + 1);
+  });
+
   it('invalid events are skipped, and the events after them are stored', async () => {
     const account = newId('account');
     const { count } = harness.unreadable;

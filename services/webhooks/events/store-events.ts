@@ -21,7 +21,7 @@ interface EventConsumerOptions {
 export function createEventConsumer({ pool, logger, onStored, onUnreadable }: EventConsumerOptions) {
   return async (messages: ReceivedMessage[]): Promise<void> => {
     const events = messages.flatMap((message) => readEvent(message) ?? skip(message));
-    onStored(await storeEvents(pool, events));
+    if (events.length > 0) onStored(await storeEvents(pool, events));
   };
   function skip({ topic, partition, offset }: ReceivedMessage): [] {
     onUnreadable();
