@@ -153,6 +153,20 @@ describe('events', () => {
     expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
   });
 
+  it('an event whose data the database refuses is skipped, and those beside it are stored', async () => {
+    const accounts = [newId('account'), newId('account'), newId('account')] as const;
+    const { count } = harness.unreadable;
+    await harness.owner.query(`alter table events add constraint refused check (subject <> '${accounts[1]}')`);
+    try {
+      await harness.take(...accounts.map((account) => completed(account, 1)));
+    } finally {
+      await harness.owner.query('alter table events drop constraint refused');
+    }
+    expect(harness.unreadable.count).toBe(count + 1);
+    const stored = await Promise.all(accounts.map((account_id) => harness.events({ account_id })));
+    expect(stored.map(({ items }) => items.length)).toEqual([1, 0, 1]);
+  });
+
   it('a batch in which no event is valid is skipped', async () => {
     const { count } = harness.unreadable;
     await harness.take({ ...completed(newId('account'), 1), value: null });

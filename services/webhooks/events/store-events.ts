@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { isId } from '#libs/contracts/ids.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { isDataError } from '#libs/postgres/errors.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
@@ -14,20 +15,47 @@ interface EventConsumerOptions {
   onUnreadable(): void;
 }
 
+interface Read {
+  message: ReceivedMessage;
+  event: FeedEvent;
+}
+
 /**
  * Stores the events of the event topics. When it resolves, they are committed, so that no offset is committed
- * before its event. Only messages that no service of ours writes are skipped and logged.
+ * before its event. Only messages that no service of ours writes are skipped and logged: invalid events, and
+ * events whose data Postgres refuses.
  */
 export function createEventConsumer({ pool, logger, onStored, onUnreadable }: EventConsumerOptions) {
-  return async (messages: ReceivedMessage[]): Promise<void> => {
-    const events = messages.flatMap((message) => readEvent(message) ?? skip(message));
-    if (events.length > 0) onStored(await storeEvents(pool, events));
-  };
-  function skip({ topic, partition, offset }: ReceivedMessage): [] {
+  function skip({ topic, partition, offset }: ReceivedMessage, error?: unknown): void {
     onUnreadable();
-    logger.error({ topic, partition, offset: String(offset) }, 'skipped a message that is not a valid event');
-    return [];
+    const about = { err: error, topic, partition, offset: String(offset) };
+    logger.error(about, 'skipped a message that is not a valid event');
   }
+  async function store(read: readonly Read[]): Promise<void> {
+    const [first] = read;
+    if (!first) return;
+    try {
+      onStored(
+        await storeEvents(
+          pool,
+          read.map(({ event }) => event),
+        ),
+      );
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      if (read.length === 1) return skip(first.message, error);
+      // Each is stored alone.
+      for (const one of read) await store([one]);
+    }
+  }
+  return (messages: ReceivedMessage[]): Promise<void> =>
+    store(
+      messages.flatMap((message) => {
+        const event = readEvent(message);
+        if (!event) skip(message);
+        return event ? [{ message, event }] : [];
+      }),
+    );
 }
 
 /**
