@@ -1,77 +1,24 @@
 import { type LookupAddress, lookup as resolve } from 'node:dns';
-import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
 /**
  * Determines which addresses a service may connect to on behalf of a caller: none in private networks, unless
  * configured (contract: Webhooks).
  */
 
-/**
- * Addresses that are not globally reachable (IANA special-purpose registries), and the metadata addresses of
- * clouds.
- */
-const privateV4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/4',
-  '240.0.0.0/4',
-  '168.63.129.16/32',
-];
-/** IPv6: everything except global unicast, and within it reserved ranges and ranges that embed other addresses. */
-const privateV6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
-const loopback = listOf(['127.0.0.0/8', '::1/128']);
-const refused = listOf([...privateV4, ...privateV6]);
+/** The metadata address of a cloud, in a public range. The others are link-local or private. */
+const metadata = ['168.63.129.16'];
+const globalUnicast = ipaddr.parseCIDR('2000::/3');
 
+/** Reports whether the text is an address or a network such as 10.1.2.0/24. */
 export function isNetwork(text: string): boolean {
-  const [address = '', prefix, more] = text.split('/');
-  const bits = { 4: 32, 6: 128 }[isIP(address)];
-  return (
-    bits !== undefined &&
-    more === undefined &&
-    !address.includes('%') &&
-    (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
-  );
+  const [address = '', prefix] = text.split(/\/(.*)/s);
+  return isIP(address) !== 0 && !address.includes('%') && (prefix === undefined || ipaddr.isValidCIDR(text));
 }
 
-/** One list per family, because a BlockList treats IPv4 as part of IPv6. */
-type Networks = Record<'ipv4' | 'ipv6', BlockList>;
-
-function listOf(networks: readonly string[]): Networks {
-  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
-  for (const network of networks) {
-    const [address = '', prefix] = network.split('/');
-    const family = familyOf(address);
-    lists[family].addSubnet(address, Number(prefix ?? (family === 'ipv4' ? 32 : 128)), family);
-  }
-  return lists;
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 4 ? 'ipv4' : 'ipv6';
-}
-
-/** Converts an IPv4 address embedded in IPv6 to IPv4. */
-function plain(address: string): string {
-  const { hostname } = isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*$/, '')}]`) : { hostname: address };
-  const [, high, low] = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname) ?? [];
-  if (high === undefined || low === undefined) return hostname.replace(/^\[|\]$/g, '');
-  const bits = Number.parseInt(high, 16) * 65_536 + Number.parseInt(low, 16);
-  return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join('.');
-}
-
-const isIn = (networks: Networks, address: string): boolean =>
-  networks[familyOf(address)].check(address, familyOf(address));
+const networkOf = (text: string) =>
+  ipaddr.parseCIDR(text.includes('/') ? text : `${text}/${isIP(text) === 4 ? 32 : 128}`);
 
 export interface AllowedAddresses {
   /** Reports whether requests may be sent to this address. */
@@ -87,20 +34,23 @@ export interface AllowedAddresses {
 
 /** `names` resolves host names; tests replace it. */
 export function allowedAddresses(networks: readonly string[], names: typeof resolve = resolve): AllowedAddresses {
-  const allowed = listOf(networks);
-  const allows = (given: string): boolean => {
-    const address = plain(given);
-    return isIP(address) !== 0 && (isIn(allowed, address) || !isIn(refused, address));
+  const named = { allowed: networks.map(networkOf), refused: metadata.map(networkOf) };
+  /** The IANA special-purpose registries, as ipaddr.js knows them, decide which addresses are globally reachable. */
+  const allows = (text: string): boolean => {
+    if (isIP(text) === 0) return false;
+    const address = ipaddr.process(text);
+    const range = ipaddr.subnetMatch(address, named, address.range());
+    return range === 'allowed' || (range === 'unicast' && (address.kind() === 'ipv4' || address.match(globalUnicast)));
   };
   return {
     allows,
     wrongWith(url) {
       const { hostname, protocol } = new URL(url);
       const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-      const address = /^(.+\.)?localhost$/.test(host) ? '127.0.0.1' : isIP(host) === 0 ? undefined : plain(host);
+      const address = /^(.+\.)?localhost$/.test(host) ? '127.0.0.1' : isIP(host) === 0 ? undefined : host;
       if (address !== undefined && !allows(address))
         return 'must not resolve to a private network (WEBHOOK_ALLOW_NETWORKS names exceptions)';
-      if (protocol === 'http:' && (address === undefined || !isIn(loopback, address)))
+      if (protocol === 'http:' && (address === undefined || ipaddr.process(address).range() !== 'loopback'))
         return 'must begin with https://';
       return undefined;
     },
