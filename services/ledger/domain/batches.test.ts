@@ -1,8 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
 import { messages } from '#libs/contracts/messages.ts';
-import type { ItemResult } from '#libs/contracts/resources.ts';
+import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
+import type { AccountStatus, AccountType, ItemResult } from '#libs/contracts/resources.ts';
 import { accountOf, bitsOf, booksOf, contextOf, now } from '../test/test-kit.ts';
 import { batchCommand } from './batches.ts';
 import type { Books, Decision } from './decision.ts';
@@ -30,6 +33,17 @@ const move = (from: AccountState, to: AccountState, amount: string) => ({
   },
 });
 type Item = ReturnType<typeof cash> | ReturnType<typeof move>;
+
+const anyAccount = (n: number) =>
+  fc
+    .record({
+      type: fc.constantFrom<AccountType>('Savings', 'Loan'),
+      currency: fc.constantFrom('USD', 'EUR'),
+      status: fc.constantFrom<AccountStatus>('Active', 'Active', 'Active', 'Frozen'),
+      balance: fc.oneof(fc.bigInt({ min: 0n, max: 20_000n }), fc.constant(maxMinor)),
+    })
+    .map(({ type, currency, status, balance }) => accountOf(n, type, currency, status, balance));
+const isHidden = ({ errors = [] }: Refusal) => errors.every(({ code }) => code === 'destination_refused');
 
 function batch(mode: 'independent' | 'atomic', items: Item[], rest: Partial<MessageContext> = {}, id = batchId(1)) {
   const data = messages.create_batch.data.parse({
@@ -212,6 +226,44 @@ describe('atomic', () => {
       undefined,
     ]);
     expect(books.system('Vault', 'USD').balance_minor).toBe(0n);
+  });
+
+  test('a bound caller learns of a destination that refuses only if nothing else prevents the batch, and not which one', () => {
+    const own = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
+    const [loan, frozen] = [accountOf(2, 'Loan', 'USD', 'Active', 300n), accountOf(3, 'Savings', 'USD', 'Frozen')];
+    const errorsOf = (...items: Item[]) => {
+      const books = booksOf([own, loan, frozen].map((account) => ({ ...account })));
+      const { reply } = decide(batch('atomic', items, { bound_client_id: own.client_id as string }), books);
+      return reply.ok ? [] : reply.refusal.errors?.map(({ field, code }) => [field, code]);
+    };
+    expect(errorsOf(move(own, loan, '3.01'), move(own, own, '1'))).toEqual([['items[1].transfer', 'same_account']]);
+    const both = ['items[0].transfer', 'items[1].transfer'].map((field) => [field, 'destination_refused']);
+    for (const amount of ['3', '3.01']) expect(errorsOf(move(own, loan, amount), move(own, frozen, '1'))).toEqual(both);
+    expect(errorsOf(move(own, loan, '3'))).toEqual([]);
+  });
+
+  test('a batch that a bound caller cannot pay for reveals nothing about the accounts of others', () => {
+    const amount = fc.bigInt({ min: 1n, max: 20_000n }).map((minor) => fromMinor(minor, 'USD'));
+    const strangers = fc.tuple(...[3, 4, 5].map((n) => anyAccount(n)));
+    const [first, second] = [accountOf(1, 'Savings', 'USD', 'Active', 15_000n), accountOf(2, 'Checking')];
+    const [payer, payee] = [fc.constantFrom(first, second), fc.integer({ min: 1, max: 6 })];
+    const items = fc.array(fc.record({ payer, payee, amount }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(items, strangers, strangers, (moves, ...states) => {
+        const [one, other] = states.map((others) => {
+          const owned = [first, { ...second, client_id: first.client_id }].map((account) => ({ ...account }));
+          const command = batch(
+            'atomic',
+            moves.map((given) => move(given.payer, accountOf(given.payee, 'Savings'), given.amount)),
+            { bound_client_id: first.client_id as string },
+          );
+          return decide(command, booksOf([...owned, ...others.map((account) => ({ ...account }))])).reply;
+        });
+        if (!one?.ok && !other?.ok) expect(other).toEqual(one);
+        else for (const reply of [one, other]) if (reply && !reply.ok) expect(isHidden(reply.refusal)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test('the refusal is stored and final', () => {

@@ -2,8 +2,9 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { toMinor } from '#libs/contracts/money.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
-import { deadlineExceeded, pastDeadline } from './checks.ts';
+import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, only, outcomeOf } from './decision.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
@@ -91,10 +92,12 @@ function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isK
 function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
   if (pastDeadline(command.context, books)) return refuse(command, deadlineExceeded());
   const draft = draftOf(command, books);
-  const parts = command.items.map((item) => decideItem(item.command, draft.books));
-  const errors = parts.flatMap(({ reply }, i) =>
-    reply.ok ? [] : [violationOf(command.items[i] as Item, reply.refusal)],
-  );
+  const parts = command.items.map((item) => {
+    const part = decideItem(item.command, draft.books);
+    if (isDestinationRefused(part)) takeFromPayer(item.command, draft.books);
+    return part;
+  });
+  const errors = namedRefusals(command, parts, books).map(([item, reason]) => violationOf(item, reason));
   const [first] = errors;
   if (first) {
     const message = `${errors.length} of ${command.data.count} items were refused, and nothing was posted; ${first.field}: ${first.message}`;
@@ -106,6 +109,34 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
     parts,
     keep: kept(command, { ok: true, data: null }),
   };
+}
+
+const isDestinationRefused = ({ reply }: Decision): boolean =>
+  !reply.ok && reply.refusal.code === 'destination_refused';
+
+/** The items after a refused payment must be decided as if it had been made, or they would show that it was refused. */
+function takeFromPayer({ name, data }: Posting, { accounts }: Books): void {
+  const payer = name === 'create_transfer' ? accounts.get(data.from_account_id) : undefined;
+  const minor = payer && toMinor(data.amount, payer.currency);
+  if (typeof minor === 'bigint') (payer as AccountState).balance_minor -= minor;
+}
+
+/**
+ * Returns the refusals that the caller learns. Nothing would be paid, so a bound caller could probe accounts of other
+ * clients at no cost. It therefore learns that a destination refuses only if nothing else prevents the batch, as with a
+ * single transfer, and not which one: every payment to another client is named.
+ */
+function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { accounts }: Books): [Item, Refusal][] {
+  const refused = items.flatMap((item, i): [Item, Refusal][] => {
+    const reply = parts[i]?.reply;
+    return reply && !reply.ok ? [[item, reply.refusal]] : [];
+  });
+  if (!parts.some(isDestinationRefused)) return refused;
+  const others = refused.filter(([, { code }]) => code !== 'destination_refused');
+  if (others.length > 0) return others;
+  const paysOthers = ({ command: { name, data } }: Item) =>
+    name === 'create_transfer' && accounts.get(data.to_account_id)?.client_id !== context.bound_client_id;
+  return items.filter(paysOthers).map((item) => [item, destinationRefused()]);
 }
 
 function refuse(command: BatchCommand, reason: Refusal): Decision {
