@@ -145,3 +145,14 @@ export async function readReversals(client: Queries, ids: string[]): Promise<Map
   });
   return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
 }
+
+/** Returns those of `ids` whose commands were dead-lettered. Those that were decided since then are included. */
+export async function readDeadLettered(client: Queries, ids: string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await client.query<{ command_id: string }>(
+    'select command_id from dead_lettered_commands where command_id = any($1::uuid[])',
+    [uuids(ids)],
+  );
+  const found = new Set(rows.map(({ command_id }) => command_id.replaceAll('-', '')));
+  return new Set(ids.filter((id) => found.has(idBits(id))));
+}

@@ -11,6 +11,7 @@ import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerBatches } from './batches.ts';
 import type { DecidedBatch } from './commands.ts';
+import { recordDeadLettered } from './dead-lettered.ts';
 
 let ledger: LedgerHarness;
 let answers: Answer[];
@@ -290,6 +291,17 @@ describe('poison', () => {
     await expect(read(batch_id)).rejects.toThrow('service_unavailable');
     await handler().handle([{ ...sent }]);
     expect((await read(batch_id)).counts.completed).toBe(2);
+  });
+
+  it('a posting that became a dead letter is Pending, and therefore not reversible', async () => {
+    const [pending, unknown] = [idOf('transaction', freshBits()), idOf('transaction', freshBits())];
+    const headers = { ce_id: pending, ce_type: messageType('create_transaction') };
+    await recordDeadLettered(ledger.writes, { headers, value: null });
+    const replies = await ledger.book([ledger.reversal(pending), ledger.reversal(unknown)]);
+    expect(replies.map((reply) => !reply.ok && reply.refusal.code)).toEqual([
+      'not_reversible',
+      'transaction_not_found',
+    ]);
   });
 
   it.each([

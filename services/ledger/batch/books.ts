@@ -5,7 +5,7 @@ import type { Books, Command, SingleCommand } from '../domain/decision.ts';
 import { expireHolds } from '../domain/holds.ts';
 import { recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
-import { readReversals, readTransactions } from '../rows.ts';
+import { readDeadLettered, readReversals, readTransactions } from '../rows.ts';
 import { readHoldAccounts, readHolds } from './hold-store.ts';
 import {
   createSystemAccounts,
@@ -37,11 +37,12 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const currencies = currenciesOf(named);
   // These statements are sent together and executed in order. Those after the locking statement start when the
   // locks are held, and therefore see what the previous holders of the locks committed.
-  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
+  const [customers, slots, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, [...touchedAccounts(named), ...ids]),
     lockSystemAccounts(client, cash, currencies, slot),
     look(client, singles.filter(isPosting).map(recordId)),
     readReversals(client, reversedBy(singles)),
+    readDeadLettered(client, unknownOriginals(named)),
     readOutcomes(
       client,
       commands
@@ -64,6 +65,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
     system: (kind, currency) => slotOf(slots, kind, currency, slot),
     transactions: new Map([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record])),
     reversals,
+    deadLettered,
     outcomes,
     holds: new Map(),
     changedHolds: new Set(),
@@ -114,6 +116,12 @@ type Posting = Extract<SingleCommand, { name: 'create_transaction' | 'create_tra
 export function isPosting(command: Command): command is Posting {
   const { name } = command;
   return name === 'create_transaction' || name === 'create_transfer' || name === 'reverse_transaction';
+}
+
+/** Returns the transactions that reversals name and that were not known before the accounts were locked. */
+function unknownOriginals({ singles, originals }: Named): string[] {
+  const known = new Set(originals.map(({ transaction_id }) => transaction_id));
+  return reversedBy(singles).filter((id) => !known.has(id));
 }
 
 function reversedBy(commands: SingleCommand[]): string[] {

@@ -52,6 +52,8 @@ export interface Books {
   transactions: Map<string, TransactionRecord>;
   /** Maps a reversed transaction to its reversal. */
   reversals: Map<string, string>;
+  /** Unknown transactions to be reversed whose commands were dead-lettered, and are therefore Pending. */
+  deadLettered: Set<string>;
   /** Outcomes of repeated commands that leave no transaction, by commandKey. */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
   /** The holds that the commands name, read after locking, and holds placed by the batch, by hold_id. */

@@ -32,6 +32,8 @@ import { type AccountState, isTransferLeg, type TransactionRecord } from './reco
 export function reverseTransaction({ name, data, context }: CommandOf<'reverse_transaction'>, books: Books): Decision {
   const found = books.transactions.get(idKey(data.reverses_transaction_id));
   const original = found?.transaction_id === data.reverses_transaction_id ? found : undefined;
+  if (original === undefined && books.deadLettered.has(data.reverses_transaction_id))
+    return refuse('not_reversible', `transaction ${data.reverses_transaction_id} is Pending`);
   const account = original && customer(books, original.account_id, context.bound_client_id);
   const isVisible = account !== undefined || context.bound_client_id === undefined;
   if (original === undefined || !isVisible) {

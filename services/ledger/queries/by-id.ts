@@ -1,11 +1,11 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { commandKey, creditLegId, debitLegId, idBits, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
+import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
 import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type KeptBatch, resultOf } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { readTransactions } from '../rows.ts';
+import { readDeadLettered, readTransactions } from '../rows.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
 /** Reads a transaction, a transfer, or a batch by its id. After a 202, such an id is never reported as unknown. */
@@ -99,10 +99,7 @@ type Kind = 'transaction' | 'transfer' | 'batch';
  * dead-lettered.
  */
 async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
-  const deadLettered = isId(kind, id)
-    ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
-    : undefined;
-  if (deadLettered?.rowCount === 1) {
+  if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) {
     const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
     return { ok: false, refusal: refusal('service_unavailable', message) };
   }

@@ -55,6 +55,7 @@ export function booksOf(accounts: AccountState[]): Books {
     },
     transactions: new Map(),
     reversals: new Map(),
+    deadLettered: new Set(),
     outcomes: new Map(),
     holds: new Map(),
     changedHolds: new Set(),
