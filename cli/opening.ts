@@ -33,9 +33,17 @@ interface StatusOptions {
   json?: true;
 }
 
-/** `bank client open|change`, `bank account open|status`. */
+interface ListOptions {
+  email?: string;
+  ussdPhone?: string;
+  externalId?: string;
+  q?: string;
+  json?: true;
+}
+
+/** `bank client open|change|list`, `bank account open|status`. */
 export function addOpening(program: Command): void {
-  const clients = program.command('client').description('Clients (scope clients:write)');
+  const clients = program.command('client').description('Clients (scope clients:write, for the list clients:read)');
   withDetails(clients.command('open'))
     .description(
       'Create a client: a person with --first-name and --last-name, or a company with --company-name and --registration-number',
@@ -58,6 +66,19 @@ export function addOpening(program: Command): void {
     .action(async (client_id: string, options: ClientOptions) => {
       const client = await openBank().updateClient({ client_id, ...detailsOf(options) });
       answer(options, client, clientLine(client));
+    });
+  clients
+    .command('list')
+    .description('List the clients that match every given filter, newest first, at most 100')
+    .option('--email <address>', 'ignoring case')
+    .option('--ussd-phone <number>', 'USSD phone number')
+    .option('--external-id <text>', 'your own identifier')
+    .option('--q <words>', 'words of the name, in any order; beginnings of words suffice')
+    .addOption(jsonOption())
+    .addHelpText('after', '\nExample:\n  bank client list --q "amina oti"')
+    .action(async ({ email, ussdPhone: ussd_phone, externalId: external_id, q, ...options }: ListOptions) => {
+      const found = await openBank().listClients({ email, ussd_phone, external_id, q }).toArray(100);
+      answer(options, found, ...(found.length === 0 ? ['none'] : found.map(clientLine)));
     });
 
   const accounts = program.command('account').description('Accounts (scope accounts:write)');

@@ -361,7 +361,7 @@ export interface SearchHit {
   id: string;
   title: string;
   subtitle: string;
-  matched: 'id' | 'account_number' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
+  matched: 'id' | 'account_number' | 'external_id' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
   created_at: string;
 }
 

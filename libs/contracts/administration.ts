@@ -104,6 +104,7 @@ export const searchHitSchema = z.object({
   matched: z.enum([
     'id',
     'account_number',
+    'external_id',
     'name',
     'phone',
     'email',

@@ -274,6 +274,23 @@ describe('bank', () => {
     expect(await bank(`batch send ${file}`)).toMatchObject({ code: 2, err: expect.stringContaining('--key') });
   });
 
+  it('client list: by email, USSD phone, external_id, and words of the name', async () => {
+    const external_id = `crm-${Date.now()}`;
+    const ussd = `+2547${String(Date.now()).slice(-8)}`;
+    const { client_id } = await done<{ client_id: string }>(
+      `client open --first-name Wanjiru --last-name ${external_id} --email ${external_id}@example.org --phone +254700000001 --ussd-phone ${ussd} --external-id ${external_id}`,
+    );
+    for (const filter of [
+      `--email ${external_id}@EXAMPLE.org`,
+      `--ussd-phone ${ussd}`,
+      `--external-id ${external_id}`,
+      `--q ${external_id.toUpperCase()}`,
+    ])
+      expect(await done(`client list ${filter}`), filter).toMatchObject([{ client_id }]);
+    expect((await bank(`client list --external-id ${external_id}`)).out).toMatch(`${client_id}  Retail  Wanjiru`);
+    expect(await bank('client list --external-id nobody')).toMatchObject({ code: 0, out: 'none\n' });
+  });
+
   it('client change, account status, balance at a moment, metadata', async () => {
     const { client_id } = await done<{ client_id: string }>(
       'client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001 --metadata branch=Nairobi --metadata note=a=b',

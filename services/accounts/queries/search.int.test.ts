@@ -3,7 +3,7 @@ import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import type { Harness } from '../test/harness.ts';
 import { corporate, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
-import { clientSearch } from './search.ts';
+import { accountSearch, clientSearch } from './search.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -79,6 +79,19 @@ test('finds a client by common notations: any word of a name, email, registratio
   expect((await search('C-1842/x'))[0]).toMatchObject({ matched: 'registration_number' });
 });
 
+test('finds a client and an account by exactly their external_id', async () => {
+  const client_id = await newClient(bank, { ...retail, external_id: 'CRM 7/a' });
+  const account_id = await newAccount(bank, client_id, { external_id: 'OLD-7' });
+  for (const [q, kind, id] of [
+    ['CRM 7/a', 'client', client_id],
+    ['OLD-7', 'account', account_id],
+  ] as const) {
+    expect(await search(q), q).toMatchObject([{ kind, id, matched: 'external_id' }]);
+    expect(await search(q.slice(0, -1)), q).toEqual([]);
+  }
+  expect(await search('old-7')).toEqual([]);
+});
+
 test('finds an account by its digits only, and by its number with a blank', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
   const { rows } = await bank.pool.query<{ account_number: string }>(
@@ -135,4 +148,11 @@ test('finds at most twenty of a hundred thousand, each by an index', async () =>
     expect(root['Shared Hit Blocks'] + root['Shared Read Blocks'], q).toBeLessThan(300);
     expect(JSON.stringify(root), q).not.toContain('Seq Scan');
   }
+  await bank.owner.query(
+    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, external_id, created_at, updated_at, state)
+     select 'acc_' || md5('many' || n), 'cli_' || md5('many' || n), 'SAV-' || 10000 + n, 'Savings', 'USD', 'Active', 'CORE-' || n, now(), now(), 'open' from generate_series(1, 20000) n`,
+  );
+  await bank.owner.query('analyze accounts');
+  const plan = await bank.pool.query(`explain (format json) ${accountSearch}`, ['CORE-8', ['CORE-8']]);
+  expect(JSON.stringify(plan.rows)).not.toContain('Seq Scan');
 }, 60_000);

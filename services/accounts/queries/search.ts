@@ -29,10 +29,11 @@ const ends = (column: string) =>
   `select 'phone', ${clientColumns} from clients where reverse(${column}) ~>=~ $4 and reverse(${column}) ~<~ ($4 || ':') limit ${maxHits}`;
 
 /**
- * $1: an id. $2: a phone number. $3: an email address, a registration number, or the beginning of a name. $4:
- * the end of a phone number.
+ * $1: an id. $2: a phone number. $3: an external_id, an email address, a registration number, or the beginning of a
+ * name. $4: the end of a phone number.
  */
 export const clientSearch = `(select 'id' as matched, ${clientColumns} from clients where client_id = $1)
+  union all (select 'external_id', ${clientColumns} from clients where external_id = $3)
   union all (select 'phone', ${clientColumns} from clients where ussd_phone_number = $2 order by created_at desc limit ${maxHits})
   union all (select 'phone', ${clientColumns} from clients where contact_number = $2 limit ${maxHits})
   union all (select 'email', ${clientColumns} from clients where ${clientFilters.email.replace('?', '$3')} limit ${maxHits})
@@ -107,17 +108,19 @@ function numbersOf(q: string): string[] {
   ];
 }
 
+/** $1: an id or an external_id. $2: account numbers. */
+export const accountSearch = `select ${accountColumns} from accounts
+  where (account_id = $1 or account_number = any($2) or external_id = $1) and state = 'open' limit ${maxHits}`;
+
 async function searchAccounts(pool: Pool, q: string): Promise<SearchHit[]> {
-  const { rows } = await pool.query<AccountRow>(
-    `select ${accountColumns} from accounts where (account_id = $1 or account_number = any($2)) and state = 'open' limit ${maxHits}`,
-    [q, numbersOf(q)],
-  );
+  const numbers = numbersOf(q);
+  const { rows } = await pool.query<AccountRow>(accountSearch, [q, numbers]);
   return rows.map(({ account_id, account_number, account_type, currency, status, created_at }) => ({
     kind: 'account',
     id: account_id,
     title: account_number,
     subtitle: `${account_type}, ${currency}, ${status}`,
-    matched: account_id === q ? 'id' : 'account_number',
+    matched: account_id === q ? 'id' : numbers.includes(account_number) ? 'account_number' : 'external_id',
     created_at,
   }));
 }

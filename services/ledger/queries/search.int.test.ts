@@ -18,7 +18,7 @@ async function search(q: string): Promise<SearchHit[]> {
 it('finds postings by their ids, reference, Idempotency-Key, and request id', async () => {
   const [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   const [bits, moved] = [freshBits(), freshBits()];
-  const named = { reference: 'INV-7', idempotency_key: 'key 7', request_id: 'request-7' };
+  const named = { reference: 'INV-7', external_id: 'ORDER-7', idempotency_key: 'key 7', request_id: 'request-7' };
   await ledger.book([
     ledger.cash('Deposit', from, '5', named, bits),
     ledger.transfer(from, to, '2.50', { idempotency_key: 'key 8' }, moved),
@@ -34,6 +34,7 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     ['INV-7', 'reference'],
     ['inv-7', 'reference'],
     ['Inv-7', 'reference'],
+    ['ORDER-7', 'external_id'],
     ['key 7', 'idempotency_key'],
     ['request-7', 'request_id'],
     [idOf('operation', bits), 'operation_id'],
@@ -48,7 +49,7 @@ it('finds postings by their ids, reference, Idempotency-Key, and request id', as
     title: 'Transfer 2.50 USD',
     subtitle: `Completed, from ${from} to ${to}`,
   });
-  for (const q of ['INV', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"])
+  for (const q of ['INV', 'order-7', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"])
     expect(await search(q), q).toEqual([]);
 });
 

@@ -18,6 +18,7 @@ type Found = Matched & { record: TransactionRecord };
 async function byText(pool: Pool, q: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRecord & Matched>(
     `(select 'reference' as matched, ${transactionColumns} from transactions where reference = any($2) order by created_at desc, transaction_id desc limit ${maxHits})
+     union all (select 'external_id', ${transactionColumns} from transactions where external_id = $1 order by created_at desc, transaction_id desc limit ${maxHits})
      union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
     [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])]],
   );

@@ -72,10 +72,10 @@ export async function startLedger() {
       transaction_type: 'Deposit' | 'Withdrawal',
       account_id: string,
       amount: string,
-      rest: Partial<MessageContext> & { reference?: string } = {},
+      rest: Partial<MessageContext> & { reference?: string; external_id?: string } = {},
       bits = freshBits(),
     ): Command {
-      const { reference = null, ...context } = rest;
+      const { reference = null, external_id, ...context } = rest;
       return {
         name: 'create_transaction',
         data: {
@@ -86,6 +86,7 @@ export async function startLedger() {
           currency: null,
           description: null,
           reference,
+          ...(external_id !== undefined && { external_id }),
         },
         context: contextOf(bits, context),
       };

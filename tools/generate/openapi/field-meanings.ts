@@ -264,7 +264,7 @@ export const fieldMeanings: Record<string, string> = {
   'AuditRecord.address': 'Network address of the caller; in a summary, the /64 of an IPv6 address; null: several',
   'AuditRecord.details': 'Facts by name, without secrets',
   'AuditRecord.created_at': `When it was recorded, ${utc}`,
-  q: 'The search text: an id, number, name, phone number, reference, request id, or Idempotency-Key, 1 to 255 characters',
+  q: 'The search text: an id, external_id, number, name, phone number, reference, request id, or Idempotency-Key, 1 to 255 characters',
   id: 'Id of the resource',
   'command.id': 'Its ce_id',
   'CloudEvent.id': 'Unique among all events; use it to recognize repeats',

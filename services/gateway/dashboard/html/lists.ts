@@ -22,6 +22,8 @@ export interface Filter {
   fromLink?: (value: string) => Html | string;
 }
 
+export const externalId: Filter = { name: 'external_id', label: 'External id', hint: 'CRM-1842' };
+
 type Choice = readonly [value: string, text: string];
 
 /** Returns the choices, with the chosen value if it is none of them. */

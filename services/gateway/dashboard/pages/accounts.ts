@@ -13,7 +13,7 @@ import { addFormPage, checkConfirmed, enteredIn, idempotencyKeyOf, WrongInput, w
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, externalId } from '../html/lists.ts';
 import { clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
@@ -48,6 +48,7 @@ const listOf = (visit: Visit): List<Account> => ({
     { name: 'account_type', label: 'Type', options: accountType.options },
     { name: 'status', label: 'Status', options: accountStatus.options },
     { name: 'currency', label: 'Currency', options: currencies },
+    externalId,
     { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} only.` },
   ],
 });

@@ -9,7 +9,7 @@ import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { addListPage, pager } from '../html/lists.ts';
+import { addListPage, externalId, pager } from '../html/lists.ts';
 import { desk } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
 import type { ClientType, Duplicate } from './client-views.ts';
@@ -53,6 +53,7 @@ const listOf = ({ person }: Visit): List<Client> => ({
     { name: 'email', label: 'E-mail', hint: 'ada@example.com' },
     { name: 'registration_number', label: 'Registration number', hint: 'C-1842' },
     { name: 'ussd_phone', label: 'USSD phone', hint: '+254700000001' },
+    externalId,
   ],
 });
 

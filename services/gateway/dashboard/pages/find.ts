@@ -22,6 +22,7 @@ const kinds: Record<SearchKind, string> = {
 const matches: Record<SearchHit['matched'], string> = {
   id: 'id',
   account_number: 'account number',
+  external_id: 'external id',
   registration_number: 'registration number',
   email: 'e-mail',
   phone: 'phone',
@@ -65,7 +66,7 @@ export function addFind(app: FastifyInstance): void {
   });
 }
 
-const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
+const help = html`<p>Enter words of a name, an e-mail address, a registration number, a phone number with or without its country code, an account number or only its digits, an external id, a reference, an amount with its currency (1500 KES), an account of the bank itself (VLT-KES), or an id. Press / to go to the search box.</p>`;
 
 /** Returns the page for an amount with its currency or a system account, without a search. Pure. */
 function withoutSearch(q: string, { scopes }: Person): string | undefined {

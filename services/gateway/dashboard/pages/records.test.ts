@@ -133,6 +133,19 @@ describe('a list without an index', () => {
   });
 });
 
+describe('the lists', () => {
+  it.each([
+    ['clients', 'list_clients'],
+    ['accounts', 'list_accounts'],
+    ['transactions', 'list_transactions'],
+  ] as const)('of %s are filtered by external_id', async (path, name) => {
+    answers[name] = ok({ items: [] });
+    const { body } = await made.signedIn(everything).get(`/admin/ui/${path}?external_id=CRM-7`);
+    expect(body).toContain('name="external_id" value="CRM-7"');
+    expect(lastSent()).toMatchObject({ external_id: 'CRM-7' });
+  });
+});
+
 describe('clients', () => {
   it('a client shows its accounts to people with accounts:read, and its name as text', async () => {
     answers['list_accounts'] = ok({ items: [samples.master] });

@@ -14,7 +14,7 @@ import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListPage, withChosen } from '../html/lists.ts';
+import { addListPage, externalId, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
 import {
   amountText,
@@ -223,10 +223,11 @@ function addTransactionList(app: FastifyInstance): void {
 }
 
 const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options };
-const amounts: readonly Filter[] = [
+const own: readonly Filter[] = [
   { name: 'min_amount', label: 'Amount from', hint: '10.00' },
   { name: 'max_amount', label: 'Amount to', hint: '100.00' },
   { name: 'reference', label: 'Reference', hint: 'INVOICE 77' },
+  externalId,
 ];
 
 function ofBank(visit: Visit): List<Transaction> {
@@ -237,7 +238,7 @@ function ofBank(visit: Visit): List<Transaction> {
       type,
       { name: 'status', label: 'Status', options: ['Completed', 'Failed'] },
       { name: 'currency', label: 'Currency', options: currencies },
-      ...amounts,
+      ...own,
       // The actor who requested it: this person, or the one that a link names.
       {
         name: 'actor',
@@ -259,7 +260,7 @@ export function ofAccount({ id }: Visit): List<Transaction> {
     path: '/transactions',
     fixed: { account_id: id },
     hasDays: true,
-    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...amounts],
+    filters: [type, { name: 'status', label: 'Status', options: transactionStatus.options }, ...own],
     show: transactionTable,
   };
 }
