@@ -25,7 +25,7 @@ const plot = { left: 70, top: 44, right: 210, bottom: 56 };
  * Colors that most color-blind readers can distinguish, on white and on near-black (after Okabe and
  * Ito).
  */
-const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9'];
+const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#999999'];
 const style = `text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}.back{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1}path{fill:none;stroke-width:2}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117}.grid{stroke:#30363d}}`;
 
@@ -81,22 +81,24 @@ export function stackedBars(
   unit: string,
   rows: { name: string; parts: [name: string, value: number][] }[],
 ): string {
+  /** The names of the rows are to the left of it. */
+  const first = 150;
   const names = [...new Set(rows.flatMap(({ parts }) => parts.map(([name]) => name)))];
   const total = ({ parts }: (typeof rows)[number]) => parts.reduce((sum, [, value]) => sum + value, 0);
   const most = Math.max(1, ...rows.map(total));
-  const width = (value: number) => (value / most) * (size.width - plot.left - plot.right - 60);
+  const width = (value: number) => (value / most) * (size.width - first - plot.right - 60);
   const step = 44;
   const height = plot.top + rows.length * step + 20;
   const bars = rows.flatMap((row, i) => {
     const y = plot.top + i * step;
-    let x = plot.left;
+    let x = first;
     const rects = row.parts.map(([name, value]) => {
       const rect = `<rect x="${round(x)}" y="${y}" width="${round(width(value))}" height="28" fill="${colourOf(names.indexOf(name))}"/>`;
       x += width(value);
       return rect;
     });
     return [
-      text(plot.left - 8, y + 18, row.name, 'end'),
+      text(first - 8, y + 18, row.name, 'end'),
       ...rects,
       text(x + 6, y + 18, `${short(Math.round(total(row)))} ${unit}`, 'start'),
     ];

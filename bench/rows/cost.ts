@@ -88,7 +88,7 @@ export const cost: Group = {
           ],
         },
       ],
-      costs: transfers.map(({ name }) => ({ contender: name, micros: medians(readings(name)) })),
+      costs: [...transfers, batches].map(({ name }) => ({ contender: name, micros: medians(readings(name)) })),
       raw: { connections: Object.fromEntries(all.map(({ name, connections }) => [name, connections])), measured },
     };
   },
