@@ -179,8 +179,8 @@ export const postingTotalsSchema = z.object({
   totals: z.array(
     z.object({
       currency: z.string(),
-      operations: z.number().int(),
-      refused: z.number().int(),
+      operations: z.number().int().min(0),
+      refused: z.number().int().min(0),
       /** Cash deposited and withdrawn. Reversals count in the opposite direction. */
       money_in: money,
       money_out: money,
@@ -247,7 +247,7 @@ export const operationsSchema = z.object({
   last_verification: verificationSchema.nullable(),
   /** Responses of this gateway in the last minute. */
   requests: z.object({
-    window_seconds: z.number().int().min(0),
+    window_seconds: z.number().int().min(0).max(60),
     count: z.number().int().min(0),
     server_errors: z.number().int().min(0),
     mean_ms: z.number().nullable(),

@@ -18,7 +18,6 @@ export const externalId = z
   .string()
   .regex(externalIdForm, 'must have 1 to 128 printable ASCII characters')
   .meta({
-    description: "The caller's own id for the resource: 1 to 128 printable ASCII characters, stored unchanged",
     minLength: 1,
     maxLength: 128,
     input_examples: ['core-4711'],
@@ -46,7 +45,6 @@ const metadata = z
     return entries.length === 0 ? null : (value as Record<string, string>);
   })
   .meta({
-    description: `The caller's own texts for the resource, by name: at most ${maxKeys} of at most ${maxValue} characters, names of 1 to 40 characters a-z 0-9 _ . -; returned unchanged, and published in events, so without personal data`,
     maxProperties: maxKeys,
     propertyNames: { type: 'string', pattern: keyPattern },
     additionalProperties: { type: 'string', maxLength: maxValue, pattern: `^${shown}*$` },

@@ -208,7 +208,7 @@ export const entrySchema = z.object({
   operation_id: z.string(),
   transaction_id: z.string(),
   account_id: z.string(),
-  sequence: z.number().int(),
+  sequence: z.number().int().min(1),
   direction,
   side,
   amount: money,

@@ -32,9 +32,10 @@ export const fieldMeanings: Record<string, string> = {
   accountNumber: 'An account number, such as SAV-1234567897',
   account_number:
     'The account number that customers know: SAV, CHK, CUR, or LOA by type, a hyphen, and digits; for Teller and Vault, TLR or VLT and the currency',
-  external_id: "The caller's own id of the resource: 1 to 128 printable ASCII characters; omitted if not set",
+  external_id:
+    "The caller's own id of the resource: 1 to 128 printable ASCII characters, stored unchanged; omitted if not set",
   metadata:
-    'Named strings stored for the caller: at most 20 of at most 500 characters, with names of 1 to 40 characters a-z 0-9 _ . -; omitted if not set',
+    "The caller's own texts for the resource, by name: at most 20 of at most 500 characters, names of 1 to 40 characters a-z 0-9 _ . -; stored unchanged, and published in events, so without personal data; omitted if not set",
 
   client_ids: 'Only these clients: at most 100 ids, separated by commas',
   account_ids: 'Only these accounts: at most 100 ids, separated by commas',

@@ -34,9 +34,8 @@ function adjust(made: Json, io: 'input' | 'output'): void {
     delete made['money'];
     delete made['pattern'];
   }
-  // zod adds these limits to every integer, but they are not ours. No integer is negative; the schemas of released
-  // events do not state that.
-  if (made['minimum'] === Number.MIN_SAFE_INTEGER) made['minimum'] = 0;
+  // zod adds these limits to every integer, but they are not ours.
+  if (made['minimum'] === Number.MIN_SAFE_INTEGER) delete made['minimum'];
   if (made['maximum'] === Number.MAX_SAFE_INTEGER) delete made['maximum'];
   if (made['format'] === 'date-time') delete made['pattern'];
   if (made['type'] === 'integer' && typeof made['default'] === 'string') made['default'] = Number(made['default']);

@@ -107,7 +107,7 @@ test('headers are defined once', () => {
   expect(own).toEqual([]);
 });
 
-test('no integer has the limits of a double', () => {
+test('every integer has a lower bound of ours, and none the limits of a double', () => {
   const unbounded = schemasOf(document)
     .filter(([, { type, minimum, maximum }]) => {
       const isOf = (kind: unknown) => (Array.isArray(kind) ? kind.includes('integer') : kind === 'integer');

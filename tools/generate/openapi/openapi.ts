@@ -100,13 +100,15 @@ function wholeDocument(version: string): Json {
 
 const text = { type: 'string' };
 const count = { type: 'integer', minimum: 0 };
+/** Callers are counted per minute. */
+const seconds = { ...count, maximum: 60 };
 const headerComponents: Record<string, Json> = {
   RequestId: { description: "The caller's X-Request-Id, or a new one", required: true, schema: text },
   Location: { description: 'Path of the resource', required: true, schema: text },
   ETag: { description: 'The version of the resource, for If-Match', required: true, schema: text },
   Link: { description: 'The next page, rel="next"; absent on the last one', schema: text },
-  RetryAfter: { description: 'Seconds to wait', required: true, schema: count },
-  RetryAfterIfPending: { description: 'Seconds to wait, if the outcome is pending', schema: count },
+  RetryAfter: { description: 'Seconds to wait', required: true, schema: seconds },
+  RetryAfterIfPending: { description: 'Seconds to wait, if the outcome is pending', schema: seconds },
   Replayed: {
     description: 'true if this is the response to a repeated request',
     schema: { type: 'string', const: 'true' },
@@ -117,7 +119,7 @@ const headerComponents: Record<string, Json> = {
     schema: count,
   },
   RateLimitRemaining: { description: 'Requests left in the current window', schema: count },
-  RateLimitReset: { description: 'Seconds until the window ends', schema: count },
+  RateLimitReset: { description: 'Seconds until the window ends', schema: seconds },
 };
 const idempotencyKey: Json = {
   name: 'Idempotency-Key',
