@@ -140,6 +140,18 @@ it('docs/moving-in.md: its commands print the documented output, and the bank ma
   });
 });
 
+it('does not keep the rows in memory, and prints the progress on stderr', async () => {
+  put('clients.csv', [clientHeader, ...Array.from({ length: 70_000 }, (_, n) => client(`C-${n}`))]);
+  const { code, out, err } = await run(process.execPath, [
+    // Keeping the rows of the file would need more than 48 MB.
+    '--max-old-space-size=40',
+    ...[script, 'import', '--clients', 'clients.csv', '--dry-run'],
+  ]);
+  expect(code, err).toBe(0);
+  expect(out).toBe('clients: 70000 rows, 70000 valid, 0 refused\n');
+  expect(err).toMatch(/clients: 35000 of 70000\n[^]*clients: 70000 of 70000\n/);
+});
+
 describe('bank import', () => {
   it('continues after a kill, and adds nothing when it is repeated, even with another API key', async () => {
     const [names, before] = [Array.from({ length: 75 }, (_, index) => `R-${index}`), await counts()];
