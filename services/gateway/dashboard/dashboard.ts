@@ -1,4 +1,5 @@
-import type { FastifyInstance } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Limiter } from '../access/limits.ts';
@@ -8,6 +9,7 @@ import { addAssets } from './html/assets.ts';
 import type { BankFormats } from './html/formats.ts';
 import { setBankFormats } from './html/formats.ts';
 import { addPage, createEntrance, createFormCheck } from './html/frame.ts';
+import type { Receive } from './html/upload.ts';
 import { addUploads } from './html/upload.ts';
 import { addAccounts } from './pages/accounts.ts';
 import { addApiKeys } from './pages/api-keys.ts';
@@ -53,8 +55,11 @@ export interface DashboardDependencies extends DashboardOptions {
   auditRecords: AuditRecords;
   /** The limit of failed authentications per address; undefined: no limit. */
   failureLimit: Limiter | undefined;
+  /** Reads the body of a form and counts its bytes for the person. */
+  receive: Receive;
   now: () => number;
   logger: Logger;
+  isDraining: (() => boolean) | undefined;
 }
 
 /** Pages that pass an instruction from one to the next seal it with the secrets of the sessions. */
@@ -103,11 +108,13 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     pages.decorateRequest('lapsed', null);
     pages.addHook('onRequest', createEntrance(app, { ...deps, sessions, cookie }));
     pages.removeAllContentTypeParsers();
-    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
-      done(null, new URLSearchParams(String(body))),
+    pages.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      async (request: FastifyRequest, payload: IncomingMessage) =>
+        new URLSearchParams(String(await deps.receive(request, payload))),
     );
     pages.addHook('preHandler', createFormCheck(origin));
-    addUploads(pages);
+    addUploads(pages, deps.receive);
     pages.setErrorHandler(createErrorPages(deps));
     addAssets(pages);
     addSignIn(pages, {

@@ -19,7 +19,13 @@ interface Problem {
   text: string;
 }
 
-export function createErrorPages({ logger, auditRecords }: { logger: Logger; auditRecords: AuditRecords }) {
+interface ErrorPageOptions {
+  logger: Logger;
+  auditRecords: AuditRecords;
+  isDraining: (() => boolean) | undefined;
+}
+
+export function createErrorPages({ logger, auditRecords, isDraining }: ErrorPageOptions) {
   const refused = (request: FastifyRequest, code: ErrorCode, more: { status?: number; error?: unknown }) => {
     auditRecords.refused(request, code);
     logRefused(logger, request, code, more);
@@ -38,6 +44,8 @@ export function createErrorPages({ logger, auditRecords }: { logger: Logger; aud
   };
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = problemOf(error, request);
+    // Fastify closes the connection after refusing a form, and the browser would not read the page.
+    if (isDraining?.() !== true) reply.removeHeader('connection');
     const { status, title } = problem;
     const person = request.visit?.person;
     return sendPage(reply, status, renderPage({ title, content: problemContent(problem, request), person }));
@@ -60,7 +68,7 @@ const texts: Record<number, (message: string) => [title: string, text: string]> 
   413: () => ['Too large', 'This is too much for one request. Nothing was changed; divide it into several.'],
   429: () => [
     'Too many requests',
-    'You sent more requests than are allowed per minute. Wait a little, then open the page again.',
+    'You sent more requests than are allowed at once, or per minute. Wait a little, then open the page again.',
   ],
   503: () => [
     'Not available now',

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { compile as compileTrust } from '@fastify/proxy-addr';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { fastify } from 'fastify';
@@ -22,6 +23,7 @@ import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { HeldBodies } from '../overload/held-bodies.ts';
 import { createHeldBodies } from '../overload/held-bodies.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
+import type { Received } from './body.ts';
 import { checkCodings, parseBody, receiveBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
@@ -109,8 +111,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
   const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);
   const answerError = errorHandler(deps);
-  const held = createHeldBodies(() => deps.metrics.shed('bytes'));
-  const entrance = createEntrance(deps, gate, held, answerError);
+  const entrance = createEntrance(deps, gate, answerError);
 
   const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
   boundConnections(app.server, {
@@ -141,7 +142,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'the path does not exist');
   });
-  takeJsonOnly(app, held);
+  const held = createHeldBodies(() => deps.metrics.shed('bytes'));
+  const receive = receiver(app, held);
+  takeJsonOnly(app, receive);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
   if (deps.routes.includes('docs')) await addDocs(app);
   if (deps.dashboard && deps.routes.includes('admin'))
@@ -149,9 +152,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
       ...deps.dashboard,
       verifyToken,
       failureLimit,
+      receive: promisify(receive),
       auditRecords: deps.auditRecords,
       now,
       logger: deps.logger,
+      isDraining: deps.isDraining,
     });
   addRoutes(app, { ...deps, now });
   return app;
@@ -160,12 +165,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
 type AnswerError = ReturnType<typeof errorHandler>;
 
 /** Processes a request before its route: response headers, CORS, authentication, scopes. */
-function createEntrance(
-  deps: AppDependencies,
-  gate: ReturnType<typeof createGate>,
-  held: HeldBodies,
-  answerError: AnswerError,
-) {
+function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
   const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -182,11 +182,7 @@ function createEntrance(
       if (request.routeOptions.config.public === true) return done();
       const refused = deps.loadShedding.refuse(request);
       if (refused) return void answerError(refused, request, reply);
-      gate(request, reply, (refused) => {
-        const hasBody = request.headers['content-type'] !== undefined;
-        if (hasBody) reply.raw.once('close', () => held.remove(request.caller?.actor ?? '', request.heldBytes));
-        done(refused ?? checkRoute(request));
-      });
+      gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
     },
     refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply);
@@ -195,18 +191,35 @@ function createEntrance(
   };
 }
 
-function takeJsonOnly(app: FastifyInstance, held: HeldBodies): void {
+type Receive = (request: FastifyRequest, payload: IncomingMessage, done: Received) => void;
+
+/** Returns how bodies are read: their bytes count for the caller from their arrival until the response has closed. */
+function receiver(app: FastifyInstance, held: HeldBodies): Receive {
+  const callerOf = ({ caller, lapsed }: FastifyRequest): string => caller?.actor ?? lapsed?.actor ?? '';
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    const hasBody = request.headers['content-type'] !== undefined;
+    if (hasBody) reply.raw.once('close', () => held.remove(callerOf(request), request.heldBytes));
+    done();
+  });
+  return (request, payload, done) => {
+    const onBytes = (bytes: number) => {
+      // The dashboard's own requests have no connection: the form that causes them counts already.
+      if (!(payload.socket instanceof Socket)) return undefined;
+      request.heldBytes += bytes;
+      return held.add(callerOf(request), bytes);
+    };
+    receiveBody(payload, request.routeOptions.bodyLimit, onBytes, done);
+  };
+}
+
+function takeJsonOnly(app: FastifyInstance, receive: Receive): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', (request, payload, done) => {
-    const onBytes = (bytes: number) => {
-      request.heldBytes += bytes;
-      return held.add(request.caller?.actor ?? '', bytes);
-    };
-    receiveBody(payload, request.routeOptions.bodyLimit, onBytes, (error, body) => {
+    receive(request, payload, (error, body) => {
       try {
         if (error) throw error;
         checkCodings(request.headers);
-        done(null, parseBody(body as Buffer));
+        done(null, parseBody(body));
       } catch (thrown) {
         done(thrown as Error);
       }

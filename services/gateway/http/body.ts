@@ -37,7 +37,8 @@ export function parseBody(bytes: Buffer): unknown {
   return value;
 }
 
-type Received = (error: Error | null, body?: Buffer) => void;
+/** The body is empty after an error. */
+export type Received = (error: Error | null, body: Buffer) => void;
 
 /**
  * Reads a body of at most `limit` bytes. `onBytes` is called with the received bytes and may return a refusal.
@@ -55,7 +56,7 @@ export function receiveBody(
   const end = (error: Error | null): void => {
     payload.off('data', onData).off('end', onEnd).off('error', end);
     if (error) payload.resume();
-    done(error, error ? undefined : Buffer.concat(chunks, size));
+    done(error, Buffer.concat(error ? [] : chunks));
   };
   const onEnd = (): void => end(null);
   const onData = (chunk: Buffer): void => {

@@ -1,27 +1,26 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { refuse } from '../../http/errors.ts';
+
+export type Receive = (request: FastifyRequest, payload: IncomingMessage) => Promise<Buffer>;
 
 /**
  * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, and
  * the name of the file in `…_name`.
  */
-export function addUploads(app: FastifyInstance): void {
-  app.addContentTypeParser(
-    'multipart/form-data',
-    { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => {
-      const form = await readForm(body, request.headers['content-type'] ?? '');
-      const fields = new URLSearchParams();
-      for (const [name, value] of form) {
-        if (typeof value === 'string') fields.append(name, value);
-        else {
-          fields.append(name, fileText(new Uint8Array(await value.arrayBuffer())));
-          fields.append(`${name}_name`, value.name);
-        }
+export function addUploads(app: FastifyInstance, receive: Receive): void {
+  app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const form = await readForm(await receive(request, payload), request.headers['content-type'] ?? '');
+    const fields = new URLSearchParams();
+    for (const [name, value] of form) {
+      if (typeof value === 'string') fields.append(name, value);
+      else {
+        fields.append(name, fileText(new Uint8Array(await value.arrayBuffer())));
+        fields.append(`${name}_name`, value.name);
       }
-      return fields;
-    },
-  );
+    }
+    return fields;
+  });
 }
 
 async function readForm(body: Buffer, type: string): Promise<FormData> {

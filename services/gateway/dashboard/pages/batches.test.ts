@@ -145,6 +145,19 @@ describe('a file', () => {
     expect([huge.answer.statusCode, huge.answer.body.includes('Too large')]).toEqual([413, true]);
   });
 
+  it('of the largest size is sent: the payments in it do not count as a second body of the person', async () => {
+    const { of, session, cookie } = await upload({}, file);
+    const fields = new URLSearchParams({ csrf_token: session.csrf, of, rest: '' }).toString();
+    const address = await made.app.listen({ host: '127.0.0.1', port: 0 });
+    const sent = await fetch(`${address}${url}/sending`, {
+      method: 'POST',
+      headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+      body: fields.padEnd(2 * 1024 * 1024, 'x'),
+      redirect: 'manual',
+    });
+    expect(sent.headers.get('location')).toContain(`${url}/bat_`);
+  });
+
   it('cannot be sent with another person’s form, or without the scope', async () => {
     const { of, post, session } = await upload({}, file);
     expect((await post(`${url}/sending`, { of })).statusCode).toBe(403);
