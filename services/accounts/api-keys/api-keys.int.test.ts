@@ -320,7 +320,11 @@ test('with descendants it also applies to keys that the family created or rotate
   const others = [child, grandchild, seen, partner.key_id];
   await bank.send('revoke_api_key', { key_id: root.key_id });
   expect(await isRevoked(root.key_id, ...others)).toEqual([true, false, false, false, false]);
-  await bank.send('revoke_api_key', { key_id: root.key_id, descendants: true });
+  await bank.send(
+    'revoke_api_key',
+    { key_id: root.key_id, descendants: true },
+    { address: '192.0.2.7', approved_by: 'bob' },
+  );
   expect(await isRevoked(...others)).toEqual([true, true, true, true]);
   const records = await bank.pool.query(
     "select details from audit where resource_id = $1 and action = 'revoke_api_key' order by created_at",
@@ -328,17 +332,18 @@ test('with descendants it also applies to keys that the family created or rotate
   );
   expect(records.rows.map(({ details }) => details)).toEqual([
     { revoked: [root.key_id] },
-    { revoked: expect.arrayContaining(others) },
+    { revoked: expect.arrayContaining(others), approved_by: 'bob' },
   ]);
   const asked = (await outboxOf(bank.pool, root.key_id)).filter(({ topic }) => topic === 'webhooks.commands');
-  expect(asked.map(({ type, payload }) => [type, payload])).toEqual([
-    [
-      messageType('disable_webhooks'),
-      {
+  expect(asked).toMatchObject([
+    {
+      type: messageType('disable_webhooks'),
+      headers: { 'caller-address': '192.0.2.7', 'approved-by': 'bob' },
+      payload: {
         made_by: [root.key_id, child, grandchild, partner.key_id].map((id) => `key:${id}`).sort(),
         client_id: null,
       },
-    ],
+    },
   ]);
 });
 

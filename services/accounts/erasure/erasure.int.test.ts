@@ -57,7 +57,8 @@ async function inactiveAccount(client_id: string, names: Partial<MessageData<'op
 
 /** Requests the erasure and returns the message, which gets a reply after the ledger has replied. */
 async function begin(client_id: string) {
-  const message = messageFor('erase_client', { client_id }, { message_id: `cmd_${randomBytes(16).toString('hex')}` });
+  const message_id = `cmd_${randomBytes(16).toString('hex')}`;
+  const message = messageFor('erase_client', { client_id }, { message_id, address: '192.0.2.7' });
   await bank.handleCommands([message]);
   const id = message.headers['ce_id'] ?? '';
   const reply = () => bank.repliesTo(message.headers['correlation-id'] ?? '')[0];
@@ -249,6 +250,9 @@ describe('an erasure', () => {
     expect(await textOf("select reply from commands where shown(reply, 'client_id') = $1", [client_id])).not.toContain(
       'Ada at home',
     );
+    expect((await outboxOf(bank.pool, client_id)).filter(({ topic }) => topic === 'webhooks.commands')).toMatchObject([
+      { headers: { 'caller-address': '192.0.2.7' } },
+    ]);
     const states = (await outboxOf(bank.pool, key_id)).map(({ payload }) => payload['revoked_at']);
     expect(states[1]).not.toBeNull();
   });
