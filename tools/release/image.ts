@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type { Artifact } from './provenance.ts';
 
 export const platforms = ['linux/amd64', 'linux/arm64'];
-const baseImage = 'node:24-bookworm-slim';
 
 /** Runs a program in the project's folder; rejects if it fails. */
 export type Run = (command: string, args: string[]) => Promise<string>;
@@ -17,6 +16,8 @@ export interface Image {
 interface Source {
   version: string;
   commit: string;
+  /** The base image: the Dockerfile's NODE_IMAGE. */
+  nodeImage: string;
 }
 
 /**
@@ -46,8 +47,8 @@ export async function buildImage(run: Run, folder: string, source: Source): Prom
   await run('docker', ['build', '--quiet', ...buildArgs(source), '--tag', tag, '.']);
   const file = join(folder, `core-banking-${source.version}-${platform.replace('/', '-')}.docker.tar`);
   await run('docker', ['save', '--output', file, tag]);
-  const id = await run('docker', ['image', 'inspect', '--format', '{{.Id}}', baseImage]);
-  return { file, platforms: [platform], base: [{ name: baseImage, sha256: id.replace('sha256:', '') }] };
+  const id = await run('docker', ['image', 'inspect', '--format', '{{.Id}}', source.nodeImage]);
+  return { file, platforms: [platform], base: [{ name: source.nodeImage, sha256: id.replace('sha256:', '') }] };
 }
 
 /** Reports whether the builder in this output of `docker buildx inspect` can attest and has both platforms. */
@@ -58,8 +59,8 @@ export function buildsAll(inspected: string): boolean {
   );
 }
 
-function buildArgs({ version, commit }: Source): string[] {
-  const named = [`VERSION=${version}`, `REVISION=${commit}`];
+function buildArgs({ version, commit, nodeImage }: Source): string[] {
+  const named = [`VERSION=${version}`, `REVISION=${commit}`, `NODE_IMAGE=${nodeImage}`];
   return ['--file', 'deploy/Dockerfile', '--target', 'production', ...named.flatMap((arg) => ['--build-arg', arg])];
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -97,19 +98,32 @@ describe('image', () => {
       if (inspected === undefined) throw new Error('no buildx');
       return inspected;
     };
-    const source = { version: '1.0.0', commit: 'c0ffee' };
+    const source = { version: '1.0.0', commit: 'c0ffee', nodeImage: 'node@sha256:cd' };
     expect(await buildImage(engine(all), 'out', source)).toMatchObject({ platforms: ['linux/amd64', 'linux/arm64'] });
     expect(asked.at(-1)).toMatch(
-      /--platform linux\/amd64,linux\/arm64 --provenance=mode=max --sbom=true .*dest=out\/core-banking-1.0.0.oci.tar/,
+      /--platform linux\/amd64,linux\/arm64 --provenance=mode=max --sbom=true .*NODE_IMAGE=node@sha256:cd .*dest=out\/core-banking-1.0.0.oci.tar/,
     );
     expect(await buildImage(engine(undefined), 'out', source)).toMatchObject({
       file: 'out/core-banking-1.0.0-linux-amd64.docker.tar',
       platforms: ['linux/amd64'],
-      base: [{ sha256: 'ab' }],
+      base: [{ name: 'node@sha256:cd', sha256: 'ab' }],
     });
     const none = () => Promise.reject(new Error('no engine'));
     expect(await buildImage(none, 'out', source)).toBeUndefined();
   });
+
+  test.each([undefined, 'node:24-bookworm-slim', 'node@sha256:cd'])(
+    'of a release needs a base image by digest: %s',
+    (given) => {
+      const { NODE_IMAGE: _, ...env } = process.env;
+      const { status, stderr } = spawnSync(process.execPath, ['tools/release/run.ts'], {
+        cwd: new URL('../..', import.meta.url),
+        env: { ...env, ...(given !== undefined && { NODE_IMAGE: given }) },
+        encoding: 'utf8',
+      });
+      expect([status, stderr]).toEqual([1, expect.stringContaining('NODE_IMAGE must name the base image by digest')]);
+    },
+  );
 
   test('the Debian packages are the installed ones', () => {
     const status =

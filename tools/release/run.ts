@@ -1,8 +1,9 @@
 /**
  * `npm run release`: writes everything that belongs to a version to release/<version>: image, chart, client packages,
  * bills of materials, notes, a provenance, and the checksums of all of them, signed if --key names a private key (PEM:
- * ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>. With --dry-run any commit is
- * accepted, and the files that this machine cannot build are skipped and reported.
+ * ECDSA P-256, Ed25519, or RSA). The commit must be clean and have the tag v<version>, and NODE_IMAGE must name the base
+ * image by digest. With --dry-run any commit and base image are accepted, and the files that this machine cannot build
+ * are skipped and reported.
  */
 import { createPrivateKey } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,6 +19,7 @@ const stepMs = 30 * 60_000;
 const { values: options } = parseArgs({
   options: { 'dry-run': { type: 'boolean', default: false }, key: { type: 'string' } },
 });
+const nodeImage = process.env['NODE_IMAGE'] ?? 'node:24-bookworm-slim';
 const missing: string[] = [];
 
 async function run(command: string, args: string[]): Promise<string> {
@@ -30,6 +32,10 @@ const read = (file: string) => readFileSync(join(PROJECT, file), 'utf8');
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 async function release(): Promise<void> {
+  if (!options['dry-run'] && !/@sha256:[0-9a-f]{64}$/.test(nodeImage))
+    throw new Error(
+      'NODE_IMAGE must name the base image by digest (…@sha256:…), because a tag can name another image later',
+    );
   const startedOn = new Date();
   const { version } = JSON.parse(read('package.json')) as { version: string };
   const key = options.key === undefined ? undefined : createPrivateKey(readFileSync(options.key));
@@ -54,7 +60,7 @@ async function release(): Promise<void> {
   const bill = await run(process.execPath, ['tools/sbom.ts']);
   write('core-banking.cdx.json', bill);
 
-  const image = await buildImage(run, folder, { version, commit });
+  const image = await buildImage(run, folder, { version, commit, nodeImage });
   const lacking = platforms.filter((platform) => !image?.platforms.includes(platform));
   if (lacking.length > 0)
     missing.push(`the image for ${lacking.join(' and ')}: no buildx with a builder for it, or no engine at all`);
