@@ -94,6 +94,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['RATE_LIMIT_PER_MINUTE', '1000001', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '0', /limit/],
   ['AUTH_FAILURES_PER_MINUTE', '10001', /limit/],
+  ['MAX_CONNECTIONS', '10001', /at most 10,000/],
   ['DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=require', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-ca', /verify-full/],

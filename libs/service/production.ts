@@ -83,6 +83,10 @@ const rules = {
   TRUST_PROXY: proxies,
   RATE_LIMIT_PER_MINUTE: limit(1_000_000),
   AUTH_FAILURES_PER_MINUTE: limit(10_000),
+  MAX_CONNECTIONS: (value) =>
+    Number(value) > 10_000
+      ? 'must be at most 10,000: an address may have a tenth of them, and nobody needs more than 1,000'
+      : undefined,
   RETENTION_YEARS: (value) =>
     value !== undefined && Number(value) === 0
       ? 'must not be 0, because the law requires clients and their accounts to be kept for years'
