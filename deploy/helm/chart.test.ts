@@ -82,6 +82,14 @@ test.each<[string, Values]>([
   expect(isValid(over(defaults, values))).toBe(false);
 });
 
+test('by default, a network policy refuses all connections of the pods that no other policy allows', () => {
+  expect(defaults['networkPolicy']).toMatchObject({ enabled: true });
+  const [denial = ''] = read('templates/network-policies.yaml').split('{{- $services');
+  expect(denial).toMatch(
+    /^\{\{- if \.Values\.networkPolicy\.enabled \}\}\n[^]*-default-deny\n[^]* {4}matchLabels:\n {6}app\.kubernetes\.io\/name: core-banking\n {6}app\.kubernetes\.io\/instance: .*\n {2}policyTypes: \[Ingress, Egress\]\n$/,
+  );
+});
+
 test('every network policy rule of the values names its peers, so none allows every peer', () => {
   const { kafka, postgres, issuer, httpFrom, metricsFrom, dnsTo } = defaults['networkPolicy'] as Record<
     string,

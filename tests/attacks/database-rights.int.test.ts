@@ -3,21 +3,23 @@ import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { startHarness } from '#services/accounts/test/harness.ts';
 import { type LedgerHarness, startLedger } from '#services/ledger/test/harness.ts';
+import { startHarness as startWebhooks } from '#services/webhooks/test/harness.ts';
 
 /** Tests rights that an attacker with a service's role, or with a connection, must not have. */
 let ledger: LedgerHarness;
 let accounts: Awaited<ReturnType<typeof startHarness>>;
+let webhooks: Awaited<ReturnType<typeof startWebhooks>>;
 let role: Pool;
 let account_id: string;
 
 beforeAll(async () => {
-  [ledger, accounts] = await Promise.all([startLedger(), startHarness()]);
+  [ledger, accounts, webhooks] = await Promise.all([startLedger(), startHarness(), startWebhooks()]);
   role = createPool({ url: ledger.serviceUrl, application_name: 'test', schema: 'ledger', max: 2 }, silent);
   account_id = (await ledger.open('Savings', '10')).slice(4);
 });
 afterAll(async () => {
   await role.end();
-  await Promise.all([ledger.stop(), accounts.stop()]);
+  await Promise.all([ledger.stop(), accounts.stop(), webhooks.stop()]);
 });
 
 const denied = { code: '42501' };
@@ -44,6 +46,7 @@ it('every function resolves names in its own schema, for every caller', async ()
   for (const [owner, schema] of [
     [ledger.owner, 'ledger'],
     [accounts.owner, 'accounts'],
+    [webhooks.owner, 'webhooks'],
   ] as const) {
     const { rows } = await owner.query(
       `select proname from pg_proc where pronamespace = $1::regnamespace and prosqlbody is null
@@ -55,7 +58,7 @@ it('every function resolves names in its own schema, for every caller', async ()
 });
 
 it('the services’ roles cannot create temporary tables', async () => {
-  for (const pool of [role, accounts.pool])
+  for (const pool of [role, accounts.pool, webhooks.pool])
     await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
 });
 
@@ -95,6 +98,18 @@ it.each([
   'update waiting_replies set topic = topic',
 ])('the role of accounts cannot run: %s', async (statement) => {
   await expect(accounts.pool.query(statement)).rejects.toMatchObject(denied);
+});
+
+it.each([
+  'update events set event = event',
+  'update webhooks set client_id = client_id',
+  'update webhooks set created_by = created_by',
+  'delete from webhooks',
+  'update commands set fingerprint = fingerprint',
+  'delete from commands',
+  'update account_owners set client_id = client_id',
+])('the role of webhooks cannot run: %s', async (statement) => {
+  await expect(webhooks.pool.query(statement)).rejects.toMatchObject(denied);
 });
 
 it('the next migration revokes rights that are no longer granted', async () => {

@@ -165,7 +165,8 @@ describe('requesting', () => {
 
 describe('approving', () => {
   test('sends the command in the requester’s name, stores its outcome in the approval, and returns it to the approver', async () => {
-    const request = await asked(reversalOf(), { idempotency_key: 'key-1', fingerprint: 'f'.repeat(32) });
+    const fingerprint = 'f'.repeat(32);
+    const request = await asked(reversalOf(), { address: '192.0.2.7', idempotency_key: 'key-1', fingerprint });
     const { approval_id, command } = request;
     const message = approving(approval_id);
     await bank.handleCommands([message]);
@@ -183,8 +184,9 @@ describe('approving', () => {
         actor: alice,
         'approved-by': bob,
         staff: 'true',
+        'caller-address': '192.0.2.7',
         'idempotency-key': 'key-1',
-        fingerprint: 'f'.repeat(32),
+        fingerprint,
         'correlation-id': approval_id,
         'approval-id': approval_id,
       },

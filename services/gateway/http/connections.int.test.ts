@@ -1,7 +1,9 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { testApp } from '../test/test-app.ts';
@@ -78,6 +80,17 @@ test('beyond the total limit, a connection of the address with the most is close
   const caller = await open(own);
   expect(await answered(caller)).toBe(true);
   expect(ofProxy.filter(({ closed }) => closed)).toHaveLength(1);
+});
+
+test('an IPv6 /64 counts as one address', () => {
+  const server = new EventEmitter() as Server;
+  boundConnections(server, { max: 10, isProxy: () => false, onCut: () => undefined });
+  const sockets = ['2001:db8:0:1::1', '2001:db8:0:1:2:3:4:5', '2001:db8:0:2::1'].map((remoteAddress) => {
+    const socket = Object.assign(new PassThrough(), { remoteAddress, bytesRead: 0 });
+    server.emit('connection', socket);
+    return socket;
+  });
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, false, false]);
 });
 
 test('the gateway’s server has these limits', async () => {
