@@ -127,6 +127,7 @@ describe('the audit log records', () => {
       action,
       outcome: 'success',
       actor: `jwt:${world.bank.issuer}|alice`,
+      address: '127.0.0.1',
     });
   });
 

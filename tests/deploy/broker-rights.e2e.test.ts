@@ -256,12 +256,11 @@ describe('No user can do more', () => {
     },
   );
 
-  test('a consumer can read events but not commands or keys, and cannot use the groups of services', async () => {
+  test('a consumer can read events, and cannot use the groups of services', async () => {
     const kafka = kafkaAs('core-banking-consumer');
-    const read = (topic: TopicName) => readMessage(kafka, { topic, partition: 0, offset: 0n }, 3_000);
-    expect(await read('audit')).toMatchObject({ topic: 'audit' });
-    for (const topic of ['ledger.commands', 'api-keys', 'replies'] as const)
-      await expect(read(topic), topic).rejects.toThrow(/authoriz/i);
+    expect(await readMessage(kafka, { topic: 'audit', partition: 0, offset: 0n }, 3_000)).toMatchObject({
+      topic: 'audit',
+    });
     // kafkajs keeps looking for a coordinator that it is not allowed to see.
     const offsetsOf = (groupId: string) =>
       kafka.withAdmin((admin) => admin.fetchOffsets({ groupId, topics: ['audit'] }), 5_000);
@@ -269,16 +268,23 @@ describe('No user can do more', () => {
     await expect(offsetsOf('ledger')).rejects.toThrow();
   });
 
-  test('no user can read the topics of others', async () => {
-    const read = (name: string, topic: TopicName) =>
-      readMessage(kafkaAs(`core-banking-${name}`), { topic, partition: 0, offset: 0n }, 3_000);
-    for (const [name, topic] of [
-      ['gateway', 'ledger.commands'],
-      ['gateway', 'audit'],
-      ['ledger', 'api-keys'],
-      ['accounts', 'ledger.commands'],
-    ] as const) {
-      await expect(read(name, topic), `${name} ${topic}`).rejects.toThrow(/authoriz/i);
-    }
-  });
+  test.each(['gateway', 'ledger', 'accounts', 'webhooks', 'consumer'] as const)(
+    '%s cannot read topics of other services',
+    async (name) => {
+      const kafka = kafkaAs(`core-banking-${name}`);
+      const reader = name === 'consumer' ? 'consumers' : name;
+      const others = (Object.keys(topics) as TopicName[]).filter((topic) => !topics[topic].readers.includes(reader));
+      expect(others).toContain(name === 'gateway' ? 'audit' : 'replies');
+      const outcomes = await Promise.all(
+        others.map(
+          async (topic) =>
+            `${topic}: ${await readMessage(kafka, { topic, partition: 0, offset: 0n }, 10_000).then(
+              () => 'read',
+              (error: Error) => error.message,
+            )}`,
+        ),
+      );
+      expect(outcomes.filter((outcome) => !/authoriz/i.test(outcome))).toEqual([]);
+    },
+  );
 });
