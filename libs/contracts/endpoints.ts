@@ -245,7 +245,7 @@ const rows = {
     scope: 'transactions:read',
     query: parameters.statement,
     description:
-      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. One PDF is made at a time; a concurrent request gets a 503 and can be repeated.',
+      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. PDFs are made one at a time, in the order of requests. A caller may request one at a time; a second gets a 429. A request that has waited for ten seconds gets a 503 and can be repeated.',
     shape: 'document',
     pdf: true,
   },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSearch } from './searches.ts';
+import { isScan } from './searches.ts';
 
 test.each<[Record<string, string>, boolean]>([
   [{}, false],
@@ -15,16 +15,19 @@ test.each<[Record<string, string>, boolean]>([
   [{ actor: 'key:1' }, true],
   [{ transaction_type: 'Deposit', account_id: 'acc_1' }, false],
   [{ min_amount: '1', transfer_id: 'trf_1' }, false],
-])('a list of transactions by %j is a search: %s', (filters, expected) => {
-  expect(isSearch('list_transactions', filters, undefined)).toBe(expected);
-  expect(isSearch('list_transactions', filters, 'cli_1')).toBe(false);
+])('a list of transactions by %j is a scan: %s', (filters, expected) => {
+  expect(isScan('list_transactions', filters, undefined)).toBe(expected);
+  expect(isScan('list_transactions', filters, 'cli_1')).toBe(false);
 });
 
-test('a list of transfers is a search unless it has one account or one external_id; no other list is', () => {
+test('a list of transfers is a scan unless it has one account or one external_id; no other list is; sums are', () => {
   expect([
-    isSearch('list_transfers', {}, undefined),
-    isSearch('list_transfers', { account_id: 'acc_1' }, undefined),
-    isSearch('list_transfers', { external_id: 'x' }, undefined),
-    isSearch('list_clients', { client_type: 'Retail' }, undefined),
-  ]).toEqual([true, false, false, false]);
+    isScan('list_transfers', {}, undefined),
+    isScan('list_transfers', { account_id: 'acc_1' }, undefined),
+    isScan('list_transfers', { external_id: 'x' }, undefined),
+    isScan('list_clients', { client_type: 'Retail' }, undefined),
+    isScan('get_trial_balance', {}, undefined),
+    isScan('get_posting_statistics', {}, undefined),
+    isScan('get_posting_totals', {}, undefined),
+  ]).toEqual([true, false, false, false, true, true, true]);
 });

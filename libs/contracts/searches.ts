@@ -13,11 +13,16 @@ export function isSearchable(name: MessageName): boolean {
   return filters[name] !== undefined;
 }
 
+/** Sums over all accounts. */
+const sums = new Set<MessageName>(['get_trial_balance', 'get_posting_statistics', 'get_posting_totals']);
+
 /**
- * Reports whether a list has no index and must scan the newest rows of all accounts. Lists of one client's
- * accounts, one account, or one transfer use an index, whatever other filters they have. Pure.
+ * Reports whether a query scans many rows: it is a sum, or a list without an index, which must scan the newest rows of
+ * all accounts. Lists of one client's accounts, one account, or one transfer use an index, whatever other filters they
+ * have. Pure.
  */
-export function isSearch(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
+export function isScan(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
+  if (sums.has(name)) return true;
   const names = filters[name];
   if (!names || boundClientId !== undefined || data['account_id'] !== undefined || data['transfer_id'] !== undefined)
     return false;

@@ -50,13 +50,18 @@ describe('reads', () => {
     expect((await call('GET', '/transactions?actor=key:x')).status).toBe(200);
   });
 
-  test('lists without an index say whether they are complete; a third concurrent one of a caller is 429', async () => {
+  test('lists without an index say whether they are complete; a third concurrent one of a caller, or a sum, is 429', async () => {
     const waiting: (() => void)[] = [];
-    const { call, keyHeader } = await start(
-      () => new Promise((resolve) => void waiting.push(() => resolve(ok({ items: [], complete: false })))),
-    );
-    const third = async (url: string, headers?: Record<string, string>) => {
-      const lists = [call('GET', '/transactions?min_amount=5'), call('GET', '/transfers')];
+    const { call, keyHeader } = await start(({ name }) => {
+      const reply = ok(name === 'get_trial_balance' ? [] : { items: [], complete: false });
+      return new Promise((resolve) => void waiting.push(() => resolve(reply)));
+    });
+    const third = async (
+      url: string,
+      headers?: Record<string, string>,
+      earlier = ['/transactions?min_amount=5', '/transfers'],
+    ) => {
+      const lists = earlier.map((one) => call('GET', one));
       await turn();
       const last = call('GET', url, undefined, headers);
       await turn();
@@ -66,6 +71,11 @@ describe('reads', () => {
     expect(await third('/transactions?max_amount=5')).toEqual([200, 200, 429]);
     expect(await third(`/transactions?max_amount=5&account_id=${ids.account}`)).toEqual([200, 200, 200]);
     expect(await third('/transactions?max_amount=5', keyHeader())).toEqual([200, 200, 200]);
+    for (const url of ['/admin/posting-totals', '/admin/posting-statistics?currency=USD'])
+      expect(await third(url), url).toEqual([200, 200, 429]);
+    const balance = '/admin/trial-balance';
+    expect(await third(balance)).toEqual([200, 200, 200]);
+    expect(await third(balance, undefined, [balance, balance])).toEqual([200, 200, 429]);
     const list = call('GET', '/transactions?min_amount=5');
     await turn();
     waiting.pop()?.();

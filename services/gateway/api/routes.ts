@@ -9,7 +9,7 @@ import type { Span } from '#libs/service/tracing.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
 import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
-import { Searches } from '../overload/searches.ts';
+import { Shares } from '../overload/shares.ts';
 import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
 import { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
@@ -54,7 +54,7 @@ declare module 'fastify' {
   }
 }
 
-export interface RouteDependencies extends Omit<ReadDependencies, 'searches'>, CommandDependencies {
+export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies {
   cursors: Cursors;
   idempotencySecrets: IdempotencySecrets;
   apiVersion: string;
@@ -70,9 +70,12 @@ type Planner = (input: Input) => Omit<Plan, 'name'>;
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
+const tooManyScans =
+  'more than 2 concurrent searches or sums over all accounts; wait for one of them to finish, or specify an account';
+
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
-  const deps = { ...given, searches: new Searches() };
+  const deps = { ...given, scans: new Shares(2, tooManyScans) };
   const planners = createPlanners(deps);
   const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {

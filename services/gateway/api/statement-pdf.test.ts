@@ -1,5 +1,7 @@
 import { extractText, getDocumentProxy } from 'unpdf';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { createPdfMaker } from '../statement-pdf/make-pdf.ts';
+import type { PrintedStatement } from '../statement-pdf/statement-pdf.ts';
 import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
 import { prefersPdf } from './statement-pdf.ts';
 
@@ -105,7 +107,7 @@ test('too many entries, a cursor, and an unknown parameter are refused by name; 
   await app.close();
 });
 
-test('one PDF is generated at a time: another one is 503, and JSON does not wait', async () => {
+test('PDFs are generated in turn: a caller may request one, others wait for theirs, and JSON does not wait', async () => {
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
     go = resolve;
@@ -117,15 +119,31 @@ test('one PDF is generated at a time: another one is 503, and JSON does not wait
     if (asked++ === 0) await gate;
     return ok({ item: page(1, 2, 1) });
   });
-  const get = (headers: object) => app.inject({ url, headers: { ...keyHeader(), ...headers } });
-  const first = get(asPdf);
+  const [greedy, other] = [keyHeader(), keyHeader()];
+  const get = (headers: object) => app.inject({ url, headers: { ...headers } });
+  const first = get({ ...greedy, ...asPdf });
   while (asked === 0) await new Promise((resolve) => setImmediate(resolve));
-  const second = await get(asPdf);
-  expect([second.statusCode, second.headers['retry-after'], (await get({})).statusCode]).toEqual([503, '1', 200]);
+  const second = await get({ ...greedy, ...asPdf });
+  expect([second.statusCode, second.json().code, second.headers['retry-after']]).toEqual([429, 'rate_limited', '1']);
+  const waiting = get({ ...other, ...asPdf });
+  expect((await get(greedy)).statusCode).toBe(200);
+  expect(asked).toBe(2);
   go();
-  expect((await first).statusCode).toBe(200);
-  expect((await get(asPdf)).statusCode).toBe(200);
+  expect([(await first).statusCode, (await waiting).statusCode]).toEqual([200, 200]);
+  expect((await get({ ...greedy, ...asPdf })).statusCode).toBe(200);
   await app.close();
+});
+
+test('a PDF whose turn does not come in time is refused, and the next one is still made', async () => {
+  const make = createPdfMaker(1);
+  const { promise, reject } = Promise.withResolvers<PrintedStatement>();
+  const first = make(() => promise);
+  const read = vi.fn();
+  await expect(make(read)).rejects.toMatchObject({ refusal: { code: 'service_unavailable' } });
+  expect(read).not.toHaveBeenCalled();
+  reject(new Error('the ledger is away'));
+  await expect(first).rejects.toThrow('the ledger is away');
+  await expect(make(() => Promise.reject(new Error('its turn')))).rejects.toThrow('its turn');
 });
 
 test('PDF is returned if it is named and not less preferred than JSON', () => {

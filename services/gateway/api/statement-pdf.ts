@@ -3,6 +3,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
+import { Shares } from '../overload/shares.ts';
 import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
 import { dataOf } from './answer.ts';
 import { type Forwarder, type Origin, replyWaitMs } from './forward.ts';
@@ -21,6 +22,8 @@ type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 /** Responds with a PDF if the request asks for one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: RouteDependencies): Handler {
   const make = createPdfMaker();
+  // Otherwise one caller could fill the queue.
+  const shares = new Shares(1, 'another PDF of this caller is being made; wait for it, then repeat the request');
   return async (request, reply) => {
     if (!prefersPdf(request.headers.accept)) return json(request, reply);
     const query = parseQuery(endpoints.get_statement.query, request.query as Record<string, unknown>);
@@ -30,7 +33,7 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
       ]);
     const origin = originOf(request);
     const account_id = knownForm('account', (request.params as Record<string, string>)['account_id']);
-    const file = await make(async () => {
+    const read = async () => {
       const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
       const holder = await holderOf(account_id, origin, deps.forwarder);
       if (isRecordedFor('get_statement', origin.caller)) {
@@ -44,7 +47,8 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
         deps.auditRecords.done(request, 'export');
       }
       return { statement, holder, letterhead: deps.letterhead, created_at: new Date(deps.now()).toISOString() };
-    });
+    };
+    const file = await shares.run(origin.caller.actor, () => make(read));
     reply.headers({
       'content-type': pdf,
       'content-disposition': `attachment; filename="statement-${account_id}.pdf"`,

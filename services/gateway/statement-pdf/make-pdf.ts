@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { Refused, unavailable } from '../http/errors.ts';
 import type { PrintedStatement } from './statement-pdf.ts';
@@ -8,18 +9,23 @@ const longestMs = 20_000;
 const heap = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
 /**
- * Generates PDFs, each in a separate thread, so that other requests do not wait. A second one at the same time is
- * refused with 503.
+ * Generates PDFs, each in a separate thread, so that other requests do not wait: one at a time, in the order of the
+ * requests. A request whose turn has not come after `maxWaitMs` is refused with 503.
  */
-export function createPdfMaker(): <T extends PrintedStatement>(read: () => Promise<T>) => Promise<Buffer> {
-  let isBusy = false;
+export function createPdfMaker(
+  maxWaitMs = 10_000,
+): <T extends PrintedStatement>(read: () => Promise<T>) => Promise<Buffer> {
+  /** Resolves when every earlier request has ended. */
+  let last: Promise<void> = Promise.resolve();
   return async (read) => {
-    if (isBusy) throw new Refused(unavailable);
-    isBusy = true;
+    const [turn, own] = [last, Promise.withResolvers<void>()];
+    last = turn.then(() => own.promise);
     try {
+      const isInTime = await Promise.race([turn.then(() => true), sleep(maxWaitMs, false, { ref: false })]);
+      if (!isInTime) throw new Refused(unavailable);
       return await inThread(await read());
     } finally {
-      isBusy = false;
+      own.resolve();
     }
   };
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
 import { type MessageData, type MessageName, messages as table } from '#libs/contracts/messages.ts';
-import { isSearch } from '#libs/contracts/searches.ts';
+import { isScan } from '#libs/contracts/searches.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
@@ -37,15 +37,9 @@ interface EraseCommand {
 type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
-const sums = new Set<MessageName>([
-  'get_trial_balance',
-  'get_posting_statistics',
-  'get_posting_totals',
-  'erase_ledger_texts',
-]);
 /** Reports whether a query scans many rows. Other queries do not wait for such a query. */
 function isDear({ name, data, context }: Request): boolean {
-  return sums.has(name) || isSearch(name, data as Record<string, unknown>, context.bound_client_id);
+  return name === 'erase_ledger_texts' || isScan(name, data as Record<string, unknown>, context.bound_client_id);
 }
 
 /** Answers the waiting queries. Balance lookups are combined into one statement. */
