@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { stopAllChildren } from '../../tools/local/child.ts';
+import { stopAllChildren, trySignal } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { startBank } from '../support/bank.ts';
 import startServers from '../support/global-setup.ts';
@@ -37,6 +37,9 @@ const tables = [
   'libs/contracts/api-key.test',
 ];
 
+/** Ends vitest with its workers, if it is running. */
+let endTables: () => void = () => undefined;
+
 async function runTables(dir: string): Promise<Verdict> {
   const report = join(dir, 'vitest.json');
   const child = spawn(
@@ -49,8 +52,15 @@ async function runTables(dir: string): Promise<Verdict> {
       '--reporter=json',
       `--outputFile.json=${report}`,
     ],
-    { cwd: PROJECT, stdio: 'inherit', env: { ...process.env, STARVE_FULL: '1' } },
+    {
+      cwd: PROJECT,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      // With a process group of its own, its workers can be ended with it.
+      detached: true,
+      env: { ...process.env, STARVE_FULL: '1' },
+    },
   );
+  endTables = () => void (child.exitCode === null && child.pid !== undefined && trySignal(-child.pid, 'SIGTERM'));
   const code = await new Promise<number | null>((resolve) => {
     child.on('close', resolve);
   });
@@ -94,7 +104,10 @@ async function runSchemathesis(dir: string): Promise<Verdict> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
+  process.once(signal, () => {
+    endTables();
+    void stopAllChildren(5_000).finally(() => process.exit(1));
+  });
 
 const parts = { tables: runTables, schemathesis: runSchemathesis };
 
