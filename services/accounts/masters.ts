@@ -20,7 +20,10 @@ import { accountColumns, accountOf } from './sagas/account-store.ts';
 const clientType = 'corebanking.client.v1';
 const accountType = 'corebanking.account.v1';
 
-/** Returns the states of the accounts and clients in these events, and of the accounts of an erased client. */
+/**
+ * Returns the states of the accounts and clients in these events, and of the accounts of an erased client. Each names
+ * the request of its event.
+ */
 export async function mastersAfter(
   client: Queries,
   changes: readonly OutboxEvent[],
@@ -28,7 +31,10 @@ export async function mastersAfter(
 ): Promise<OutboxEvent[]> {
   const keysOf = (topic: string) => changes.flatMap((change) => (change.topic === topic ? (change.key ?? []) : []));
   const erased = changes.flatMap(({ type, key }) => (type === 'corebanking.client.erased.v1' ? (key ?? []) : []));
-  return readMasters(client, { accounts: keysOf('accounts'), ofClients: erased, clients: keysOf('clients') }, now);
+  const ofEvents = changes.filter(({ topic }) => topic === 'accounts' || topic === 'clients');
+  const headers = new Map(ofEvents.map((event) => [event.key, event.headers]));
+  const wanted = { accounts: keysOf('accounts'), ofClients: erased, clients: keysOf('clients'), headers };
+  return readMasters(client, wanted, now);
 }
 
 interface Wanted {
@@ -36,11 +42,13 @@ interface Wanted {
   /** Returns all accounts of these clients. */
   ofClients?: readonly string[];
   clients: readonly string[];
+  /** By account or client. */
+  headers?: Map<string | null, OutboxEvent['headers']>;
 }
 
 async function readMasters(
   client: Queries,
-  { accounts, ofClients = [], clients }: Wanted,
+  { accounts, ofClients = [], clients, headers = new Map() }: Wanted,
   time: string,
 ): Promise<OutboxEvent[]> {
   const states: OutboxEvent[] = [];
@@ -50,8 +58,10 @@ async function readMasters(
        where (account_id = any($1::text[]) or client_id = any($2::text[])) and state = 'open' order by account_id for share`,
       [accounts, ofClients],
     );
-    for (const { status_version, ...row } of rows)
-      states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time));
+    for (const { status_version, ...row } of rows) {
+      const cause = headers.get(row.account_id) ?? headers.get(row.client_id);
+      states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time, cause));
+    }
   }
   if (clients.length > 0) {
     const { rows } = await client.query<ClientRow>(
@@ -61,7 +71,7 @@ async function readMasters(
     for (const row of rows) {
       const { client_id, client_type, created_at, updated_at, erased_at } = row;
       const data = { client_id, client_type, created_at, updated_at, erased_at, ...namesOf(row) };
-      states.push(stateOf(clientType, client_id, data, time));
+      states.push(stateOf(clientType, client_id, data, time, headers.get(client_id)));
     }
   }
   return states;
@@ -72,8 +82,9 @@ function stateOf<T extends typeof accountType | typeof clientType>(
   key: string,
   data: EventData<T>,
   time: string,
+  headers: OutboxEvent['headers'] = {},
 ): OutboxEvent {
-  return { id: randomUUID(), topic: events[type].topic, key, type, time, payload: JSON.stringify(data) };
+  return { id: randomUUID(), topic: events[type].topic, key, type, time, headers, payload: JSON.stringify(data) };
 }
 
 /** Publishes the current states again, so that late copies of older ones are replaced (decision 25). */

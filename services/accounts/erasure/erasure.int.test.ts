@@ -4,6 +4,7 @@ import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { erasureSchema } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { verifyAudit } from '../audit/verify-audit.ts';
 import type { Harness } from '../test/harness.ts';
 import {
@@ -58,7 +59,8 @@ async function inactiveAccount(client_id: string, names: Partial<MessageData<'op
 /** Requests the erasure and returns the message, which gets a reply after the ledger has replied. */
 async function begin(client_id: string) {
   const message_id = `cmd_${randomBytes(16).toString('hex')}`;
-  const message = messageFor('erase_client', { client_id }, { message_id, address: '192.0.2.7' });
+  const overrides = { message_id, request_id: 'req-erasure', address: '192.0.2.7' };
+  const message = messageFor('erase_client', { client_id }, overrides);
   await bank.handleCommands([message]);
   const id = message.headers['ce_id'] ?? '';
   const reply = () => bank.repliesTo(message.headers['correlation-id'] ?? '')[0];
@@ -192,6 +194,17 @@ describe('an erasure', () => {
           request_channel: 'api_key',
         },
       ],
+    ]);
+    const states = (await readOutbox(bank.pool)).filter(
+      ({ topic, key }) => topic.endsWith('-masters') && [client_id, account_id].includes(key ?? ''),
+    );
+    expect(states.map(({ topic, headers }) => `${topic} ${headers?.['request-id']}`)).toEqual([
+      'client-masters req-1',
+      'client-masters req-1',
+      'account-masters req-1',
+      'account-masters req-1',
+      'account-masters req-erasure',
+      'client-masters req-erasure',
     ]);
   });
 
