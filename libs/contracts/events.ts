@@ -233,8 +233,8 @@ export const events = {
     decided_at: moment,
   }),
   /**
-   * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was
-   * delivered for five days. `revoked`: the key that created it was revoked with its descendants.
+   * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was delivered for
+   * five days. `revoked`: the key that created it was revoked with its descendants, or its client was erased.
    */
   'corebanking.webhook.disabled.v1': event('webhooks', {
     webhook_id: idField('webhook'),

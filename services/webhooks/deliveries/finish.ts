@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { source } from '#libs/contracts/envelope.ts';
+import { type MessageContext, source } from '#libs/contracts/envelope.ts';
 import { type EventData, events } from '#libs/contracts/events.ts';
 import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
@@ -36,8 +36,15 @@ export function finishAttempts(pool: Pool, webhook_id: string, attempts: readonl
 
 const type = 'corebanking.webhook.disabled.v1';
 
-/** Disables a webhook: Pending deliveries become Failed, later events are left to a replay, and an event reports it. */
-export async function disableWebhook(client: Queries, event: EventData<typeof type>): Promise<void> {
+/**
+ * Disables a webhook: Pending deliveries become Failed, later events are left to a replay, and an event reports it.
+ * Without a request, the bank does it by itself.
+ */
+export async function disableWebhook(
+  client: Queries,
+  event: EventData<typeof type>,
+  request?: MessageContext,
+): Promise<void> {
   const { webhook_id, reason, failing_since, disabled_at: time } = event;
   await client.query(
     `with disabled as (
@@ -49,10 +56,11 @@ export async function disableWebhook(client: Queries, event: EventData<typeof ty
     [webhook_id, time],
   );
   const id = randomUUID();
-  const about = { message_id: id, type: 'disable_webhook', source: source.webhooks, time, subject: webhook_id };
-  const context = { ...about, request_id: id, actor: '' };
+  const own = { message_id: id, type: 'disable_webhook', source: source.webhooks, time, subject: webhook_id };
+  const context = { request_id: id, actor: '', ...request, ...own };
+  const headers: Record<string, string> = request ? { 'request-id': request.request_id } : {};
   await writeOutbox(client, [
-    { id, topic: events[type].topic, key: webhook_id, type, time, payload: JSON.stringify(event) },
+    { id, topic: events[type].topic, key: webhook_id, type, time, headers, payload: JSON.stringify(event) },
     auditMessage(context, { ok: true, data: null }, { reason, failing_since }, time),
   ]);
 }

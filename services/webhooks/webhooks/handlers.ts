@@ -176,7 +176,7 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
 
 /** Webhooks created by revoked keys, or for this client, send nothing more until somebody makes them Active again. */
 async function disableWebhooks(
-  { client, now }: Work,
+  { client, context, now }: Work,
   { made_by, client_id }: MessageData<'disable_webhooks'>,
 ): Promise<Outcome> {
   const { rows } = await client.query<Pick<Webhook, 'webhook_id' | 'client_id'>>(
@@ -185,7 +185,7 @@ async function disableWebhooks(
     [made_by, client_id],
   );
   const why = { reason: 'revoked', failing_since: null, disabled_at: now } as const;
-  for (const row of rows) await disableWebhook(client, { ...row, ...why });
+  for (const row of rows) await disableWebhook(client, { ...row, ...why }, context);
   const disabled = rows.map(({ webhook_id }) => webhook_id);
   return done({ disabled }, { disabled });
 }

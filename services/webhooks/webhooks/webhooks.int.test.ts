@@ -43,7 +43,8 @@ describe('a webhook', () => {
     const bound = await by('key:key_of_a_customer', { bound_client_id: client_id });
     const other = await by('key:key_other');
     const asked = { made_by: ['key:key_stolen'], client_id };
-    const reply = await harness.done('disable_webhooks', asked, { source: source.accounts });
+    const byAlice = { actor: 'jwt:x|alice', request_id: 'req-revocation', address: '192.0.2.7' };
+    const reply = await harness.done('disable_webhooks', asked, { source: source.accounts, ...byAlice });
     expect(reply.disabled.toSorted()).toEqual([made.webhook_id, bound.webhook_id].sort());
     const statusOf = async ({ webhook_id }: { webhook_id: string }) =>
       (await harness.done('get_webhook', { webhook_id })).status;
@@ -52,10 +53,14 @@ describe('a webhook', () => {
       'Disabled',
       'Active',
     ]);
-    const told = (await harness.outbox()).filter(({ key, topic }) => key === made.webhook_id && topic === 'webhooks');
-    expect(told.map(({ payload }) => JSON.parse(payload ?? '') as object)).toMatchObject([
+    const written = (await harness.outbox()).filter(({ payload }) => payload?.includes(made.webhook_id));
+    expect(written.map(({ payload }) => JSON.parse(payload ?? '') as object)).toMatchObject([
+      { action: 'create_webhook' },
       { reason: 'revoked', failing_since: null },
+      { action: 'disable_webhook', resource_id: made.webhook_id, ...byAlice },
+      { action: 'disable_webhooks', ...byAlice },
     ]);
+    expect(written[1]).toMatchObject({ topic: 'webhooks', headers: { 'request-id': 'req-revocation' } });
     expect([maySend('accounts', 'disable_webhooks'), maySend('gateway', 'disable_webhooks')]).toEqual([true, false]);
   });
 
