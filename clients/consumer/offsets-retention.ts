@@ -5,8 +5,8 @@ import type { Settings } from './partition.ts';
 /**
  * Brokers delete the offsets of a group that has had no member for `offsets.retention.minutes`, by default a
  * week, but keep topics of events for longer. Such a group starts over, at the oldest event or, with
- * `fromBeginning: false`, after the newest. This warns if brokers expire offsets sooner; it needs the right to
- * query the brokers.
+ * `fromBeginning: false`, after the newest. This warns if brokers expire offsets sooner, or if it may not read the
+ * settings of the brokers and the topics.
  */
 export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefix, logger }: Settings): Promise<void> {
   const admin = kafka.admin();
@@ -44,7 +44,7 @@ export async function checkOffsetsRetention(kafka: Kafka, { handlers, topicPrefi
         'brokers delete the offsets of a group sooner than these topics delete their events: a group without members for longer starts over',
       );
   } catch (error) {
-    logger.info({ err: error }, 'the retention of offsets cannot be read from the brokers');
+    logger.warn({ err: error }, 'the retention of offsets cannot be read from the brokers');
   } finally {
     await admin.disconnect().catch(() => undefined);
   }

@@ -22,10 +22,10 @@ import {
   type ServiceKind,
   startService,
 } from '../../tools/local/bank.ts';
-import type { Child } from '../../tools/local/child.ts';
+import { type Child, startChild } from '../../tools/local/child.ts';
 import { chooseKafkaWay } from '../../tools/local/infra.ts';
 import { startKafka } from '../../tools/local/kafka.ts';
-import { logTail } from '../../tools/local/log-file.ts';
+import { awaitLogLine, logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
 import { Api, type RestTransaction } from '../support/client.ts';
@@ -76,6 +76,8 @@ async function startBroker(): Promise<string> {
         'listener.name.client.scram-sha-512.sasl.jaas.config':
           'org.apache.kafka.common.security.scram.ScramLoginModule required;',
         'broker.session.timeout.ms': '18000',
+        // A week, as by default.
+        'offsets.retention.minutes': '10080',
       },
     }),
   );
@@ -90,12 +92,12 @@ async function grantRights(kafka: KafkaClient): Promise<void> {
     .split('\n')
     .filter((line) => line.startsWith('kafka-acls.sh'))
     .flatMap((line) => {
-      const [, principal = '', type = '', resourceName = ''] =
-        /--allow-principal "([^"]+)".* --(topic|group) '([^']+)'/.exec(line) ?? [];
+      const [, principal = '', type = '', resourceName = 'kafka-cluster'] =
+        /--allow-principal "([^"]+)".* --(topic|group|cluster)(?: '([^']+)')?/.exec(line) ?? [];
       const resourcePatternType = line.endsWith('--resource-pattern-type prefixed')
         ? ResourcePatternTypes.PREFIXED
         : ResourcePatternTypes.LITERAL;
-      const resourceType = type === 'topic' ? AclResourceTypes.TOPIC : AclResourceTypes.GROUP;
+      const resourceType = AclResourceTypes[type.toUpperCase() as keyof typeof AclResourceTypes];
       return [...line.matchAll(/--operation (\w+)/g)].map(([, operation = '']) => ({
         resourceType,
         resourceName,
@@ -231,6 +233,36 @@ describe('Each service can', () => {
       return answer.status === 200 && answer.data<RestTransaction>();
     });
     expect(done).toMatchObject({ status: 'Completed', amount: 5 });
+  });
+});
+
+describe('The consumer package', () => {
+  // In a process of its own, because kafkajs is patched in this one.
+  const program = `const { createConsumer } = await import(process.env.PACKAGE);
+    const handlers = { 'corebanking.transaction.completed.v1': () => undefined };
+    await createConsumer({ ...JSON.parse(process.env.OPTIONS), handlers }).start();`;
+
+  test.each([
+    ['consumer', 'brokers delete the offsets of a group sooner than these topics delete their events'],
+    ['ledger', 'the retention of offsets cannot be read from the brokers'],
+  ])('as core-banking-%s warns that %s', async (name, warning) => {
+    const user = `core-banking-${name}`;
+    const log = join(dir, `package-as-${name}.log`);
+    const options = { kafka: { brokers: [settings.brokers], sasl: sasl(user) }, groupId: `${user}-test` };
+    const child = startChild({
+      name: 'package',
+      command: process.execPath,
+      args: ['--input-type=module', '--eval', program],
+      env: {
+        ...process.env,
+        PACKAGE: import.meta.resolve('../../clients/consumer/index.ts'),
+        OPTIONS: JSON.stringify(options),
+      },
+      log,
+      marker: 'createConsumer',
+    });
+    children.push(child);
+    await awaitLogLine(child, log, 0, warning, 30_000);
   });
 });
 

@@ -12,11 +12,12 @@ const may = (user: string, operation: string) =>
     .map(({ name }) => name)
     .sort();
 
-test('consumers can read the topics of events and write their own dead letters, and nothing else', () => {
+test('consumers can read the topics of events and their settings, and write their own dead letters, and nothing else', () => {
   const own = ['core-banking-consumer-'];
   expect(may('consumer', 'Read')).toEqual([...own, ...eventTopics].sort());
   expect(['Write', 'Create'].map((operation) => may('consumer', operation))).toEqual([own, own]);
-  expect(['DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation))).toEqual([]);
+  expect(may('consumer', 'DescribeConfigs')).toEqual([...eventTopics].sort());
+  expect(may('consumer', 'AlterConfigs')).toEqual([]);
 });
 
 test('a gateway can send requests and read replies, but not write events', () => {
@@ -55,7 +56,11 @@ test('both formats grant the same rights, with the prefix of topics and groups',
     .split('\n')
     .filter((line) => line.startsWith('kafka-acls.sh'));
   expect(lines).toHaveLength(rights.length);
-  expect(rights.filter(({ name, user }) => !name.startsWith('bank.') && !name.startsWith(user))).toEqual([]);
+  const unprefixed = rights.filter(({ name, user }) => !name.startsWith('bank.') && !name.startsWith(user));
+  expect(unprefixed.map(({ type, operations }) => [type, operations])).toEqual([['cluster', ['DescribeConfigs']]]);
+  expect(lines).toContain(
+    `kafka-acls.sh "$@" --add --allow-principal "User:core-banking-consumer" --operation DescribeConfigs --cluster`,
+  );
   expect(lines).toContain(
     `kafka-acls.sh "$@" --add --allow-principal "User:core-banking-ledger" --operation Read --group 'bank.ledger' --resource-pattern-type prefixed`,
   );
