@@ -1,5 +1,6 @@
 import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
@@ -15,7 +16,7 @@ import { allowedAddresses } from './deliveries/addresses.ts';
 import { createDeliverer } from './deliveries/deliverer.ts';
 import { createSender } from './deliveries/send.ts';
 import { sweep } from './deliveries/sweeper.ts';
-import { createEventConsumer } from './events/store-events.ts';
+import { takeEvents } from './events/store-events.ts';
 import { countWork, measureDeliveries } from './measure.ts';
 import { webhooksQueries } from './queries/queries.ts';
 import { migrations, schema } from './schema.ts';
@@ -79,22 +80,19 @@ run('webhooks', async (context) => {
       deliverer.wake();
     },
   });
-  const storeEvents = createEventConsumer({
-    pool,
-    logger,
-    onStored(stored) {
-      count.stored.inc(stored);
-      deliverer.wake();
-    },
-    onUnreadable: () => count.unreadable.inc(),
-  });
+  async function handleEvents(messages: ReceivedMessage[]): Promise<void> {
+    const { stored, skipped } = await takeEvents(pool, messages, logger);
+    count.stored.inc(stored);
+    count.unreadable.inc(skipped);
+    deliverer.wake();
+  }
   const group = consumerGroups(kafka, config, logger);
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
   const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
   const consumers = {
     commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
     queries: group('webhooks-queries', ['webhooks.queries'], queries),
-    events: group('webhooks-events', feedTopics, { handle: storeEvents }),
+    events: group('webhooks-events', feedTopics, { handle: handleEvents }),
   };
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool });

@@ -3,7 +3,7 @@ import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
+import { type EventType, eventHeadersSchema, events, schemaId } from '#libs/contracts/events.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -40,6 +40,8 @@ const topicsOfEvents = [
   'client-masters',
 ] as const satisfies TopicName[];
 const topicsOfStaff = ['audit', 'api-keys'] as const satisfies TopicName[];
+/** Types whose events no single request causes. */
+const withoutRequest: EventType[] = ['corebanking.balance.v1', 'corebanking.audit.head.v1'];
 let topics: Map<TopicName, ReceivedMessage[]>;
 let accounts: RestAccount[];
 /** An account that was opened without a deposit, and frozen. */
@@ -160,7 +162,8 @@ describe('CloudEvents', () => {
             headersAreRight(headers),
             headersAreRight.errors,
           ]).toEqual([true, null, true, null]);
-          expect(headers['ce_subject']).toBe(key);
+          expect(headers).toMatchObject({ ce_subject: key, ce_dataschema: schemaId(type) });
+          expect('request-id' in headers, type).toBe(!withoutRequest.includes(type));
           const others = Object.keys(headers).filter((name) => !Object.hasOwn(eventHeadersSchema.shape, name));
           expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : []);
           events[type].data.parse(JSON.parse(String(value)));

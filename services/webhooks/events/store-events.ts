@@ -6,56 +6,38 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
-interface EventConsumerOptions {
-  pool: Pool;
-  logger: Logger;
-  /** Called after the commit. */
-  onStored(count: number): void;
-  /** Called when a message in an event topic was skipped because it is not a valid event. */
-  onUnreadable(): void;
-}
-
-interface Read {
-  message: ReceivedMessage;
-  event: FeedEvent;
-}
-
 /**
- * Stores the events of the event topics. When it resolves, they are committed, so that no offset is committed
- * before its event. Only messages that no service of ours writes are skipped and logged: invalid events, and
- * events whose data Postgres refuses.
+ * Stores the events in messages of the event topics, and returns the numbers of new events and of skipped messages.
+ * When it resolves, they are committed, so that no offset is committed before its event. Only messages that no service
+ * of ours writes are skipped and logged: invalid events, and events whose data Postgres refuses.
  */
-export function createEventConsumer({ pool, logger, onStored, onUnreadable }: EventConsumerOptions) {
-  function skip({ topic, partition, offset }: ReceivedMessage, error?: unknown): void {
-    onUnreadable();
-    const about = { err: error, topic, partition, offset: String(offset) };
+export async function takeEvents(
+  pool: Pool,
+  messages: readonly ReceivedMessage[],
+  logger: Logger,
+): Promise<{ stored: number; skipped: number }> {
+  const events = messages.flatMap((message) => readEvent(message) ?? []);
+  let refusal: unknown;
+  try {
+    if (events.length === messages.length) return { stored: await storeEvents(pool, events), skipped: 0 };
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    refusal = error;
+  }
+  const [message, ...others] = messages;
+  if (message && others.length === 0) {
+    const { topic, partition, offset } = message;
+    const about = { err: refusal, topic, partition, offset: String(offset) };
     logger.error(about, 'skipped a message that is not a valid event');
+    return { stored: 0, skipped: 1 };
   }
-  async function store(read: readonly Read[]): Promise<void> {
-    const [first] = read;
-    if (!first) return;
-    try {
-      onStored(
-        await storeEvents(
-          pool,
-          read.map(({ event }) => event),
-        ),
-      );
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      if (read.length === 1) return skip(first.message, error);
-      // Each is stored alone.
-      for (const one of read) await store([one]);
-    }
+  const sum = { stored: 0, skipped: 0 };
+  for (const one of messages) {
+    const { stored, skipped } = await takeEvents(pool, [one], logger);
+    sum.stored += stored;
+    sum.skipped += skipped;
   }
-  return (messages: ReceivedMessage[]): Promise<void> =>
-    store(
-      messages.flatMap((message) => {
-        const event = readEvent(message);
-        if (!event) skip(message);
-        return event ? [{ message, event }] : [];
-      }),
-    );
+  return sum;
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
-import { events } from '#libs/contracts/events.ts';
+import { events, schemaId } from '#libs/contracts/events.ts';
 import { type IdKind, idOf } from '#libs/contracts/ids.ts';
 import {
   type MessageData,
@@ -24,7 +24,7 @@ import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { allowedAddresses } from '../deliveries/addresses.ts';
 import { createDeliverer } from '../deliveries/deliverer.ts';
 import { createSender } from '../deliveries/send.ts';
-import { createEventConsumer } from '../events/store-events.ts';
+import { takeEvents } from '../events/store-events.ts';
 import { webhooksQueries } from '../queries/queries.ts';
 import { migrations, schema } from '../schema.ts';
 import { webhooksCommands } from '../webhooks/execute.ts';
@@ -80,13 +80,6 @@ export async function startHarness() {
   const { handle } = webhooksCommands(deps);
   const ask = webhooksQueries(deps);
   const deliverers: ReturnType<typeof createDeliverer>[] = [];
-  const take = createEventConsumer({
-    pool,
-    logger: silent,
-    onStored: () => deliverers.forEach((one) => one.wake()),
-    onUnreadable: () => unreadable.count++,
-  });
-  const unreadable = { count: 0 };
 
   async function send<N extends MessageName>(
     name: N,
@@ -113,7 +106,6 @@ export async function startHarness() {
     pool,
     owner,
     clock,
-    unreadable,
     send,
     done,
     secretKeys,
@@ -137,7 +129,11 @@ export async function startHarness() {
       return deliverer;
     },
     /** Stores messages as if they came from Kafka. */
-    take: (...taken: ReceivedMessage[]) => take(taken),
+    async take(...messages: ReceivedMessage[]) {
+      const taken = await takeEvents(pool, messages, silent);
+      deliverers.forEach((one) => one.wake());
+      return taken;
+    },
     /** A webhook with its secret. */
     async webhook(
       to: string,
@@ -222,6 +218,7 @@ export function eventMessage<T extends EventType>(
     ce_source: source.ledger,
     ce_time: overrides.time ?? new Date().toISOString(),
     ce_subject: key,
+    ce_dataschema: schemaId(type),
     'content-type': 'application/json',
   };
   return {
