@@ -502,6 +502,15 @@ it('an attempt is not recorded if another process has claimed the delivery since
   ]);
 });
 
+it('deliveries that failed together are not retried together', async () => {
+  const { webhook_id } = await harness.webhook('https://receiver.example/');
+  const at = new Date().toISOString();
+  const failed = { claim: 0, tries: 1, attempted_at: at, duration_ms: 1, response_status: 500, error: null };
+  const attempts = Array.from({ length: 20 }, (_, i) => ({ ...failed, ordinal: String(i) }));
+  const { ended } = await finishAttempts(harness.pool, webhook_id, attempts, at);
+  expect(new Set(ended.map((one) => 'delayMs' in one && one.delayMs)).size).toBeGreaterThan(10);
+});
+
 it('a feed whose next events are no longer kept has nothing more to do', async () => {
   const at = await receiver();
   await harness.webhook(at.url);
