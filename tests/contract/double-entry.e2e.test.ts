@@ -189,40 +189,23 @@ describe('Reading for staff and auditors', () => {
   });
 
   it('the views have the columns of the contract', async () => {
-    const columns = async (view: string) =>
-      (
-        await world.sql<{ name: string }>(
-          "select column_name as name from information_schema.columns where table_schema = 'ledger' and table_name = $1",
-          [view],
-        )
-      ).map(({ name }) => name);
-    expect(await columns('v_entries')).toEqual(
-      expect.arrayContaining([
-        'entry_id',
-        'operation_id',
-        'transaction_id',
-        'account_id',
-        'sequence',
-        'direction',
-        'side',
-        'amount_minor',
-        'currency',
-        'balance_after_minor',
-        'created_at',
-      ]),
-    );
-    expect(await columns('v_accounts')).toEqual(
-      expect.arrayContaining([
-        'account_id',
-        'account_number',
-        'class',
-        'currency',
-        'status',
-        'balance_minor',
-        'last_sequence',
-      ]),
-    );
-    expect((await columns('v_transactions')).length).toBeGreaterThan(0);
+    const columns = {
+      v_accounts:
+        'account_id account_number account_type class currency status client_id balance_minor last_sequence created_at held_minor',
+      v_entries:
+        'entry_id operation_id transaction_id account_id sequence direction side amount_minor currency balance_after_minor created_at',
+      v_holds:
+        'hold_id account_id amount_minor captured_minor currency status description reference actor request_id expires_at created_at updated_at external_id metadata',
+      v_transactions:
+        'transaction_id operation_id account_id counterparty_account_id transfer_id transaction_type direction amount_minor currency description reference status failure_code reverses_transaction_id idempotency_key actor request_id created_at external_id metadata hold_id batch_id',
+    };
+    for (const [view, names] of Object.entries(columns)) {
+      const rows = await world.sql<{ name: string }>(
+        "select column_name as name from information_schema.columns where table_schema = 'ledger' and table_name = $1",
+        [view],
+      );
+      expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(names.split(' ')));
+    }
   });
 
   it('v_accounts and v_transactions match REST', async () => {

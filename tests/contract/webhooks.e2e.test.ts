@@ -1,9 +1,12 @@
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { topicName } from '#libs/contracts/topics.ts';
 import type { CloudEvent, Delivery } from '#libs/contracts/webhooks.ts';
-import { hang, startReceiver } from '../../services/webhooks/test/receiver.ts';
+import { hang, startReceiver, status } from '../../services/webhooks/test/receiver.ts';
 import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
+import { publish } from '../support/kafka.ts';
+import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Tests webhooks and GET /events of a complete bank with two webhooks processes. */
@@ -196,8 +199,12 @@ describe('a webhook', () => {
     });
     expectError(await api.post(`${path}/test`), 400, 'invalid_status_transition');
     expect((await api.patch(path, { status: 'Active' })).status).toBe(200);
-    const rotated = await api.post(`${path}/secret-rotation`, { overlap_seconds: 60 });
+    const key = newKey();
+    const rotate = () => api.once(key, `${path}/secret-rotation`, { overlap_seconds: 60 });
+    const [rotated, again] = [await rotate(), await rotate()];
     expect([rotated.status, rotated.data<Made>().secret === secret]).toEqual([200, false]);
+    const shown = { ...rotated.data<object>(), secret: undefined };
+    expect([again.status, again.header('idempotent-replayed'), again.data()]).toEqual([200, 'true', shown]);
     const delivery = (await api.post(`${path}/test`)).data<Delivery>();
     await eventually(async () => at.received.length === 1);
     const [received] = at.received;
@@ -225,6 +232,18 @@ describe('a webhook', () => {
       404,
       'delivery_not_found',
     );
+  });
+
+  it('whose receiver responds with 410 is counted as disabled, and invalid messages of event topics are counted', async () => {
+    const at = await receiver(status(410));
+    await api.post(`/webhooks/${(await webhook(at.url)).webhook_id}/test`);
+    const topic = topicName(world.bank.topic_prefix, 'clients');
+    await publish(world.bank, [{ topic, partition: 0, key: 'x', value: 'no JSON', headers: {} }]);
+    const counted = async (name: string) => {
+      const scrapes = await Promise.all(['webhooks', 'webhooks-2'].map((one) => scrape(world.bank.process(one))));
+      return scrapes.map(({ value }) => value(`corebanking_webhooks_${name}_total`)).toSorted();
+    };
+    await eventually(async () => (await counted('disabled'))[1] === 1 && (await counted('unreadable_events'))[1] === 1);
   });
 
   it('requires webhooks:manage, which a bound key can have for the events of its client', async () => {
