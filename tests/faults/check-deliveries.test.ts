@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Booking, deliveredInOrder, disabledByGone, polledOnce } from './check-deliveries.ts';
+import { type Booking, delaysDuring, deliveredInOrder, disabledByGone, polledOnce } from './check-deliveries.ts';
 
 const of = (account_id: string, ...sequences: number[]): Booking[] =>
   sequences.map((sequence) => ({ account_id, sequence }));
@@ -42,5 +42,18 @@ it('finds a webhook that a 410 did not disable, or did not disable completely', 
   expect(disabledByGone({ ...gone, pending: 2, disablings: 0 })).toEqual([
     'I7: the webhook that was disabled by 410 has 2 Pending deliveries',
     'I7: the webhook that was disabled by 410 has 0 events about it',
+  ]);
+});
+
+it('finds that a receiver that hangs delayed the deliveries to another one, but not in attempts that a kill ended', () => {
+  const held = [
+    { from: 0, to: 15_000 },
+    { from: 15_000, to: 30_000 },
+    { from: 20_000, to: 25_000 },
+  ];
+  const at = (...times: number[]) => times.map((time) => ({ at: time }));
+  expect(delaysDuring(held, at(0, 14_000, 29_000))).toEqual([]);
+  expect(delaysDuring(held, at(14_000))).toEqual([
+    'I7: nothing was delivered during 1 of 2 attempts at a receiver that hangs',
   ]);
 });

@@ -56,4 +56,25 @@ export function disabledByGone({
   ];
 }
 
+/** The time of a delivery, and of a request that a receiver left without a response, in ms of performance.now(). */
+export interface Taken extends Booking {
+  at: number;
+}
+export interface Held {
+  from: number;
+  to: number;
+}
+
+/** An attempt ends after 15 s; those of killed processes are shorter. */
+const wholeAttemptMs = 14_000;
+
+/** I7: during each whole attempt at a receiver that hangs, another receiver gets deliveries. */
+export function delaysDuring(held: readonly Held[], taken: readonly Pick<Taken, 'at'>[]): string[] {
+  const whole = held.filter(({ from, to }) => to - from >= wholeAttemptMs);
+  const { length } = whole.filter(({ from, to }) => !taken.some(({ at }) => from <= at && at <= to));
+  return length === 0
+    ? []
+    : [`I7: nothing was delivered during ${length} of ${whole.length} attempts at a receiver that hangs`];
+}
+
 const nameOf = ({ account_id, sequence }: Booking): string => `${sequence} of ${account_id}`;

@@ -3,7 +3,16 @@ import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 import { type Answer, close, hang, ok, startReceiver, status } from '#services/webhooks/test/receiver.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Booking, deliveredInOrder, disabledByGone, notDelivered, polledOnce } from '../check-deliveries.ts';
+import {
+  type Booking,
+  delaysDuring,
+  deliveredInOrder,
+  disabledByGone,
+  type Held,
+  notDelivered,
+  polledOnce,
+  type Taken,
+} from '../check-deliveries.ts';
 import { databaseTime } from '../evidence.ts';
 import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
@@ -22,11 +31,15 @@ interface Delivering {
   webhook_id: string;
   /** The webhook whose receiver responds with 410. */
   gone_id: string;
+  /** The webhook whose receiver never responds. */
+  hanging_id: string;
   /** Everything posted from this database time on must be delivered. */
   since: string;
   /** The deliveries to which the receiver responded with 204, in order. */
-  taken: Booking[];
+  taken: Taken[];
   poller: Poller;
+  /** Delays caused by the receiver that never responds. */
+  delays: string[];
 }
 
 let delivering: Delivering | undefined;
@@ -39,58 +52,65 @@ let delivering: Delivering | undefined;
 const webhooks: Row = {
   name: 'webhooks',
   title:
-    'webhooks deliver to a receiver that answers 500, redirects, hangs, and cuts connections in between, and to one that answers 410, and a poller follows GET /events, while each of their processes, the broker, Postgres, and a ledger are killed, started again after 0-3 s',
+    'webhooks deliver to a receiver that answers 500, redirects, hangs, and cuts connections in between, and to one that answers 410, and to one that always hangs, and a poller follows GET /events, while each of their processes, the broker, Postgres, and a ledger are killed, started again after 0-3 s',
   touches: ['webhooks', 'kafka', 'postgres', 'ledger'],
   recoveryMs: 5000,
   async inject(bench) {
-    const { cluster, pool, random, say } = bench;
+    const { cluster, pool, random, say, slowness } = bench;
     delivering = undefined;
     await migrateService('webhooks', cluster.settingsOf('webhooks'));
     for (const name of names) cluster.node(name).start();
     await Promise.all(names.map((name) => cluster.node(name).ready()));
-    let [mood, refused] = [ok, 0];
-    const taken: Booking[] = [];
+    let [answer, refused] = [ok, 0];
+    const taken: Taken[] = [];
     const seen = new Set<string>();
     const receiver = await startReceiver((response, received, request) => {
       const { id, data } = received.event;
-      const answer = seen.has(id) ? ok : mood;
+      const next = seen.has(id) ? ok : answer;
       seen.add(id);
-      if (answer === ok) taken.push(bookingOf(data));
+      if (next === ok) taken.push({ ...bookingOf(data), at: performance.now() });
       else refused++;
-      answer(response, received, request);
+      next(response, received, request);
     });
     const gone = await startReceiver(status(410));
-    cluster.atEnd.push(
-      () => void receiver.stop(),
-      () => void gone.stop(),
-    );
+    const held: Held[] = [];
+    const hanging = await startReceiver((response) => {
+      const from = performance.now();
+      response.on('close', () => held.push({ from, to: performance.now() }));
+    });
+    for (const { stop } of [receiver, gone, hanging]) cluster.atEnd.push(() => void stop());
     const webhook_id = await createWebhook(bench, receiver.url);
     // This is created before the other webhook, which may be disabled at once.
     const poller = await startPoller(bench);
     cluster.atEnd.push(() => poller.stop());
     const gone_id = await createWebhook(bench, gone.url);
+    const hanging_id = await createWebhook(bench, hanging.url);
     await sleep(clockMs);
-    delivering = { webhook_id, gone_id, since: await databaseTime(pool), taken, poller };
+    delivering = { webhook_id, gone_id, hanging_id, since: await databaseTime(pool), taken, poller, delays: [] };
+    // An attempt ends after 15 s.
+    await eventually(async () => held.length > 0, requestMs * slowness);
     let goneAt = performance.now();
-    const moods: Answer[] = [ok, status(500), status(302, { location: receiver.url }), hang, close, ok];
+    const answers: Answer[] = [ok, status(500), status(302, { location: receiver.url }), hang, close, ok];
     const ledger = random.pick(['ledger', 'ledger-2']);
     const killed = [...[...names, ledger].map((name) => cluster.node(name)), cluster.broker, cluster.postgres];
-    for (const victim of random.shuffle(killed)) {
-      for (const next of random.shuffle(moods)) {
-        mood = next;
+    for (const part of random.shuffle(killed)) {
+      for (const next of random.shuffle(answers)) {
+        answer = next;
         await sleep(random.int(100, 700));
       }
-      goneAt = await killAndStart(victim, bench);
+      goneAt = await killAndStart(part, bench);
     }
-    mood = ok;
+    answer = ok;
     await sleep(clockMs);
+    delivering.delays = delaysDuring(held, taken);
+    await hanging.stop();
     say(`${refused} attempts were refused or left hanging`);
     return goneAt;
   },
   async check({ pool }, bench) {
     const { cluster, slowness, say } = bench;
     if (!delivering) return [];
-    const { webhook_id, gone_id, since, taken, poller } = delivering;
+    const { webhook_id, gone_id, hanging_id, since, taken, poller, delays } = delivering;
     try {
       const { rows: booked } = await pool.query<Booking>(
         'select e.account_id, e.sequence::int as sequence from v_entries e join v_accounts a using (account_id) where a.client_id is not null and e.created_at >= $1',
@@ -103,9 +123,10 @@ const webhooks: Row = {
         ...deliveredInOrder(booked, taken),
         ...polledOnce(booked, poller.got),
         ...disabledByGone(await disabling(bench, gone_id, poller)),
+        ...delays,
       ];
       // 404: the webhook was deleted, but the response was lost.
-      for (const id of [webhook_id, gone_id])
+      for (const id of [webhook_id, gone_id, hanging_id])
         await eventually(
           async () => [204, 200, 404].includes((await call(bench, 'DELETE', `/webhooks/${id}`)).status),
           requestMs * slowness,
