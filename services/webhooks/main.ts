@@ -61,8 +61,9 @@ run('webhooks', async (context) => {
     now,
     concurrency: config.WEBHOOK_CONCURRENCY,
     logger,
-    observe: count.attempt,
-    onDisabled() {
+    onRecorded({ ended, disabled }) {
+      ended.forEach(count.attempt);
+      if (!disabled) return;
       count.disabled.inc();
       relay.wake();
     },

@@ -7,9 +7,7 @@ const askedOnceMs = 1_000;
 
 /** Counts work as it happens. */
 export function countWork(metrics: Metrics) {
-  const attempts = metrics.histogram('webhook_attempt_duration_seconds', 'Duration of delivery attempts, by outcome', [
-    'outcome',
-  ]);
+  const attempts = metrics.histogram('webhook_attempt_duration_seconds', 'Duration of delivery attempts', ['outcome']);
   const ended = metrics.counter('webhook_deliveries_total', 'Finished deliveries: Delivered or Failed', ['status']);
   return {
     attempt({ status, duration_ms }: Attempt & Verdict): void {
@@ -18,14 +16,8 @@ export function countWork(metrics: Metrics) {
     },
     command: commandCounter(metrics),
     stored: metrics.counter('webhooks_events_total', 'Events stored for webhooks and GET /events'),
-    unreadable: metrics.counter(
-      'webhooks_unreadable_events_total',
-      'Messages in event topics that were skipped because they are not valid events',
-    ),
-    disabled: metrics.counter(
-      'webhooks_disabled_total',
-      'Webhooks disabled because all deliveries failed or the receiver returned 410',
-    ),
+    unreadable: metrics.counter('webhooks_unreadable_events_total', 'Skipped invalid messages of event topics'),
+    disabled: metrics.counter('webhooks_disabled_total', 'Webhooks disabled by 410 or after five days of failures'),
   };
 }
 

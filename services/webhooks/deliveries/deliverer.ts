@@ -9,7 +9,7 @@ import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
 import { type Sender, type Sent, signedHeaders, unsent } from './send.ts';
 import { type Claimed, claimDue, maxPerWebhook } from './store.ts';
-import { type Attempt, isDelivered, retryDelaysMs, type Verdict } from './verdict.ts';
+import { type Attempt, isDelivered, retryDelaysMs } from './verdict.ts';
 
 export interface DelivererOptions {
   pool: Pool;
@@ -20,9 +20,8 @@ export interface DelivererOptions {
   /** The maximum number of concurrent requests, in addition to one per webhook. */
   concurrency: number;
   logger: Logger;
-  observe(ended: Attempt & Verdict): void;
-  /** Called when a webhook was disabled and its event must be published. */
-  onDisabled(): void;
+  /** Called after the commit. If a webhook was disabled, its event must be published. */
+  onRecorded(recorded: Awaited<ReturnType<typeof finishAttempts>>): void;
 }
 
 /** After this many failed attempts in a row, a receiver gets one request at a time. */
@@ -102,12 +101,9 @@ export function createDeliverer(options: DelivererOptions) {
     while (receiver.ended.length > 0) {
       const attempts = [...receiver.ended];
       try {
-        const { ended, disabled } = await finishAttempts(pool, webhook_id, attempts, new Date(now()).toISOString());
-        ended.forEach(options.observe);
-        if (disabled) {
-          logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
-          options.onDisabled();
-        }
+        const recorded = await finishAttempts(pool, webhook_id, attempts, new Date(now()).toISOString());
+        options.onRecorded(recorded);
+        if (recorded.disabled) logger.warn({ webhook_id, reason: recorded.disabled }, 'a webhook was disabled');
         receiver.ended.splice(0, attempts.length);
         receiver.running -= attempts.length;
         rounds.wake();

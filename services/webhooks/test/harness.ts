@@ -121,8 +121,7 @@ export async function startHarness() {
         now: deps.now,
         concurrency: options.concurrency ?? 512,
         logger: silent,
-        observe: () => undefined,
-        onDisabled: () => undefined,
+        onRecorded: () => undefined,
       });
       deliverers.push(deliverer);
       deliverer.start();
