@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
-import { gatewayConfig } from './config.ts';
+import { gatewayConfig, signInScopes } from './config.ts';
 
 const base = {
   NODE_ENV: 'test',
@@ -69,6 +69,15 @@ it('roles have existing scopes, and need a named claim', () => {
   expect(() => loadConfig(gatewayConfig, { ...base, JWT_ROLE_SCOPES: 'teller=clients:read' })).toThrow(
     'needs JWT_SCOPES_CLAIM',
   );
+});
+
+it('people sign in with the scopes of the bank, unless a claim of the issuer has the permissions', () => {
+  const scopesFor = (env: Record<string, string>) => signInScopes(loadConfig(gatewayConfig, { ...base, ...env }));
+  expect(scopesFor({})).toMatch(/^openid profile clients:read .*webhooks:manage$/);
+  expect(scopesFor({ JWT_SCOPES_CLAIM: 'roles' })).toBe('openid profile');
+  const DASHBOARD_SCOPES = 'openid profile api://core-banking/.default';
+  expect(scopesFor({ JWT_SCOPES_CLAIM: 'roles', DASHBOARD_SCOPES })).toBe(DASHBOARD_SCOPES);
+  expect(() => scopesFor({ DASHBOARD_SCOPES: 'profile' })).toThrow(/DASHBOARD_SCOPES: must be openid/);
 });
 
 it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s startup names the missing settings', (missing) => {

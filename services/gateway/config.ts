@@ -203,6 +203,13 @@ export const gatewayConfig = z
       .describe(
         'URL at which browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
       ),
+    DASHBOARD_SCOPES: z
+      .string()
+      .regex(/^openid( \S+)*$/, 'must be openid, and any others after it, separated by spaces')
+      .optional()
+      .describe(
+        'The scopes that the dashboard requests when people sign in; if unset, openid, profile, and, without JWT_SCOPES_CLAIM, every scope of the bank',
+      ),
     BANK_LOCALE: z
       .string()
       .refine(
@@ -285,6 +292,15 @@ function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' |
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
   return { actions, keys: config.FOUR_EYES_KEYS === 'on', limits: config.FOUR_EYES_LIMITS ?? new Map() };
+}
+
+/**
+ * Returns the scopes to request at sign-in. The bank's own are not among them if permissions are in another claim,
+ * because issuers may refuse names that they do not know.
+ */
+export function signInScopes(config: Pick<GatewayConfig, 'DASHBOARD_SCOPES' | 'JWT_SCOPES_CLAIM'>): string {
+  const named = config.JWT_SCOPES_CLAIM === undefined ? scopes : [];
+  return config.DASHBOARD_SCOPES ?? ['openid', 'profile', ...named].join(' ');
 }
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;

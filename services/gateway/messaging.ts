@@ -13,6 +13,7 @@ import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
 import { encodeNotice } from './api/forward.ts';
 import type { GatewayConfig } from './config.ts';
+import { signInScopes } from './config.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { createEndedSessions } from './dashboard/session/ended-sessions.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
@@ -92,7 +93,8 @@ function createDashboard(
   const ended = createEndedSessions({ publisher, prefix, logger, now });
   const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: ended.take, logger });
   const formats = { name: config.BANK_NAME, timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
-  return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
+  const scope = signInScopes(config);
+  return { options: { issuer, clientId, clientSecret, scope, sessionSecrets, publicUrl, ended, formats }, follower };
 }
 
 /** Reports the use of a key to accounts, without waiting. A lost report has no consequence. */

@@ -42,6 +42,8 @@ export interface DashboardOptions {
   issuer: string;
   clientId: string;
   clientSecret: string;
+  /** The scopes to request at sign-in, separated by spaces. */
+  scope: string;
   sessionSecrets: readonly string[];
   /** The public URL of the gateways, without a path. */
   publicUrl: string;

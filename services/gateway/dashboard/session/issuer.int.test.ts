@@ -27,6 +27,7 @@ async function issuerThatSays(response?: string) {
     clientId: 'dashboard',
     clientSecret: 'a secret',
     redirectUri: 'http://bank.example/admin/callback',
+    scope: 'openid api://bank/.default',
     timeoutMs: 200,
   });
 }
@@ -75,6 +76,7 @@ describe('an unusable issuer counts as unavailable, for sign-in and callback', (
       redirect_uri: 'http://bank.example/admin/callback',
       code_challenge_method: 'S256',
       prompt: 'login',
+      scope: 'openid api://bank/.default',
       state,
       nonce,
     });

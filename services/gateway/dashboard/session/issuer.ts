@@ -1,5 +1,4 @@
 import * as oidc from 'openid-client';
-import { scopes } from '#libs/contracts/scopes.ts';
 
 /** Sign-in at the issuer: OpenID Connect, code flow with PKCE. */
 
@@ -30,6 +29,8 @@ export interface IssuerOptions {
   clientId: string;
   clientSecret: string;
   redirectUri: string;
+  /** The scopes to request, separated by spaces. */
+  scope: string;
   /** The maximum time to wait for a response. Default 5 s. */
   timeoutMs?: number;
 }
@@ -61,6 +62,7 @@ export function createIssuer({
   clientId,
   clientSecret,
   redirectUri,
+  scope,
   timeoutMs = 5_000,
 }: IssuerOptions): Issuer {
   let known: { configuration: Promise<oidc.Configuration>; untilMs: number } | undefined;
@@ -97,7 +99,7 @@ export function createIssuer({
       const [verifier, state, nonce] = [oidc.randomPKCECodeVerifier(), oidc.randomState(), oidc.randomNonce()];
       const url = oidc.buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
-        scope: ['openid', 'profile', ...scopes].join(' '),
+        scope,
         code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
         state,

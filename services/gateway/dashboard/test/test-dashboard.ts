@@ -21,6 +21,7 @@ export async function testDashboard(service: Service, options: Parameters<typeof
     dashboard: {
       issuer,
       clientId: 'dashboard',
+      scope: 'openid',
       clientSecret: 'not asked here at all',
       sessionSecrets: [secret],
       publicUrl,
