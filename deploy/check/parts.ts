@@ -2,6 +2,7 @@ import { alertRules } from './alerts.ts';
 import type { Part } from './check.ts';
 import { compose } from './compose.ts';
 import { image } from './image.ts';
+import { keycloak } from './keycloak.ts';
 import { kubernetes, pods } from './kubernetes.ts';
 import { outages } from './outages.ts';
 import { restore } from './restore.ts';
@@ -16,6 +17,7 @@ export const parts: Part[] = [
   testcontainers,
   alertRules,
   traces,
+  keycloak,
   scaling,
   outages,
   restore,

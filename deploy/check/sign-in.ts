@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { chromium } from 'playwright-core';
+import { chromium, type Page } from 'playwright-core';
 import { type Check, expect } from './check.ts';
 
 const places = [
@@ -9,6 +9,22 @@ const places = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
+/** Runs a step with a page of a browser, or reports it as skipped if there is no browser. */
+export async function inBrowser(check: Check, title: string, use: (page: Page) => Promise<void>): Promise<void> {
+  const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
+  if (executablePath === undefined) return check.skip(title, 'Chromium was not found; set CHROMIUM to its path');
+  await check.step(title, async () => {
+    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    try {
+      const page = await browser.newPage();
+      page.setDefaultTimeout(90_000);
+      await use(page);
+    } finally {
+      await browser.close();
+    }
+  });
+}
+
 /**
  * Signs in to the dashboard with a browser. The identity provider has a single host name, which only a browser resolves
  * to this machine.
@@ -17,24 +33,14 @@ export async function signIn(
   check: Check,
   { baseUrl, issuer, password }: { baseUrl: string; issuer: string; password: string },
 ): Promise<void> {
-  const title = 'a person signs in to the dashboard';
-  const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
-  if (executablePath === undefined) return check.skip(title, 'Chromium was not found; set CHROMIUM to its path');
-  await check.step(title, async () => {
-    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-    try {
-      const page = await browser.newPage();
-      page.setDefaultTimeout(90_000);
-      await page.goto(`${baseUrl}/admin`);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.waitForURL(`${issuer}/**`);
-      await page.getByLabel('User name').fill('admin');
-      await page.getByLabel('Password', { exact: true }).fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.waitForURL(`${baseUrl}/admin/ui**`);
-      expect((await page.content()).includes('Alex Admin'), 'the page does not say who is signed in');
-    } finally {
-      await browser.close();
-    }
+  await inBrowser(check, 'a person signs in to the dashboard', async (page) => {
+    await page.goto(`${baseUrl}/admin`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL(`${issuer}/**`);
+    await page.getByLabel('User name').fill('admin');
+    await page.getByLabel('Password', { exact: true }).fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL(`${baseUrl}/admin/ui**`);
+    expect((await page.content()).includes('Alex Admin'), 'the page does not say who is signed in');
   });
 }

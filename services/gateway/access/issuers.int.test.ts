@@ -15,6 +15,7 @@ import { asymmetricAlgorithms } from './tokens.ts';
 /**
  * Tests docs/security/identity-providers.md with access tokens of Keycloak, Entra ID, and Auth0. A real OpenID provider
  * issues and signs them. The three differ only in their claims, which replace the provider's own.
+ * `npm run check:deploy -- --only keycloak` uses a real Keycloak.
  */
 const [subject, oid] = ['5f0c1f6e-7f0e-4c5a-9d0e-3f6a1c2b4d5e', '0b1d6b1e-52b0-4a3c-8f8e-1f2a3b4c5d6e'];
 type Shape = (payload: Record<string, unknown>) => { header?: object; payload: Record<string, unknown> };
