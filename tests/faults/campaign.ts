@@ -7,6 +7,7 @@ import {
   booksAreInOrder,
   clientShowsItsChange,
   eventsMatch,
+  holdsAreAsAnswered,
   logsAreClean,
   outboxesEmpty,
   restShowsTheBooks,
@@ -250,6 +251,7 @@ export class Campaign {
       ...[eachOperationOnce, oneOutcomeEverywhere, nothingElseBooked, sameKeySameAnswer].flatMap((rule) =>
         rule(evidence),
       ),
+      ...(await holdsAreAsAnswered(evidence)),
       ...(await booksAreInOrder(evidence)),
       ...(await eventsMatch(evidence)),
     ];
@@ -322,6 +324,7 @@ export class Campaign {
     const findings = [
       ...(await sagasFinished(evidence)),
       ...evidenceRules.flatMap((rule) => rule(evidence)),
+      ...(await holdsAreAsAnswered(evidence)),
       ...(await booksAreInOrder(evidence)),
       ...(await restShowsTheBooks(evidence)),
       ...(await clientShowsItsChange(evidence)),
@@ -390,20 +393,21 @@ async function openAccounts(entrance: Entrance): Promise<Accounts> {
   const { client_id: client = '' } = await post('client', '/clients', corporate);
   const currencies = new Map<string, string>();
   let number = 0;
-  const open = (count: number, account_type = 'Savings', currency = 'USD'): Promise<string[]> =>
+  const open = (count: number, account_type = 'Savings', currency = 'USD', initial_deposit = 1000): Promise<string[]> =>
     Promise.all(
       Array.from({ length: count }, async () => {
-        const body = { client_id: client, account_type, currency, initial_deposit: 1000 };
+        const body = { client_id: client, account_type, currency, initial_deposit };
         const { account_id = '' } = await post(`account ${number++}`, '/accounts', body);
         currencies.set(account_id, currency);
         return account_id;
       }),
     );
-  const [own, [hot = '', frozen = '', ...probes], crossed, loans] = await Promise.all([
+  const [own, [hot = '', frozen = '', ...probes], crossed, loans, [held = '']] = await Promise.all([
     Promise.all([open(10), open(3, 'Checking', 'JPY'), open(3, 'Current', 'KWD')]).then((accounts) => accounts.flat()),
     open(4),
     open(8),
     open(3, 'Loan'),
+    open(1, 'Savings', 'USD', 10_000_000),
   ]);
-  return { client, own, crossed, loans, hot, frozen, probes, currencies };
+  return { client, own, crossed, loans, hot, frozen, held, probes, currencies };
 }

@@ -7,7 +7,7 @@ import { logSize } from '../../tools/local/log-file.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 import type { Evidence } from './evidence.ts';
-import { minorUnits } from './journal.ts';
+import { done, holdOf, minorUnits } from './journal.ts';
 
 /** The invariants that are checked in the database, the topics, and the logs. */
 
@@ -65,6 +65,34 @@ export async function restShowsTheBooks({ cluster, before, after }: Evidence): P
     );
   }
   return findings;
+}
+
+/** I3, I5: each hold is as its client was answered, and no other has been placed on the same accounts. */
+export async function holdsAreAsAnswered({ pool, journal }: Pick<Evidence, 'pool' | 'journal'>): Promise<string[]> {
+  const due = new Map<string, { captured: number; isOver: boolean }>();
+  const accounts = new Set<string>();
+  for (const operation of journal.operations) {
+    const [, , id = ''] = operation.path.split('/');
+    const placed = holdOf(operation);
+    if (placed !== undefined) due.set(placed, { captured: 0, isOver: false });
+    if (operation.kind === 'hold') accounts.add(id);
+    const hold = done(operation) ? due.get(id) : undefined;
+    if (hold === undefined) continue;
+    hold.captured -= operation.effects[0]?.minor ?? 0;
+    hold.isOver ||= operation.kind === 'release' || operation.body['final'] === true;
+  }
+  const { rows } = await pool.query<{ hold_id: string; captured_minor: bigint; is_over: boolean }>(
+    "select hold_id, captured_minor, status in ('Captured', 'Released') as is_over from v_holds where account_id = any($1)",
+    [[...accounts]],
+  );
+  const inWords = (id: string, captured: number | bigint, isOver: boolean) =>
+    `${id}, ${captured} minor units captured, ${isOver ? 'ended' : 'not ended'}`;
+  const answered = new Set([...due].map(([id, { captured, isOver }]) => inWords(id, captured, isOver)));
+  const kept = new Set(rows.map(({ hold_id, captured_minor, is_over }) => inWords(hold_id, captured_minor, is_over)));
+  return [
+    ...[...answered.difference(kept)].map((hold) => `I3: LOST: the responses report ${hold}`),
+    ...[...kept.difference(answered)].map((hold) => `I5: the ledger has ${hold}, which no response reports`),
+  ];
 }
 
 /** Resolves when every service has published everything that it committed. */

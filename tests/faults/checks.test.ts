@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import {
   clientShowsItsChange,
+  holdsAreAsAnswered,
   logsAreClean,
   outboxesEmpty,
   restShowsTheBooks,
@@ -391,4 +392,40 @@ it('finds a saga that does not end, and an outbox that never becomes empty', asy
   expect(await sagasFinished({ pool: open }, 100)).toEqual([expect.stringMatching(/^I5: sagas do not end/)]);
   await outboxesEmpty({ pool: done }, 100);
   await expect(outboxesEmpty({ pool: open }, 100)).rejects.toThrow();
+});
+
+it('a hold that is lost, captured or ended otherwise than answered, or answered to nobody is reported', async () => {
+  const journal = new Journal(join(dir, 'journal'));
+  const send = (kind: Kind, path: string, body: Operation['body'], effects: Operation['effects'], answer: Attempt) =>
+    journal.answered(journal.begin({ key: `${kind} ${path}`, kind, path, body, effects }), answer);
+  const placed = (hold_id: string) =>
+    send('hold', `/accounts/${account}/holds`, {}, [], attempt(201, { data: { hold_id } }));
+  const end = (kind: Kind, hold_id: string, body: Operation['body'], minor = 0, status = 201) =>
+    send(kind, `/holds/${hold_id}/${kind}`, body, minor === 0 ? [] : [{ account, minor }], attempt(status, {}));
+  for (const hold of ['hld_1', 'hld_2', 'hld_3', 'hld_4']) placed(hold);
+  end('capture', 'hld_2', { final: false }, -5);
+  end('capture', 'hld_2', { final: true }, -6);
+  end('capture', 'hld_2', { final: true }, -7, 400);
+  end('release', 'hld_3', {});
+  const found = (rows: [hold_id: string, captured_minor: bigint, is_over: boolean][]) => {
+    const shown = rows.map(([hold_id, captured_minor, is_over]) => ({ hold_id, captured_minor, is_over }));
+    return holdsAreAsAnswered({
+      journal,
+      pool: { query: async () => ({ rows: shown }) } as unknown as Evidence['pool'],
+    });
+  };
+  const right: Parameters<typeof found>[0] = [
+    ['hld_1', 0n, false],
+    ['hld_2', 11n, true],
+    ['hld_3', 0n, true],
+    ['hld_4', 0n, false],
+  ];
+  expect(await found(right)).toEqual([]);
+  expect(await found(right.slice(0, 3))).toEqual([expect.stringMatching(/^I3: LOST: .*hld_4/)]);
+  expect(await found([...right, ['hld_5', 0n, false]])).toEqual([expect.stringMatching(/^I5: .*hld_5/)]);
+  for (const wrong of [
+    ['hld_2', 5n, true],
+    ['hld_2', 11n, false],
+  ] as const)
+    expect(await found(right.map((row) => (row[0] === wrong[0] ? [...wrong] : row)))).toHaveLength(2);
 });

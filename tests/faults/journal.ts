@@ -201,6 +201,13 @@ export function accountOf({ kind, decided }: Operation): string | undefined {
     : undefined;
 }
 
+/** Returns the hold that an operation placed. */
+export function holdOf({ kind, decided }: Operation): string | undefined {
+  return kind === 'hold' && decided && isDone(decided.status)
+    ? (decided.body as { data: { hold_id: string } }).data.hold_id
+    : undefined;
+}
+
 /** Returns the code of an error body. */
 export function codeOf({ body }: Attempt): string {
   return String((body as { code?: unknown } | null)?.code ?? '');

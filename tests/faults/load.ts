@@ -7,6 +7,7 @@ import {
   accountOf,
   done,
   type Effect,
+  holdOf,
   type Journal,
   type Kind,
   minorUnits,
@@ -39,6 +40,8 @@ export interface Accounts {
   crossed: string[];
   /** The account that all clients use. */
   hot: string;
+  /** The account of the holds of the load. It is never without funds, and nothing else is posted on it. */
+  held: string;
   /** The account that is frozen and unfrozen while it is used. */
   frozen: string;
   /** Accounts of the recovery probe. */
@@ -52,9 +55,9 @@ interface Ids {
 
 /**
  * Chooses operations from the seed and sends them through both gateways: openings (also of Loans), deposits,
- * withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals, freezes, changes of the
- * client, reads, and repeats of earlier keys with the same and with another body, in currencies with 2, 0, and 3
- * decimal places.
+ * withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals, holds with captures and
+ * releases, freezes, changes of the client, reads, and repeats of earlier keys with the same and with another body, in
+ * currencies with 2, 0, and 3 decimal places.
  */
 export class Load {
   readonly #entrance: Entrance;
@@ -203,6 +206,21 @@ export class Load {
     });
   }
 
+  /** Returns a capture of a hold on the account `from`: in cash, or with `to` a transfer. */
+  capture(
+    { hold_id, from, to }: { hold_id: string; from: string; to: string | undefined },
+    minor: number,
+    { final = true, deserves = [] }: { final?: boolean; deserves?: string[] } = {},
+  ): Operation {
+    const effects = [{ account: from, minor: -minor }, ...(to === undefined ? [] : [{ account: to, minor }])];
+    const body = { amount: this.#amount(from, minor), final, ...(to === undefined ? {} : { to_account_id: to }) };
+    return this.make('capture', `/holds/${hold_id}/capture`, body, effects, { deserves });
+  }
+
+  release(hold_id: string): Operation {
+    return this.make('release', `/holds/${hold_id}/release`, {}, []);
+  }
+
   opening(minor: number, account_type = 'Savings', currency = 'USD'): Operation {
     const initial_deposit = Number(fromMinor(BigInt(minor), currency));
     return this.make(
@@ -243,7 +261,7 @@ export class Load {
   }
 
   async #step(client: number, random: Random): Promise<void> {
-    const draw = random.int(1, 100);
+    const draw = random.int(1, 104);
     const own = this.#accounts.own[client] ?? this.#accounts.hot;
     const { hot, frozen, crossed, loans } = this.#accounts;
     const isDollars = this.#currencyOf(own) === 'USD';
@@ -263,6 +281,7 @@ export class Load {
     else if (draw <= 80) await this.#finish(this.batch(random.int(1, 30), random), random);
     else if (draw <= 84) await this.read(`/accounts/${own}`, { account: own });
     else if (draw <= 90) await this.#readOther(random);
+    else if (draw > 100) await this.#hold(random);
     else if (client === 0 && draw <= 95) await this.#finish(this.patch(), random);
     else await this.#repeat(random);
   }
@@ -270,6 +289,19 @@ export class Load {
   #crossedTransfer(random: Random): Operation {
     const [from = '', to = ''] = random.shuffle(this.#accounts.crossed);
     return this.transfer(from, to, random.int(1, 3000));
+  }
+
+  /** Places a hold, and captures it, wholly or in part, or releases it. */
+  async #hold(random: Random): Promise<void> {
+    const { held: from, crossed } = this.#accounts;
+    const minor = random.int(1, 500);
+    const placed = this.make('hold', `/accounts/${from}/holds`, { amount: this.#amount(from, minor) }, []);
+    await this.#finish(placed, random);
+    const hold_id = holdOf(placed);
+    if (hold_id === undefined) return;
+    const to = random.chance(0.5) ? random.pick(crossed) : undefined;
+    const end = random.chance(0.3) ? this.release(hold_id) : this.capture({ hold_id, from, to }, random.int(1, minor));
+    await this.#finish(end, random);
   }
 
   async #open(random: Random): Promise<void> {

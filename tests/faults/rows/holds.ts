@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.ts';
-import { accountOf, done, minorUnits, type Operation } from '../journal.ts';
+import { accountOf, done, holdOf, minorUnits, type Operation } from '../journal.ts';
 import type { Random } from '../random.ts';
 import type { Bench, Row } from '../row.ts';
 import { killAndStart } from './kills.ts';
@@ -77,23 +77,13 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
       deserves: ['validation_failed'],
     }),
   );
-  if (!done(placed)) return; // It had expired when the ledger was available again.
-  const { hold_id } = (placed.decided?.body as { data: { hold_id: string } }).data;
+  const hold_id = holdOf(placed);
+  if (hold_id === undefined) return; // It had expired when the ledger was available again.
   holder.holds.set(hold_id, { captured: 0, status });
   const capture = async (amount: number, final: boolean): Promise<void> => {
     const to = random.chance(0.5) ? accounts.probes[0] : undefined;
-    const effects = [{ account, minor: -amount }, ...(to === undefined ? [] : [{ account: to, minor: amount }])];
     const deserves = status === 'Expired' ? ['hold_not_active'] : [];
-    const taken = await finish(
-      bench,
-      load.make(
-        'capture',
-        `/holds/${hold_id}/capture`,
-        { amount: amount / 100, final, ...(to === undefined ? {} : { to_account_id: to }) },
-        effects,
-        { deserves },
-      ),
-    );
+    const taken = await finish(bench, load.capture({ hold_id, from: account, to }, amount, { final, deserves }));
     if (!done(taken)) return;
     holder.balance -= amount;
     holder.holds.set(hold_id, { captured: (holder.holds.get(hold_id)?.captured ?? 0) + amount, status });
@@ -103,7 +93,7 @@ async function useHold(bench: Bench, holder: Holder, random: Random): Promise<vo
   if (status !== 'Expired') await finish(bench, load.withdrawal(account, holder.balance, true));
   const left = minor - (holder.holds.get(hold_id)?.captured ?? 0);
   if (status === 'Captured') await capture(random.int(1, left), true);
-  else if (status === 'Released') await finish(bench, load.make('release', `/holds/${hold_id}/release`, {}, []));
+  else if (status === 'Released') await finish(bench, load.release(hold_id));
 }
 
 /** I3: every hold has the state that its client received, there are no others, and the available balance matches. */
