@@ -57,9 +57,9 @@ export interface Handled {
 }
 
 /**
- * Executes the commands waiting on accounts.commands: messages of one partition in order, partitions
- * concurrently, and bulk commands combined over all partitions (see nextGroups). Dead letters are received here
- * too and listed.
+ * Executes what waits on accounts.commands: replies of the ledger first, then the commands of one partition in order,
+ * partitions concurrently, and bulk commands combined over all partitions (see nextGroups). Dead letters are received
+ * here too and listed.
  */
 export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Decoded>({

@@ -22,12 +22,14 @@ const idOf = ({ content }: Item) => {
   return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 };
 
-test('every item occurs once, in the order of its lane, in groups of one kind without duplicate ids', () => {
+const isReply = (one: Item) => kindOf(one) === 'ledger_reply';
+
+test('every item occurs once, replies before commands, otherwise in the order of its lane, in groups of one kind without duplicate ids', () => {
   const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });
   fc.assert(
     fc.property(fc.array(lane, { maxLength: 5 }), (input) => {
       const lanes = input.map((items, partition) => items.map(([name, id]) => item(partition, name, id)));
-      const expected = lanes.map((items) => [...items]);
+      const expected = lanes.map((items) => [...items.filter(isReply), ...items.filter((one) => !isReply(one))]);
       const came: Item[][] = lanes.map(() => []);
       for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
         const partitionsOfRound = new Set<number>();
@@ -54,5 +56,16 @@ test('groups of all lanes are combined, up to a hundred items', () => {
   );
   expect(nextGroups(lanes).map((group) => group.length)).toEqual([100]);
   expect(nextGroups(lanes).map((group) => group.length)).toEqual([20]);
+  expect(nextGroups(lanes)).toEqual([]);
+});
+
+test('replies of all lanes are one group, and so are the commands between which they arrived', () => {
+  const lanes = Array.from({ length: 12 }, (_, partition) =>
+    (['open_account', 'ledger_reply', 'open_account', 'ledger_reply', 'open_account'] as const).map((name, i) =>
+      item(partition, name, `${partition}-${i}`),
+    ),
+  );
+  expect(nextGroups(lanes).map((group) => group.map(kindOf))).toEqual([Array(24).fill('ledger_reply')]);
+  expect(nextGroups(lanes).map((group) => group.map(kindOf))).toEqual([Array(36).fill('open_account')]);
   expect(nextGroups(lanes)).toEqual([]);
 });

@@ -22,15 +22,25 @@ function identity({ content }: Item): string {
   return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 }
 
+const isReply = ({ content }: Item): boolean => content.kind === 'ledger_reply';
+
 /**
- * Removes the groups that may run next, concurrently, from the lanes; otherwise pure. A lane contains the waiting items
- * of one partition in order. Only its first items are used: one item, or consecutive items with the same key, which are
- * combined with such items of other lanes. Returns no groups when the lanes are empty.
+ * Removes the groups that may run next, concurrently, from the lanes; otherwise pure, except that it moves replies of
+ * the ledger to the front of their lane. A lane contains the waiting items of one partition in order. Only its first
+ * items are used: one item, or consecutive items with the same key, which are combined with such items of other lanes.
+ * While there are replies, only they run. Returns no groups when the lanes are empty.
+ *
+ * A reply may overtake commands: the command that began its step has been executed, and the caller of a waiting command
+ * has no answer yet. A command overtakes neither a reply nor a command of its lane. With replies in between, groups of
+ * commands would be small.
  */
 export function nextGroups(lanes: Item[][]): Item[][] {
   const singles: Item[][] = [];
   const merged = new Map<string, { items: Item[]; identities: Set<string> }>();
-  for (const lane of lanes) {
+  // The sort is stable, so replies stay in order, and so do commands.
+  for (const lane of lanes) lane.sort((one, other) => Number(isReply(other)) - Number(isReply(one)));
+  const withReplies = lanes.filter(([head]) => head !== undefined && isReply(head));
+  for (const lane of withReplies.length > 0 ? withReplies : lanes) {
     const head = lane[0];
     if (!head) continue;
     const key = groupKey(head);
