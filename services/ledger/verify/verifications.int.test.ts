@@ -60,10 +60,11 @@ it('runs one at a time over all ledgers; an interrupted one has no result', asyn
     silent,
   );
   const rival = createVerifier(ofBooks, { pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
-  expect(dataOf(await verify(undefined, rival))).toMatchObject({
-    verification_id: first?.verification_id,
-    state: 'running',
-  });
+  for (const other of [rival, verifier])
+    expect(dataOf(await verify(undefined, other))).toMatchObject({
+      verification_id: first?.verification_id,
+      state: 'running',
+    });
   await verifier.stop();
   expect(await readLastVerification(ledger.reads)).toMatchObject({
     verification_id: first?.verification_id,
@@ -78,6 +79,23 @@ it('runs one at a time over all ledgers; an interrupted one has no result', asyn
     verification_id: next?.verification_id,
     state: 'passed',
   });
+  await rivals.end();
+});
+
+it('refuses no request that comes while another one is starting or ending', async () => {
+  const rivals = createPool(
+    { url: ledger.serviceUrl, application_name: 'a third ledger verifies', schema: 'ledger', max: 2 },
+    silent,
+  );
+  const rival = createVerifier(ofBooks, { pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
+  const repeated = (by: Verifier) =>
+    Array.from({ length: 30 }).reduce<Promise<ReplyBody[]>>(
+      async (replies) => [...(await replies), await verify(undefined, by)],
+      Promise.resolve([]),
+    );
+  const replies = (await Promise.all([repeated(verifier), repeated(rival)])).flat();
+  expect(replies.filter(({ ok }) => !ok)).toEqual([]);
+  await Promise.all([verifier.idle(), rival.idle()]);
   await rivals.end();
 });
 
