@@ -169,7 +169,8 @@ class Load {
     for (; begun + sent * gapMs < now; sent++) {
       const intended = begun + sent * gapMs;
       if (intended >= this.#measureFrom) this.#late.record((performance.now() - intended) * 1000);
-      const connection = this.#idle.pop();
+      // The one that has been idle longest: the gateway closes a connection on which no request arrives for 15 s.
+      const connection = this.#idle.shift();
       if (connection) this.#send(connection, intended);
       else if (this.#waiting.length < maxWaiting) this.#waiting.push(intended);
       else this.#count('unsent', false, intended, now);
