@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
 /** Networks as ranges of IPv6 addresses, in which an IPv4 address is ::ffff:a.b.c.d. Pure. */
 
@@ -17,30 +18,41 @@ const ipv4: Range = [0xffffn << 32n, (0xffffn << 32n) + (1n << 32n)];
 /** 2000::/3, the only IPv6 addresses that are routed publicly. */
 const globalIpv6: Range = [1n << 125n, 1n << 126n];
 
-/** Returns the eight 16-bit groups of an IPv6 address, in any notation. */
-export function groupsOf(address: string): number[] {
-  // The URL parser normalizes every notation of an address.
-  const [head = [], tail = []] = new URL(`http://[${address}]`).hostname
-    .slice(1, -1)
-    .split('::')
-    .map((half) => half.split(':').filter((group) => group !== ''));
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
-  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+function parse(address: string): Address {
+  if (isIP(address) === 4) return ipaddr.IPv4.parse(address);
+  // The URL parser normalizes every notation of an address. ipaddr.js reads ::1.2.3.4 as IPv4-mapped.
+  return ipaddr.IPv6.parse(new URL(`http://[${address}]`).hostname.slice(1, -1));
 }
 
-function numberOf(address: string): bigint {
-  const groups = groupsOf(isIP(address) === 4 ? `::ffff:${address}` : address);
-  return groups.reduce((number, group) => (number << 16n) | BigInt(group), 0n);
+/** Parses an address that isIP accepts, without its zone. An IPv4-mapped one is IPv4. */
+export function parseAddress(address: string): Address {
+  const parsed = parse(address.replace(/%.*$/, ''));
+  return parsed instanceof ipaddr.IPv6 && parsed.isIPv4MappedAddress() ? parsed.toIPv4Address() : parsed;
 }
+
+/** Parses an address or a network such as 10.1.2.0/24. Returns undefined if it is neither. */
+export function parseNetwork(network: string): [address: Address, prefix: number] | undefined {
+  const [, address = network, prefix] = /^([^/]*)\/(\d{1,3})$/.exec(network) ?? [];
+  if (isIP(address) === 0 || address.includes('%')) return undefined;
+  const parsed = parse(address);
+  const bits = bitsOf(parsed);
+  const length = Number(prefix ?? bits);
+  return length <= bits ? [parsed, length] : undefined;
+}
+
+const bitsOf = (address: Address): number => (address instanceof ipaddr.IPv4 ? 32 : 128);
 
 function rangesOf(network: string): Range[] | undefined {
   if (Object.hasOwn(named, network)) return named[network]?.flatMap((one) => rangesOf(one) ?? []);
-  const [address = '', prefix, more] = network.split('/');
-  const bits = { 4: 32, 6: 128 }[isIP(address)];
-  if (bits === undefined || address.includes('%') || more !== undefined) return undefined;
-  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)) return undefined;
-  const size = 1n << BigInt(bits - Number(prefix ?? bits));
-  const start = (numberOf(address) / size) * size;
+  const parsed = parseNetwork(network);
+  if (!parsed) return undefined;
+  const [address, prefix] = parsed;
+  const { parts } = address instanceof ipaddr.IPv4 ? address.toIPv4MappedAddress() : address;
+  const number = parts.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n);
+  const size = 1n << BigInt(bitsOf(address) - prefix);
+  const start = (number / size) * size;
   return [[start, start + size]];
 }
 
@@ -79,17 +91,11 @@ export function areVast(networks: readonly string[]): boolean | undefined {
   });
 }
 
+/** The addresses of clouds' metadata services that are not link-local. */
+export const metadata = ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::254'];
+
 /** Addresses of this machine (Linux connects to 0.0.0.0 and :: locally), of its link, and of metadata services. */
-const local = [
-  '0.0.0.0/8',
-  '::',
-  ...loopback,
-  ...linklocal,
-  '100.100.100.200',
-  '168.63.129.16',
-  '192.0.0.192',
-  'fd00:ec2::254',
-].flatMap((network) => rangesOf(network) ?? []);
+const local = ['0.0.0.0/8', '::', ...loopback, ...linklocal, ...metadata].flatMap((network) => rangesOf(network) ?? []);
 
 /** Reports whether a network contains addresses of this machine, its link, or its cloud provider's metadata service. */
 export function touchLocal(network: string): boolean {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { eventsRetentionConfig, list, wholeNumber } from '#libs/service/config.ts';
+import { parseNetwork } from '#libs/service/networks.ts';
 import { serviceConfig } from '#libs/service/service-config.ts';
 import { secretKeysConfig, webhooksMacConfig } from '#libs/service/signing.ts';
-import { isNetwork } from './deliveries/addresses.ts';
 
 /** The environment variables of webhooks. */
 export const webhooksConfig = z.object({
@@ -11,7 +11,10 @@ export const webhooksConfig = z.object({
   ...secretKeysConfig,
   ...eventsRetentionConfig,
   WEBHOOK_ALLOW_NETWORKS: list
-    .refine((networks) => networks.every(isNetwork), 'must hold addresses or networks such as 10.1.2.0/24')
+    .refine(
+      (networks) => networks.every((network) => parseNetwork(network) !== undefined),
+      'must hold addresses or networks such as 10.1.2.0/24',
+    )
     .prefault('')
     .describe(
       'Private networks in which receivers of webhooks are allowed, such as 10.1.2.0/24. Loopback is for development only',

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
-import { groupsOf } from '#libs/service/networks.ts';
+import ipaddr from 'ipaddr.js';
+import { parseAddress } from '#libs/service/networks.ts';
 
 /**
  * Returns the network that counts as one address: a /64 for IPv6, because one user has all of it, and the IPv4
@@ -8,11 +9,9 @@ import { groupsOf } from '#libs/service/networks.ts';
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%', 1);
   if (!isIPv6(plain)) return address;
-  const groups = groupsOf(plain);
-  const [mapped, high = 0, low = 0] = groups.slice(5);
-  if (mapped === 0xffff && groups.slice(0, 5).every((group) => group === 0))
-    return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
-  const network = groups.slice(0, 4).map((group) => group.toString(16));
+  const parsed = parseAddress(plain);
+  if (parsed instanceof ipaddr.IPv4) return parsed.toString();
+  const network = parsed.parts.slice(0, 4).map((group) => group.toString(16));
   return `${network.join(':')}::/64`;
 }
 

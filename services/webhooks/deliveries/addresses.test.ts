@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it } from 'vitest';
-import { allowedAddresses, isNetwork } from './addresses.ts';
+import { parseNetwork } from '#libs/service/networks.ts';
+import { allowedAddresses } from './addresses.ts';
 
 const none = allowedAddresses([]);
 const local = allowedAddresses(['127.0.0.0/8', '::1', '10.1.2.0/24']);
@@ -28,6 +29,7 @@ describe('addresses', () => {
     '::ffff:127.0.0.1',
     '::ffff:a00:1',
     '::127.0.0.1',
+    '::1.1.1.1',
     '64:ff9b::7f00:1',
     '64:ff9b:1::1',
     'fe80::1',
@@ -65,9 +67,19 @@ describe('addresses', () => {
   });
 
   it('networks are addresses, optionally with a valid prefix length', () => {
-    for (const network of ['10.0.0.0/8', '::1', '1.2.3.4', 'fd00::/8']) expect(isNetwork(network), network).toBe(true);
-    for (const network of ['10.0.0.0/33', 'x', 'loopback', '::1/129', '10.0.0.0/', '10.0.0.0/8/8', 'fe80::1%eth0'])
-      expect(isNetwork(network), network).toBe(false);
+    for (const network of ['10.0.0.0/8', '::1', '1.2.3.4', 'fd00::/8'])
+      expect(parseNetwork(network), network).toBeDefined();
+    for (const network of [
+      '10.0.0.0/33',
+      'x',
+      'loopback',
+      '::1/129',
+      '10.0.0.0/',
+      '10.0.0.0/8/8',
+      '10.0.0.0/0008',
+      'fe80::1%eth0',
+    ])
+      expect(parseNetwork(network), network).toBeUndefined();
   });
 });
 

@@ -1,24 +1,15 @@
 import { type LookupAddress, lookup as resolve } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { metadata, parseAddress, parseNetwork } from '#libs/service/networks.ts';
 
 /**
  * Determines which addresses a service may connect to on behalf of a caller: none in private networks, unless
  * configured (contract: Webhooks).
  */
 
-/** The metadata address of a cloud, in a public range. The others are link-local or private. */
-const metadata = ['168.63.129.16'];
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
-
-/** Reports whether the text is an address or a network such as 10.1.2.0/24. */
-export function isNetwork(text: string): boolean {
-  const [address = '', prefix] = text.split(/\/(.*)/s);
-  return isIP(address) !== 0 && !address.includes('%') && (prefix === undefined || ipaddr.isValidCIDR(text));
-}
-
-const networkOf = (text: string) =>
-  ipaddr.parseCIDR(text.includes('/') ? text : `${text}/${isIP(text) === 4 ? 32 : 128}`);
+const parsed = (networks: readonly string[]) => networks.map(parseNetwork).filter((network) => network !== undefined);
 
 export interface AllowedAddresses {
   /** Reports whether requests may be sent to this address. */
@@ -34,11 +25,11 @@ export interface AllowedAddresses {
 
 /** `names` resolves host names; tests replace it. */
 export function allowedAddresses(networks: readonly string[], names: typeof resolve = resolve): AllowedAddresses {
-  const named = { allowed: networks.map(networkOf), refused: metadata.map(networkOf) };
+  const named = { allowed: parsed(networks), refused: parsed(metadata) };
   /** The IANA special-purpose registries, as ipaddr.js knows them, decide which addresses are globally reachable. */
   const allows = (text: string): boolean => {
     if (isIP(text) === 0) return false;
-    const address = ipaddr.process(text);
+    const address = parseAddress(text);
     const range = ipaddr.subnetMatch(address, named, address.range());
     return range === 'allowed' || (range === 'unicast' && (address.kind() === 'ipv4' || address.match(globalUnicast)));
   };
@@ -50,7 +41,7 @@ export function allowedAddresses(networks: readonly string[], names: typeof reso
       const address = /^(.+\.)?localhost$/.test(host) ? '127.0.0.1' : isIP(host) === 0 ? undefined : host;
       if (address !== undefined && !allows(address))
         return 'must not resolve to a private network (WEBHOOK_ALLOW_NETWORKS names exceptions)';
-      if (protocol === 'http:' && (address === undefined || ipaddr.process(address).range() !== 'loopback'))
+      if (protocol === 'http:' && (address === undefined || parseAddress(address).range() !== 'loopback'))
         return 'must begin with https://';
       return undefined;
     },
