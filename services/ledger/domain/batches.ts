@@ -2,7 +2,6 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { toMinor } from '#libs/contracts/money.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, only, outcomeOf } from './decision.ts';
@@ -94,7 +93,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   const draft = draftOf(command, books);
   const parts = command.items.map((item) => {
     const part = decideItem(item.command, draft.books);
-    if (isDestinationRefused(part)) takeFromPayer(item.command, draft.books);
+    if (isDestinationRefused(part.reply)) takeFromPayer(part, draft.books);
     return part;
   });
   const errors = namedRefusals(command, parts, books).map(([item, reason]) => violationOf(item, reason));
@@ -111,14 +110,12 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   };
 }
 
-const isDestinationRefused = ({ reply }: Decision): boolean =>
-  !reply.ok && reply.refusal.code === 'destination_refused';
+const isDestinationRefused = (reply: ReplyBody): boolean => !reply.ok && reply.refusal.code === 'destination_refused';
 
 /** The items after a refused payment must be decided as if it had been made, or they would show that it was refused. */
-function takeFromPayer({ name, data }: Posting, { accounts }: Books): void {
-  const payer = name === 'create_transfer' ? accounts.get(data.from_account_id) : undefined;
-  const minor = payer && toMinor(data.amount, payer.currency);
-  if (typeof minor === 'bigint') (payer as AccountState).balance_minor -= minor;
+function takeFromPayer({ transactions: [record] }: Decision, { accounts }: Books): void {
+  const payer = record && accounts.get(record.account_id);
+  if (payer) payer.balance_minor -= record.amount_minor ?? 0n;
 }
 
 /**
@@ -131,9 +128,8 @@ function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { ac
     const reply = parts[i]?.reply;
     return reply && !reply.ok ? [[item, reply.refusal]] : [];
   });
-  if (!parts.some(isDestinationRefused)) return refused;
   const others = refused.filter(([, { code }]) => code !== 'destination_refused');
-  if (others.length > 0) return others;
+  if (others.length > 0 || refused.length === 0) return others;
   const paysOthers = ({ command: { name, data } }: Item) =>
     name === 'create_transfer' && accounts.get(data.to_account_id)?.client_id !== context.bound_client_id;
   return items.filter(paysOthers).map((item) => [item, destinationRefused()]);
