@@ -16,26 +16,28 @@ export async function takeEvents(
   messages: readonly ReceivedMessage[],
   logger: Logger,
 ): Promise<{ stored: number; skipped: number }> {
-  const events = messages.flatMap((message) => readEvent(message) ?? []);
-  let refusal: unknown;
-  try {
-    if (events.length === messages.length) return { stored: await storeEvents(pool, events), skipped: 0 };
-  } catch (error) {
-    if (!isDataError(error)) throw error;
-    refusal = error;
-  }
-  const [message, ...others] = messages;
-  if (message && others.length === 0) {
-    const { topic, partition, offset } = message;
-    const about = { err: refusal, topic, partition, offset: String(offset) };
-    logger.error(about, 'skipped a message that is not a valid event');
-    return { stored: 0, skipped: 1 };
-  }
   const sum = { stored: 0, skipped: 0 };
-  for (const one of messages) {
-    const { stored, skipped } = await takeEvents(pool, [one], logger);
-    sum.stored += stored;
-    sum.skipped += skipped;
+  const skip = ({ topic, partition, offset }: ReceivedMessage, error?: unknown): [] => {
+    sum.skipped++;
+    const about = { err: error, topic, partition, offset: String(offset) };
+    logger.error(about, 'skipped a message that is not a valid event');
+    return [];
+  };
+  const read = messages.flatMap((message) => {
+    const event = readEvent(message);
+    return event ? [{ message, event }] : skip(message);
+  });
+  const groups = read.length > 0 ? [read] : [];
+  for (const group of groups) {
+    const events = group.map(({ event }) => event);
+    try {
+      sum.stored += await storeEvents(pool, events);
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      const [first, ...others] = group;
+      if (others.length > 0) groups.push(...group.map((one) => [one]));
+      else if (first) skip(first.message, error);
+    }
   }
   return sum;
 }
