@@ -72,7 +72,7 @@ function groupOf({ routeOptions, url }: FastifyRequest): RouteGroup {
 }
 
 /** Reports whether a request comes from the dashboard inside this process. */
-const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
+export const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
 
 /**
  * Checks, after authentication, that the route exists and is served, and that the caller has its scopes.

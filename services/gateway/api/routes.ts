@@ -70,12 +70,12 @@ type Planner = (input: Input) => Omit<Plan, 'name'>;
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-const tooManyScans =
-  'more than 2 concurrent searches or sums over all accounts; wait for one of them to finish, or specify an account';
+const maxScans = 2;
+const tooManyScans = `more than ${maxScans} concurrent searches or sums over all accounts; wait for one of them to finish, or specify an account`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
-  const deps = { ...given, scans: new Shares(2, tooManyScans) };
+  const deps = { ...given, scans: new Shares(maxScans, tooManyScans) };
   const planners = createPlanners(deps);
   const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Limiter } from '../access/limits.ts';
@@ -61,7 +61,8 @@ export interface DashboardDependencies extends DashboardOptions {
   receive: Receive;
   now: () => number;
   logger: Logger;
-  isDraining: (() => boolean) | undefined;
+  /** Keeps the connection open after an error, unless the process is stopping. */
+  keepConnection: (reply: FastifyReply) => void;
 }
 
 /** Pages that pass an instruction from one to the next seal it with the secrets of the sessions. */

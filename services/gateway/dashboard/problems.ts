@@ -22,10 +22,10 @@ interface Problem {
 interface ErrorPageOptions {
   logger: Logger;
   auditRecords: AuditRecords;
-  isDraining: (() => boolean) | undefined;
+  keepConnection(reply: FastifyReply): void;
 }
 
-export function createErrorPages({ logger, auditRecords, isDraining }: ErrorPageOptions) {
+export function createErrorPages({ logger, auditRecords, keepConnection }: ErrorPageOptions) {
   const refused = (request: FastifyRequest, code: ErrorCode, more: { status?: number; error?: unknown }) => {
     auditRecords.refused(request, code);
     logRefused(logger, request, code, more);
@@ -44,8 +44,7 @@ export function createErrorPages({ logger, auditRecords, isDraining }: ErrorPage
   };
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = problemOf(error, request);
-    // Fastify closes the connection after refusing a form, and the browser would not read the page.
-    if (isDraining?.() !== true) reply.removeHeader('connection');
+    keepConnection(reply);
     const { status, title } = problem;
     const person = request.visit?.person;
     return sendPage(reply, status, renderPage({ title, content: problemContent(problem, request), person }));

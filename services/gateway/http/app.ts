@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { compile as compileTrust } from '@fastify/proxy-addr';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,7 +10,7 @@ import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import { createAuthenticate } from '../access/auth.ts';
-import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
+import { createGate, createRouteCheck, isFromInside, undecodable } from '../access/gate.ts';
 import { createLimiter } from '../access/limits.ts';
 import type { TokenOptions } from '../access/tokens.ts';
 import { createTokenVerifier } from '../access/tokens.ts';
@@ -110,7 +110,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
   const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);
-  const answerError = errorHandler(deps);
+  const keepConnection = connectionKeeper(deps);
+  const answerError = errorHandler(deps, keepConnection);
   const entrance = createEntrance(deps, gate, answerError);
 
   const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
@@ -156,7 +157,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
       auditRecords: deps.auditRecords,
       now,
       logger: deps.logger,
-      isDraining: deps.isDraining,
+      keepConnection,
     });
   addRoutes(app, { ...deps, now });
   return app;
@@ -203,8 +204,8 @@ function receiver(app: FastifyInstance, held: HeldBodies): Receive {
   });
   return (request, payload, done) => {
     const onBytes = (bytes: number) => {
-      // The dashboard's own requests have no connection: the form that causes them counts already.
-      if (!(payload.socket instanceof Socket)) return undefined;
+      // The form that causes a request of the dashboard counts already.
+      if (isFromInside(request)) return undefined;
       request.heldBytes += bytes;
       return held.add(callerOf(request), bytes);
     };
@@ -240,13 +241,24 @@ function requestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
+/**
+ * Returns what every error response needs: Fastify closes the connection after refusing a body. Here the rest of the
+ * body is read and dropped instead (receiveBody).
+ */
+function connectionKeeper({ isDraining }: AppDependencies) {
+  return (reply: FastifyReply): void => {
+    if (isDraining?.() !== true) reply.removeHeader('connection');
+  };
+}
+
+function errorHandler(
+  { logger, metrics, auditRecords }: AppDependencies,
+  keepConnection: (reply: FastifyReply) => void,
+) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
     logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
-    // Fastify closes the connection after refusing a body. Here the rest of the body is read and dropped instead
-    // (receiveBody).
-    if (isDraining?.() !== true) reply.removeHeader('connection');
+    keepConnection(reply);
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
