@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { stopAllChildren, trySignal } from '../../tools/local/child.ts';
+import { runToEnd, stopAllChildren } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { startBank } from '../support/bank.ts';
 import startServers from '../support/global-setup.ts';
@@ -25,6 +24,7 @@ const { values: options } = parseArgs({
 });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
+const tablesMs = 60 * 60_000;
 const tables = [
   'tests/attacks/',
   'tests/bad-input/',
@@ -37,12 +37,9 @@ const tables = [
   'libs/contracts/api-key.test',
 ];
 
-/** Ends vitest with its workers, if it is running. */
-let endTables: () => void = () => undefined;
-
 async function runTables(dir: string): Promise<Verdict> {
   const report = join(dir, 'vitest.json');
-  const child = spawn(
+  const { code } = await runToEnd(
     process.execPath,
     [
       join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'),
@@ -54,16 +51,12 @@ async function runTables(dir: string): Promise<Verdict> {
     ],
     {
       cwd: PROJECT,
-      stdio: ['ignore', 'inherit', 'inherit'],
-      // With a process group of its own, its workers can be ended with it.
-      detached: true,
       env: { ...process.env, STARVE_FULL: '1' },
+      timeoutMs: tablesMs,
+      groupGraceMs: 10_000,
+      isShown: true,
     },
   );
-  endTables = () => void (child.exitCode === null && child.pid !== undefined && trySignal(-child.pid, 'SIGTERM'));
-  const code = await new Promise<number | null>((resolve) => {
-    child.on('close', resolve);
-  });
   const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8')) as {
     numPassedTests: number;
     numFailedTests: number;
@@ -104,10 +97,7 @@ async function runSchemathesis(dir: string): Promise<Verdict> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => {
-    endTables();
-    void stopAllChildren(5_000).finally(() => process.exit(1));
-  });
+  process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
 
 const parts = { tables: runTables, schemathesis: runSchemathesis };
 

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { runToEnd, stopAllChildren } from '../../tools/local/child.ts';
 import setup from '../support/global-setup.ts';
 import { bugs } from './bugs.ts';
 import { copyCheckout, plant, root, typeErrors } from './plant.ts';
@@ -33,13 +33,10 @@ async function runTests(copy: string, folders: string[]): Promise<{ isSound: boo
     '--reporter=json',
     `--outputFile=${report}`,
   ];
-  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), ...vitest], {
+  const { code } = await runToEnd(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), ...vitest], {
     cwd: copy,
-    stdio: 'ignore',
-    timeout: testRunMs,
-  });
-  const code = await new Promise<number | null>((resolve) => {
-    child.once('exit', resolve);
+    timeoutMs: testRunMs,
+    groupGraceMs: 10_000,
   });
   const { testResults } = existsSync(report)
     ? (JSON.parse(readFileSync(report, 'utf8')) as Report)
@@ -84,5 +81,8 @@ async function main(): Promise<boolean> {
   say(`${caught} passed, ${chosen.length - caught} failed`);
   return caught === chosen.length && caught > 0;
 }
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
 
 process.exitCode = (await main()) ? 0 : 1;

@@ -131,6 +131,8 @@ export type RunOptions = {
    * killed after this many milliseconds.
    */
   groupGraceMs?: number;
+  /** The output goes to that of this process instead of being returned. */
+  isShown?: boolean;
 };
 
 /**
@@ -142,11 +144,12 @@ export function runToEnd(
   args: string[],
   options: RunOptions,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const { timeoutMs, input, groupGraceMs, ...spawnOptions } = options;
+  const { timeoutMs, input, groupGraceMs, isShown = false, ...spawnOptions } = options;
   return new Promise((resolve) => {
     const inGroup = groupGraceMs !== undefined;
     const child = spawn(command, args, {
       ...spawnOptions,
+      stdio: ['pipe', ...(isShown ? (['inherit', 'inherit'] as const) : (['pipe', 'pipe'] as const))],
       ...(inGroup ? { detached: true } : { timeout: timeoutMs, killSignal: 'SIGKILL' }),
     });
     const timedOut = inGroup ? stopGroupLater(child, timeoutMs, groupGraceMs) : () => false;
@@ -157,14 +160,14 @@ export function runToEnd(
     child.once('close', () => programs.delete(child));
     let stdout = '';
     let stderr = '';
-    child.stdout.on('data', (chunk: Buffer) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
       stdout += chunk.toString('utf8');
     });
-    child.stderr.on('data', (chunk: Buffer) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString('utf8');
     });
-    child.stdin.on('error', () => {}); // The program may not read its input.
-    child.stdin.end(input ?? '');
+    child.stdin?.on('error', () => {}); // The program may not read its input.
+    child.stdin?.end(input ?? '');
     child.once('error', (error) => resolve({ code: null, stdout, stderr: error.message }));
     child.once('close', (code) => resolve({ code: timedOut() ? null : code, stdout, stderr }));
   });
