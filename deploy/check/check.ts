@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { runToEnd } from '../../tools/local/child.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 
@@ -75,6 +76,24 @@ export async function run(
   throw new Error(
     `${command} ${args.join(' ').slice(0, 200)} ${output.code === null ? `was killed after ${timeoutMs / 1000} s` : `ended with ${output.code}`}:\n${end}`,
   );
+}
+
+/** Returns the last line of a program's output, which is its result or its reason. */
+export const lastLine = (stdout: string): string => stdout.trim().split('\n').at(-1) ?? '';
+
+/**
+ * Prepares a program by a script of this folder, with the cache as its argument. Returns the last line of its output, or
+ * undefined if the part is not possible here, after reporting that.
+ */
+export async function prepare(
+  check: Check,
+  { part, script, timeoutMs }: { part: string; script: string; timeoutMs: number },
+): Promise<string | undefined> {
+  const args = [join(import.meta.dirname, script), check.cache];
+  const { code, stdout } = await run('bash', args, { timeoutMs, codes: [0, notHere] });
+  if (code !== notHere) return lastLine(stdout);
+  check.skip(part, lastLine(stdout));
+  return undefined;
 }
 
 /** Throws `message` if `condition` is false. */

@@ -6,7 +6,7 @@ import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import { claimsOf } from '../../tests/support/sign-in.ts';
-import { type Check, expect, notHere, type Part, run } from './check.ts';
+import { type Check, expect, type Part, prepare } from './check.ts';
 import { createRealm, example, type Keycloak, type Realm, startKeycloak } from './keycloak-server.ts';
 import { inBrowser } from './sign-in.ts';
 
@@ -32,11 +32,9 @@ export const keycloak: Part = {
   },
   limitMs: partMs,
   async run(check) {
-    const script = join(import.meta.dirname, 'keycloak.sh');
-    const { code, stdout } = await run('bash', [script, check.cache], { timeoutMs: partMs, codes: [0, notHere] });
-    const last = stdout.trim().split('\n').at(-1) ?? '';
-    if (code === notHere) return check.skip('keycloak', last);
-    const keycloak = await check.step('Keycloak starts', () => startKeycloak(check, last));
+    const prepared = await prepare(check, { part: 'keycloak', script: 'keycloak.sh', timeoutMs: partMs });
+    if (prepared === undefined) return;
+    const keycloak = await check.step('Keycloak starts', () => startKeycloak(check, prepared));
     const { realm, bank } = await check.step('a bank has the realm and the settings of deploy/keycloak', () =>
       connect(check, keycloak),
     );

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Check, expect, notHere, type Part, run } from './check.ts';
+import { type Check, expect, lastLine, notHere, type Part, run } from './check.ts';
 
 const partMs = 2 * 60 * 60_000;
 
@@ -13,13 +13,13 @@ export async function runScript(check: Check, title: string, file: string, timeo
   const startedAt = performance.now();
   const answered = run('bash', args, { env: check.env, timeoutMs, codes: [0, 1, notHere] });
   const unavailable = await answered.then(
-    ({ code, stdout }) => (code === notHere ? (stdout.trim().split('\n').at(-1) ?? '') : undefined),
+    ({ code, stdout }) => (code === notHere ? lastLine(stdout) : undefined),
     () => undefined,
   );
   if (unavailable !== undefined) return check.skip(title, unavailable || 'no reason was given');
   await check.step(title, async () => {
     const { code, stdout, stderr } = await answered;
-    const last = stdout.trim().split('\n').at(-1) ?? '';
+    const last = lastLine(stdout);
     expect(
       code === 0 && /^[1-9]\d* passed, 0 failed$/.test(last),
       `ended with ${code}, without "N passed, 0 failed":\n${stdout}${stderr}`,

@@ -12,7 +12,7 @@ import { PROJECT } from '../../tools/local/local-dir.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { statusOf } from '../../tools/local/ready.ts';
-import { type Check, expect, notHere, type Part, run } from './check.ts';
+import { type Check, expect, type Part, prepare } from './check.ts';
 
 const buildMs = 2 * 60 * 60_000;
 const startMs = 120_000;
@@ -30,11 +30,9 @@ export const traces: Part = {
   planted: { defect: 'a collector that forwards to nobody', foundBy: found, says: /^the trace has no spans/ },
   limitMs: buildMs,
   async run(check) {
-    const script = join(import.meta.dirname, 'jaeger.sh');
-    const { code, stdout } = await run('bash', [script, check.cache], { timeoutMs: buildMs, codes: [0, notHere] });
-    const last = stdout.trim().split('\n').at(-1) ?? '';
-    if (code === notHere) return check.skip('traces', last);
-    const { otlpUrl, apiUrl } = await check.step('the collector and Jaeger start', () => startBoth(check, last));
+    const prepared = await prepare(check, { part: 'traces', script: 'jaeger.sh', timeoutMs: buildMs });
+    if (prepared === undefined) return;
+    const { otlpUrl, apiUrl } = await check.step('the collector and Jaeger start', () => startBoth(check, prepared));
     const cluster = await check.step('a bank that sends its traces to the collector', async () => {
       const made = await startCluster(join(check.dir, 'traced'), createRandom('traces'), async (context) => ({
         ...(await oneOfEach(context)),
