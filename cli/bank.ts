@@ -8,7 +8,7 @@ import { addHolds } from './holds.ts';
 import { addImport } from './import.ts';
 import { addKeys } from './keys.ts';
 import { addLoad } from './load.ts';
-import { addLooking } from './looking.ts';
+import { addShow } from './show.ts';
 import { addOpening } from './opening.ts';
 import { addOperations } from './operations.ts';
 import { addPostings } from './postings.ts';
@@ -41,7 +41,7 @@ for (const add of [
   addPostings,
   addHolds,
   addBatches,
-  addLooking,
+  addShow,
   addImport,
   addKeys,
   addApprovals,

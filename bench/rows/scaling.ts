@@ -41,6 +41,7 @@ export const scaling: Group = {
               ...[unpinned, pinned].map(({ perSecond }) => perSecond.toFixed(0)),
               costOf(pinned),
               ...[pacedUnpinned, pacedPinned].map(({ latency }) => latency.p50.toFixed(1)),
+              [unpinned, pacedUnpinned, pinned, pacedPinned].map(({ wrong }) => wrong).join(', '),
             ]);
           });
           rows.at(-1)?.push(waits);
@@ -61,6 +62,7 @@ export const scaling: Group = {
             'CPU µs each, pinned',
             `p50 ms at ${pacedRate}/s, all cores`,
             'the same, pinned',
+            'not 2xx in each of the four loads',
             "what the ledgers' connections waited for, pinned, of their time in a statement",
           ],
           rows,
@@ -105,7 +107,7 @@ async function sampleWaits(world: World, bank: Bank, run: () => Promise<void>): 
       while (running) {
         const { rows } = await pool.query<{ event: string }>(
           `select coalesce(wait_event_type || ' ' || wait_event, 'on a core, or waiting for one') as event from pg_stat_activity
-             where datname = current_database() and usename = 'ledger' and state = 'active'`,
+             where datname = current_database() and usename = current_database() || '_ledger' and state = 'active'`,
         );
         for (const { event } of rows) seen.set(event, (seen.get(event) ?? 0) + 1);
         await new Promise((resolve) => setTimeout(resolve, sampleMs));

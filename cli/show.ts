@@ -8,7 +8,7 @@ import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
 /** `bank show`, `bank balance`, `bank statement`. */
-export function addLooking(program: Command): void {
+export function addShow(program: Command): void {
   program
     .command('show <name>')
     .description('Show a client, an account (by id or number), a transaction, a transfer or a hold')
