@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -92,6 +92,10 @@ async function main(): Promise<void> {
     if (stopping) return;
     stopping = true;
     await world?.stop();
+    if (code === 1) {
+      renameSync(join(dir, 'log'), `${dir}-log`);
+      say(`the logs are in ${dir}-log`);
+    }
     rmSync(dir, { recursive: true, force: true });
     process.exit(code);
   };

@@ -75,9 +75,16 @@ export function createLogger(options: LoggerOptions, destination: DestinationStr
   return pino(settings, destination);
 }
 
-/** Writes are asynchronous, so that a stalled log reader cannot stall the process. Lines beyond 16 MiB are dropped. */
+/**
+ * Writes are asynchronous, so that a stalled log reader cannot stall the process. A write that fails, on a full disk for
+ * example, is repeated with the next line. Lines beyond 16 MiB are dropped.
+ */
 function stdout(): DestinationStream {
-  return pino.destination({ dest: 1, sync: false, minLength: 1, maxLength: 16 * 1024 * 1024 });
+  const stream = pino.destination({ dest: 1, sync: false, minLength: 1, maxLength: 16 * 1024 * 1024 });
+  stream.on('error', () => undefined);
+  // pino calls this at the exit of the process, and it repeats a failing write forever. flushLogs writes the last lines.
+  stream.flushSync = () => undefined;
+  return stream;
 }
 
 /** Resolves when all lines are written, or after half a second. Await it before process.exit. */

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
@@ -84,4 +86,21 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
     expect(common.err).toContain('fixture cannot start: the configuration is not valid:\n  LOG_LEVEL: ');
     expect([own.code, common.code]).toEqual([1, 1]);
   });
+
+  test.runIf(process.platform === 'linux')(
+    'a full disk under the log neither ends the process nor delays its stop',
+    async () => {
+      const child = spawn(process.execPath, [fixture, 'logs'], {
+        env: { ...process.env, LOG_LEVEL: 'info' },
+        stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
+      });
+      const guard = setTimeout(() => child.kill('SIGKILL'), 15_000);
+      const exit = once(child, 'exit');
+      const running = new Promise<string>((resolve) => child.stderr?.once('data', (text) => resolve(String(text))));
+      expect(await Promise.race([running, exit])).toBe('still running');
+      child.kill('SIGTERM');
+      expect(await exit).toEqual([0, null]);
+      clearTimeout(guard);
+    },
+  );
 });

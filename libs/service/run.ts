@@ -49,7 +49,8 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
   closeWithGrace(
     {
       delay: stopMs,
-      logger: { error: (message: unknown) => log.fatal({ err: message }, 'the stop took too long; exiting') },
+      // The process exits immediately afterwards, so this is not written to the asynchronous log.
+      logger: { error: (reason) => void process.stderr.write(`${name} exits before its stop: ${describe(reason)}\n`) },
     },
     async ({ err, signal }) => {
       ignoreFurtherSignals();

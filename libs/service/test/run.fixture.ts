@@ -22,6 +22,7 @@ run(
     });
     if (behaviour === 'bad-config') loadConfig(z.object({ RATE: wholeNumber(0, 1), OTHER: z.string() }), { RATE: 'x' });
     if (behaviour === 'start-fails') throw new AggregateError([new Error('connect ECONNREFUSED 127.0.0.1:1')], '');
+    if (behaviour === 'logs') setTimeout(() => process.stderr.write('still running'), 1000);
     if (behaviour === 'uncaught')
       setTimeout(() => {
         throw new Error('boom');
