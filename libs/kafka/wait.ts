@@ -1,31 +1,19 @@
-/** The error of a bounded wait that timed out. */
-class WaitTimeoutError extends Error {
-  override name = 'WaitTimeoutError';
-}
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Returns the outcome of `promise`, or rejects with a WaitTimeoutError after `timeoutMs`. A later outcome is
- * ignored; the caller must end the work itself if that matters.
+ * Returns the outcome of `promise`, or rejects after `timeoutMs`. A later outcome is ignored; the caller must end the
+ * work itself if that matters.
  */
 export function withTimeout<T>(promise: Promise<T>, timeoutMs: number, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new WaitTimeoutError(`${what} took longer than ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(() => reject(new Error(`${what} took longer than ${timeoutMs} ms`)), timeoutMs);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 
 /** Waits `ms` milliseconds or until the signal is aborted, whichever comes first. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener('abort', done);
-  });
+  return sleep(ms, undefined, signal && { signal }).catch(() => undefined);
 }
 
 /** A back-off that doubles from `firstMs` to `maxMs`, with 20 % jitter. reset() starts over. */
