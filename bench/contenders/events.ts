@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { createKafka } from '#libs/kafka/client.ts';
-import { consume } from '#libs/kafka/consume/consume.ts';
+import { Consumer } from '#libs/kafka/consume/consume.ts';
 import { serveHelper } from '../helper.ts';
 
 /** A downstream system that reads the bank's transfers and records their arrival times. */
@@ -15,7 +15,7 @@ export interface EventsPlan {
 export type EventsResult = [ce_id: string, at: number][];
 
 let seen: EventsResult = [];
-const consumer = consume(kafka, {
+const consumer = new Consumer(kafka, {
   groupId: `bench-events-${process.pid}`,
   topics: [TOPIC],
   fromBeginning: false,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { createKafka } from '#libs/kafka/client.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
@@ -16,7 +16,7 @@ export async function acceptHistory(
   kafka: KafkaClient,
   { prefix, logger }: { prefix: string; logger: Logger },
 ): Promise<void> {
-  const publisher = createPublisher(kafka, { logger, name: 'accept-history', topics: topicTable(prefix) });
+  const publisher = new Publisher(kafka, { logger, name: 'accept-history', topics: topicTable(prefix) });
   await publisher.start();
   try {
     const topic = topicName(prefix, 'ledger.position');

@@ -11,7 +11,7 @@ import { createKafka } from '#libs/kafka/client.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
@@ -153,7 +153,7 @@ export async function resendCommands(
   { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger },
 ): Promise<{ sent: number; succeeded: number }> {
   const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
-  const publisher = createPublisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
+  const publisher = new Publisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
   try {
     for (let at = 0; at < commands.length; ) {

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import type { ReceivedMessage } from './consume/consume.ts';
-import { consume } from './consume/consume.ts';
+import { Consumer, type ReceivedMessage } from './consume/consume.ts';
 import { deadLetter } from './consume/dead-letter.ts';
-import { createPublisher } from './publish/publish.ts';
+import { Publisher } from './publish/publish.ts';
 import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test/test-kit.ts';
 import { ensureTopics, groupLag, partitionCounts, topicRanges } from './topics.ts';
 
@@ -11,9 +10,14 @@ const kafka = testKafka();
 
 test('an idle publisher and consumer set few timers', async () => {
   const topic = await testTopic(kafka, 'idle', 2);
-  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'idle' });
+  const publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'idle' });
   await publisher.start();
-  const consumer = consume(kafka, { groupId: unique('idle'), topics: [topic], handle: async () => undefined, logger });
+  const consumer = new Consumer(kafka, {
+    groupId: unique('idle'),
+    topics: [topic],
+    handle: async () => undefined,
+    logger,
+  });
   await consumer.start();
   await publisher.publish({ topic, key: null, value: 'x', headers: {} }, { timeoutMs: 5_000 });
   await sleep(500);
@@ -30,7 +34,7 @@ test('an idle publisher and consumer set few timers', async () => {
 test('a dead letter contains the original key and bytes, the reason, and the origin', async () => {
   const topic = await testTopic(kafka, 'poison', 1);
   await ensureTopics(kafka, [{ name: `${topic}.dlq`, partitions: 1, replication_factor: 1, config: {} }]);
-  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
+  const publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
   await publisher.start();
   const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
   await publisher.publishAll(
@@ -41,7 +45,7 @@ test('a dead letter contains the original key and bytes, the reason, and the ori
     { timeoutMs: 5_000 },
   );
   const dead: ReceivedMessage[] = [];
-  const source = consume(kafka, {
+  const source = new Consumer(kafka, {
     groupId: unique('source'),
     topics: [topic],
     logger,
@@ -50,7 +54,7 @@ test('a dead letter contains the original key and bytes, the reason, and the ori
         await deadLetter(publisher, message, { reason: 'no JSON', code: 'malformed_json' });
     },
   });
-  const reader = consume(kafka, {
+  const reader = new Consumer(kafka, {
     groupId: unique('reader'),
     topics: [`${topic}.dlq`],
     logger,
@@ -105,7 +109,7 @@ test('concurrent callers create topics once, and existing topics are not changed
 test('the lag of a group counts its uncommitted messages', async () => {
   const topic = await testTopic(kafka, 'lag', 2);
   const groupId = unique('lag');
-  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'lag' });
+  const publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'lag' });
   await publisher.start();
   const publish = (count: number) =>
     publisher.publishAll(
@@ -115,7 +119,7 @@ test('the lag of a group counts its uncommitted messages', async () => {
   const lag = async () => (await groupLag(kafka, groupId, [topic])).map((part) => part.lag);
   await publish(5);
   expect(await lag()).toEqual([0n, 5n]);
-  const consumer = consume(kafka, { groupId, topics: [topic], logger, handle: async () => undefined });
+  const consumer = new Consumer(kafka, { groupId, topics: [topic], logger, handle: async () => undefined });
   await consumer.start();
   await until(async () => (await lag())[1] === 0n);
   await consumer.stop();

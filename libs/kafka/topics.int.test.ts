@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPublisher } from './publish/publish.ts';
+import { Publisher } from './publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
 import { requireSafeTopics } from './topics.ts';
 
@@ -26,7 +26,7 @@ test('an unresponsive connection is closed before a caller times out', async () 
   const proxy = await new FaultProxy().open();
   const kafka = testKafka(proxy.route);
   const topic = await testTopic(testKafka(), 'silent', 1);
-  const publisher = createPublisher(kafka, { logger, name: 'silent', topics: anyTopic() });
+  const publisher = new Publisher(kafka, { logger, name: 'silent', topics: anyTopic() });
   await publisher.start();
   try {
     await publisher.publish({ topic, key: null, value: 'before', headers: {} }, { timeoutMs: 5_000 });

@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import { source } from '#libs/contracts/envelope.ts';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { createRelay, type Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
+import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
+import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { kafkaConfig, outboxConfig } from './config.ts';
 import { deadLetterCounter, measureOutbox } from './measures.ts';
@@ -43,13 +43,13 @@ export function createPublishing(
   const prefix = config.TOPIC_PREFIX;
   const common = { logger, topics: topicTable(prefix) };
   const publishers = {
-    replies: createPublisher(kafka, {
+    replies: new Publisher(kafka, {
       ...common,
       name: 'replies',
       ...(signReply && { sign: signReply }),
       ...(maxQueued !== undefined && { maxQueued }),
     }),
-    events: createPublisher(kafka, { ...common, name: 'events', ...(signEvent && { sign: signEvent }) }),
+    events: new Publisher(kafka, { ...common, name: 'events', ...(signEvent && { sign: signEvent }) }),
   };
   const tracePublished = publishTracer(tracing, prefix);
   const replies = createReplies({
@@ -60,7 +60,7 @@ export function createPublishing(
     onDeadLetter: deadLetterCounter(metrics, prefix),
     onReplies: tracePublished,
   });
-  const relay: Relay = createRelay({
+  const relay: Relay = new Relay({
     retainMs: config.OUTBOX_RETENTION_HOURS * hourMs,
     pool: relayPool,
     publisher: publishers.events,

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { type ConsumeOptions, type Consumer, consume } from '#libs/kafka/consume/consume.ts';
+import { type ConsumeOptions, Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
@@ -75,7 +75,7 @@ export function consumerGroups(
     options: Pick<ConsumeOptions, 'handle' | 'concurrency' | 'maxBatch'>,
   ): Consumer => {
     const prefixed = topics.map((topic) => topicName(prefix, topic));
-    return consume(kafka, { groupId: prefix + name, topics: prefixed, sessionTimeoutMs, logger, ...options });
+    return new Consumer(kafka, { groupId: prefix + name, topics: prefixed, sessionTimeoutMs, logger, ...options });
   };
 }
 

@@ -6,9 +6,8 @@ import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.t
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { Follower } from '#libs/kafka/consume/follow.ts';
 import { follow } from '#libs/kafka/consume/follow.ts';
-import type { Publisher } from '#libs/kafka/publish/publish.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
-import { createRequester } from '#libs/kafka/request-reply/request-reply.ts';
+import { Publisher } from '#libs/kafka/publish/publish.ts';
+import { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
 import { encodeNotice } from './api/forward.ts';
@@ -35,14 +34,14 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   const { logger, instance, metrics, loadShedding, now } = deps;
   const prefix = config.TOPIC_PREFIX;
   const keys = macKeys(config);
-  const publisher = createPublisher(kafka, {
+  const publisher = new Publisher(kafka, {
     logger,
     name: 'requests',
     topics: topicTable(prefix),
     maxQueued: 2 * config.MAX_PENDING,
     sign: (message) => keys.sign('gateway', message),
   });
-  const requester = createRequester(kafka, publisher, {
+  const requester = new Requester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
     partitions: replyPartitions,
     instance,

@@ -3,7 +3,7 @@ import type { MacKeys } from '#libs/contracts/mac.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { readLastValue } from '#libs/kafka/consume/read-message.ts';
-import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { History } from '#libs/postgres/outbox/history.ts';
 import { createPublishing, type PublishingDependencies } from '#libs/service/publishing.ts';
 import { createAuditSender } from './audit/audit-sender.ts';
@@ -49,7 +49,7 @@ export function createLedgerPublishing(
     republish: (messages) => republishBalances(pools.writes, messages, topicName(prefix, 'balances')),
     history,
   });
-  const audits = createPublisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });
+  const audits = new Publisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });
   onStop('publisher of audit records', () => audits.stop());
   const auditSender = createAuditSender({ pool: pools.relayPool, publisher: audits, prefix, logger });
   return { publishers: { ...publishers, audits }, replies, relay, auditSender };

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
-import { createRelay, type Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
+import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -45,7 +45,7 @@ async function freezeOne(
   ];
   const start = (target: string, publishAll: RelayOptions['publisher']['publishAll']): Relay => {
     const pool = createPool({ url: target, application_name: 'relay', schema, connection_timeout_ms: 500 }, silent);
-    const relay = createRelay({
+    const relay = new Relay({
       pool,
       publisher: { publishAll },
       schema,

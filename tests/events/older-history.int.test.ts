@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
+import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import { event, until } from '#libs/postgres/outbox/test/relay-harness.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -47,10 +47,10 @@ function startProcess(): Process {
     { url: url('service'), application_name: 'ledger', schema: 'public', verify: (client) => history.verify(client) },
     silent,
   );
-  const publishAll: Parameters<typeof createRelay>[0]['publisher']['publishAll'] = async (messages) => {
+  const publishAll: RelayOptions['publisher']['publishAll'] = async (messages) => {
     for (const { topic, value } of messages) if (topic === 'position') positions.push(value ?? '');
   };
-  const relay = createRelay({
+  const relay = new Relay({
     pool,
     publisher: { publishAll },
     schema: 'public',

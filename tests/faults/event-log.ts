@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { type Consumer, consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { Consumer, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,7 +26,7 @@ export class EventLog {
   constructor(cluster: Cluster) {
     this.kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker' }, silent);
     this.#topics = topics.map((name) => topicName(cluster.topicPrefix, name));
-    this.#consumer = consume(this.kafka, {
+    this.#consumer = new Consumer(this.kafka, {
       groupId: `checker-${randomUUID()}`,
       topics: this.#topics,
       logger: silent,

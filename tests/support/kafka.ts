@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { Consumer, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
@@ -35,7 +35,7 @@ export async function readTopics(
   }
   const read = new Map(names.map((name) => [name, [] as ReceivedMessage[]]));
   const reached = new Map<string, bigint>();
-  const consumer = consume(kafka, {
+  const consumer = new Consumer(kafka, {
     groupId: `test-${randomUUID()}`,
     topics: [...byTopic.keys()],
     logger: silent,
@@ -67,7 +67,7 @@ export async function countMessages(bank: BankTopics, name: TopicName): Promise<
 
 /** Provides a publisher while `use` runs. */
 async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
-  const publisher = createPublisher(kafkaOf(bank), {
+  const publisher = new Publisher(kafkaOf(bank), {
     logger: silent,
     name: 'test',
     topics: topicTable(bank.topic_prefix),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
 import { readToEnd } from '../consume/read-to-end.ts';
-import { createPublisher, type Publisher } from '../publish/publish.ts';
+import { Publisher } from '../publish/publish.ts';
 import { anyTopic, logger, testKafka, testTopic } from '../test/test-kit.ts';
 
 /**
@@ -12,7 +12,7 @@ let kafka: KafkaClient;
 let publisher: Publisher;
 beforeAll(async () => {
   kafka = testKafka();
-  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
+  publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
 });
 afterAll(() => publisher.stop());

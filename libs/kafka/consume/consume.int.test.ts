@@ -1,12 +1,10 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import type { Publisher } from '../publish/publish.ts';
-import { createPublisher } from '../publish/publish.ts';
+import { Publisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { groupLag } from '../topics.ts';
-import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
-import { consume } from './consume.ts';
+import { type ConsumeOptions, Consumer, type ReceivedMessage } from './consume.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -18,7 +16,7 @@ let consumers: Consumer[] = [];
 beforeAll(async () => {
   kafka = testKafka();
   proxy = await new FaultProxy().open();
-  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
+  publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
 });
 
@@ -55,7 +53,14 @@ async function started(
   options: Partial<ConsumeOptions> = {},
   client = kafka,
 ): Promise<Consumer> {
-  const consumer = consume(client, { groupId, topics: [topic], handle, logger, sessionTimeoutMs: 2_000, ...options });
+  const consumer = new Consumer(client, {
+    groupId,
+    topics: [topic],
+    handle,
+    logger,
+    sessionTimeoutMs: 2_000,
+    ...options,
+  });
   consumers.push(consumer);
   await consumer.start();
   return consumer;
@@ -82,14 +87,9 @@ describe('batches', () => {
   test('one batch contains the waiting messages of all partitions, in order per partition, up to maxBatch', async () => {
     await write(0, 1_000);
     const batches: ReceivedMessage[][] = [];
-    await started(
-      async (messages, { assigned }) => {
-        expect(assigned).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
-        batches.push(messages);
-      },
-      { maxBatch: 600 },
-    );
+    const consumer = await started(async (messages) => void batches.push(messages), { maxBatch: 600 });
     await until(() => batches.flat().length === 1_000);
+    expect(consumer.assigned()).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
     expect(batches[0]).toHaveLength(600);
     expect(new Set(batches.flatMap((batch) => batch.map(({ partition }) => partition))).size).toBe(8);
     for (const [partition, list] of Map.groupBy(batches.flat(), (message) => message.partition)) {
@@ -330,8 +330,18 @@ describe('change', () => {
 
   test('without a broker or without the topic, a consumer waits, is not healthy, and can be stopped', async () => {
     await proxy.set('refuse');
-    const lost = consume(testKafka(proxy.route), { groupId, topics: [topic], handle: async () => undefined, logger });
-    const missing = consume(kafka, { groupId, topics: [unique('nowhere')], handle: async () => undefined, logger });
+    const lost = new Consumer(testKafka(proxy.route), {
+      groupId,
+      topics: [topic],
+      handle: async () => undefined,
+      logger,
+    });
+    const missing = new Consumer(kafka, {
+      groupId,
+      topics: [unique('nowhere')],
+      handle: async () => undefined,
+      logger,
+    });
     for (const consumer of [lost, missing]) {
       expect(await Promise.race([consumer.start(), sleep(500).then(() => 'waits')])).toBe('waits');
       expect(consumer.health().ok).toBe(false);

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import type { Publisher } from '../publish/publish.ts';
-import { createPublisher } from '../publish/publish.ts';
+import { Publisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from '../test/test-kit.ts';
 import type { Follower } from './follow.ts';
 import { follow } from './follow.ts';
@@ -15,7 +14,7 @@ const followers: Follower[] = [];
 beforeAll(async () => {
   kafka = testKafka();
   proxy = await new FaultProxy().open();
-  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
+  publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
 });
 

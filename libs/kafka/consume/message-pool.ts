@@ -9,7 +9,7 @@ export interface Assignment {
   partitions: number[];
 }
 
-export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
+export type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 
 export interface PoolOptions {
   handle: Handle;
@@ -168,7 +168,7 @@ export class MessagePool {
     const backoff = createBackoff(100, 2_000);
     for (let attempt = 1; ; attempt++) {
       try {
-        await handle(batch.messages, { assigned: generation.assigned });
+        await handle(batch.messages);
         break;
       } catch (error) {
         logger.error(

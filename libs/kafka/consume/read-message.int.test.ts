@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'vitest';
-import { createPublisher } from '../publish/publish.ts';
+import { Publisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { topicRanges } from '../topics.ts';
 import { readMessage } from './read-message.ts';
 
 const kafka = testKafka();
-const publisher = createPublisher(kafka, { logger, name: 'read-message', topics: anyTopic(4_194_304) });
+const publisher = new Publisher(kafka, { logger, name: 'read-message', topics: anyTopic(4_194_304) });
 const started = publisher.start();
 afterAll(() => publisher.stop());
 

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
-import type { ReceivedMessage } from '../consume/consume.ts';
-import { consume } from '../consume/consume.ts';
+import { Consumer, type ReceivedMessage } from '../consume/consume.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { ensureTopics, topicRanges } from '../topics.ts';
-import type { Publisher, PublisherOptions } from './publish.ts';
-import { createPublisher, PublishError } from './publish.ts';
+import type { PublisherOptions } from './publish.ts';
+import { PublishError, Publisher } from './publish.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -27,7 +26,7 @@ afterAll(async () => {
 });
 
 async function started(client: KafkaClient, options: Partial<PublisherOptions> = {}): Promise<Publisher> {
-  const publisher = createPublisher(client, { logger, topics: anyTopic(), name: 'test', ...options });
+  const publisher = new Publisher(client, { logger, topics: anyTopic(), name: 'test', ...options });
   running.push(publisher);
   await publisher.start();
   return publisher;
@@ -44,7 +43,7 @@ async function count(of: string): Promise<number> {
 async function readAll(from: string): Promise<ReceivedMessage[]> {
   const expected = await count(from);
   const read: ReceivedMessage[] = [];
-  const consumer = consume(kafka, {
+  const consumer = new Consumer(kafka, {
     groupId: unique('read'),
     topics: [from],
     logger,
@@ -152,7 +151,7 @@ describe('sizes', () => {
 
 describe('errors', () => {
   test('immediately refused messages were not sent', async () => {
-    const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'refusing', maxQueued: 2 });
+    const publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'refusing', maxQueued: 2 });
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
     await publisher.start();
     const results = await Promise.allSettled(

@@ -23,23 +23,6 @@ export interface PublisherOptions {
   sign?: (message: OutgoingMessage) => void;
 }
 
-export interface Publisher {
-  /** Resolves at the first connection. Later it reconnects by itself. */
-  start(): Promise<void>;
-  /** Refuses new messages, sends queued ones for at most `timeoutMs` (default 5 s), then disconnects. */
-  stop(options?: { timeoutMs?: number }): Promise<void>;
-  /** Resolves when all in-sync replicas have the message (acks=all). Rejects only with a PublishError. */
-  publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
-  /**
-   * Publishes several messages in order. Resolves when all are written. An error does not show which messages
-   * were written.
-   */
-  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
-  health(): { ok: boolean; reason?: string };
-  /** The number of messages that are queued or in flight. */
-  queued(): number;
-}
-
 const sweepMs = 20;
 
 /**
@@ -50,11 +33,7 @@ const sweepMs = 20;
  * A message can fail in two ways. Until it is passed to a connected producer, it was not sent and never will
  * be. After that, its outcome is unknown until the broker acknowledges it.
  */
-export function createPublisher(kafka: KafkaClient, options: PublisherOptions): Publisher {
-  return new KafkaPublisher(kafka, options);
-}
-
-class KafkaPublisher implements Publisher {
+export class Publisher {
   readonly #options: Required<PublisherOptions>;
   readonly #queue: PublishQueue;
   readonly #link: ProducerLink;
@@ -72,12 +51,14 @@ class KafkaPublisher implements Publisher {
     this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#sendSoon());
   }
 
+  /** Resolves at the first connection. Later it reconnects by itself. */
   async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error(`publisher ${this.#options.name} was started before`);
     this.#state = 'running';
     await this.#link.connect();
   }
 
+  /** Refuses new messages, sends queued ones for at most `timeoutMs` (default 5 s), then disconnects. */
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
     if (this.#state === 'stopped' || this.#state === 'draining') return;
     this.#state = 'draining';
@@ -96,10 +77,15 @@ class KafkaPublisher implements Publisher {
     this.#inFlight?.abandon();
   }
 
+  /** Resolves when all in-sync replicas have the message (acks=all). Rejects only with a PublishError. */
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> {
     return this.publishAll([message], options);
   }
 
+  /**
+   * Publishes several messages in order. Resolves when all are written. An error does not show which messages
+   * were written.
+   */
   publishAll(messages: readonly OutgoingMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
     if (messages.length === 0) return Promise.resolve();
     const refusal = this.#refusal(messages.length);
@@ -128,6 +114,7 @@ class KafkaPublisher implements Publisher {
       : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
   }
 
+  /** The number of messages that are queued or in flight. */
   queued(): number {
     return this.#queue.length + (this.#inFlight?.entries.length ?? 0);
   }

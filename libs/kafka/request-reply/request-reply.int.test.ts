@@ -1,12 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import type { Consumer, ReceivedMessage } from '../consume/consume.ts';
-import { consume } from '../consume/consume.ts';
-import type { Publisher } from '../publish/publish.ts';
-import { createPublisher } from '../publish/publish.ts';
+import { Consumer, type ReceivedMessage } from '../consume/consume.ts';
+import { Publisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
-import type { Requester, RequesterOptions } from './request-reply.ts';
-import { createRequester, RequestError } from './request-reply.ts';
+import type { RequesterOptions } from './request-reply.ts';
+import { RequestError, Requester } from './request-reply.ts';
 
 const partitions = 8;
 let kafka: KafkaClient;
@@ -25,9 +23,9 @@ beforeAll(async () => {
   proxy = await new FaultProxy().open();
   commands = await testTopic(kafka, 'commands', 4);
   replies = await testTopic(kafka, 'replies', partitions);
-  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
+  publisher = new Publisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
-  service = consume(kafka, { groupId: unique('service'), topics: [commands], handle: answer, logger });
+  service = new Consumer(kafka, { groupId: unique('service'), topics: [commands], handle: answer, logger });
   await service.start();
 });
 
@@ -67,7 +65,7 @@ async function answer(messages: ReceivedMessage[]): Promise<void> {
 }
 
 async function started(options: Partial<RequesterOptions> = {}, client = kafka, over = publisher): Promise<Requester> {
-  const requester = createRequester(client, over, {
+  const requester = new Requester(client, over, {
     topic: replies,
     partitions,
     instance: unique('instance'),
@@ -147,7 +145,7 @@ describe('an error names the stage that failed', () => {
   });
 
   test('not_sent: too many waiting, not ready, broker unavailable; unacknowledged: the broker is silent', async () => {
-    const proxied = createPublisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
+    const proxied = new Publisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
     await proxied.start();
     const requester = await started({ maxPending: 1 }, kafka, proxied);
     const first = ask(requester, 'first');
@@ -209,7 +207,7 @@ describe('replies that cannot be read', () => {
 
   test('delay the start, which can be stopped', async () => {
     await proxy.set('refuse');
-    const requester = createRequester(testKafka(proxy.route), publisher, {
+    const requester = new Requester(testKafka(proxy.route), publisher, {
       topic: replies,
       partitions,
       instance: 'x',

@@ -4,8 +4,7 @@ import type { KafkaClient } from '../client.ts';
 import { PartitionReader } from '../consume/partition-reader.ts';
 import type { FetchedMessage } from '../consume/received-message.ts';
 import { murmur2 } from '../publish/partitioner.ts';
-import type { OutgoingMessage, Publisher } from '../publish/publish.ts';
-import { PublishError } from '../publish/publish.ts';
+import { type OutgoingMessage, PublishError, type Publisher } from '../publish/publish.ts';
 import { ShortLivedMap } from '../short-lived-map.ts';
 import { withTimeout } from '../wait.ts';
 
@@ -45,21 +44,6 @@ export class RequestError extends Error {
   }
 }
 
-export interface Requester {
-  /** Resolves when replies can be received. */
-  start(): Promise<void>;
-  /** Refuses new requests and waits for pending replies for at most `timeoutMs` (default 5 s). */
-  stop(options?: { timeoutMs?: number }): Promise<void>;
-  /**
-   * Publishes a message and waits for the reply. Both timeouts start with the call. Rejects only with a
-   * RequestError.
-   */
-  request(message: OutgoingMessage, options: { ackTimeoutMs: number; replyTimeoutMs: number }): Promise<Reply>;
-  pending(): number;
-  /** Not ok while the partition of replies cannot be read. */
-  health(): { ok: boolean; reason?: string };
-}
-
 interface Pending {
   topic: string;
   acknowledged: boolean;
@@ -77,11 +61,7 @@ const maxGivenUp = 20_000;
  * shared reply topic without a consumer group, so other processes do not affect it. The replier sends to the
  * partition named by the request. The publisher is shared; start it before and stop it after the requester.
  */
-export function createRequester(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions): Requester {
-  return new KafkaRequester(kafka, publisher, options);
-}
-
-class KafkaRequester implements Requester {
+export class Requester {
   readonly #publisher: Publisher;
   readonly #options: Required<RequesterOptions>;
   readonly #reader: PartitionReader;
@@ -112,10 +92,12 @@ class KafkaRequester implements Requester {
     });
   }
 
+  /** Resolves when replies can be received. */
   start(): Promise<void> {
     return this.#reader.start();
   }
 
+  /** Refuses new requests and waits for pending replies for at most `timeoutMs` (default 5 s). */
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
     this.#stopping = true;
     if (timeoutMs > 0 && this.#pending.size > 0) {
@@ -129,6 +111,10 @@ class KafkaRequester implements Requester {
     await this.#reader.stop();
   }
 
+  /**
+   * Publishes a message and waits for the reply. Both timeouts start with the call. Rejects only with a
+   * RequestError.
+   */
   request(
     message: OutgoingMessage,
     { ackTimeoutMs, replyTimeoutMs }: { ackTimeoutMs: number; replyTimeoutMs: number },
@@ -168,6 +154,7 @@ class KafkaRequester implements Requester {
     return this.#pending.size;
   }
 
+  /** Not ok while the partition of replies cannot be read. */
   health(): { ok: boolean; reason?: string } {
     return this.#reader.health();
   }

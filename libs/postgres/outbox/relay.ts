@@ -321,7 +321,3 @@ export class Relay {
     }
   }
 }
-
-export function createRelay(options: RelayOptions): Relay {
-  return new Relay(options);
-}

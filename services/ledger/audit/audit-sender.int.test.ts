@@ -6,10 +6,10 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, unique, until } from '#libs/kafka/test/test-kit.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
-import { createRelay } from '#libs/postgres/outbox/relay.ts';
+import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import type { LedgerHarness } from '../test/harness.ts';
@@ -54,7 +54,7 @@ function poolOf(name: string) {
 /** The parts of a ledger process. */
 async function startSender(): Promise<void> {
   const pool = poolOf('audits');
-  const publisher = createPublisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
+  const publisher = new Publisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
   stops.push(() => publisher.stop({ timeoutMs: 100 }));
   await publisher.start();
   const counting: Logger = Object.assign(Object.create(logger) as Logger, { warn: () => void (failures += 1) });
@@ -65,10 +65,10 @@ async function startSender(): Promise<void> {
 
 async function startRelay(): Promise<void> {
   const pool = poolOf('relay');
-  const publisher = createPublisher(kafka, { logger, name: 'events', topics: anyTopic() });
+  const publisher = new Publisher(kafka, { logger, name: 'events', topics: anyTopic() });
   stops.push(() => publisher.stop());
   await publisher.start();
-  const relay = createRelay({
+  const relay = new Relay({
     pool,
     publisher,
     schema: 'ledger',

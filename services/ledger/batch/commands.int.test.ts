@@ -6,7 +6,7 @@ import { type MessageName, messageType } from '#libs/contracts/messages.ts';
 import { topicTable } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { createPublisher, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -41,7 +41,7 @@ beforeAll(async () => {
     },
     silent,
   );
-  publisher = createPublisher(
+  publisher = new Publisher(
     createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent),
     { logger: silent, name: 'replies', topics: topicTable('') },
   );

@@ -7,12 +7,12 @@ import { source } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { type OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { headersOf } from '#libs/postgres/outbox/outbox-messages.ts';
-import { createRelay } from '#libs/postgres/outbox/relay.ts';
+import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
@@ -85,7 +85,7 @@ beforeAll(async () => {
     silent,
   );
   kafka = createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent);
-  publisher = createPublisher(kafka, { logger: silent, name: 'test', topics: { get: () => topics.transactions } });
+  publisher = new Publisher(kafka, { logger: silent, name: 'test', topics: { get: () => topics.transactions } });
   await publisher.start();
   const moved = transfer(a, b, '25');
   Object.assign(moved.data, { external_id: 'order 1', metadata: { channel: 'app' } });
@@ -495,7 +495,7 @@ describe('under load', () => {
   it('there are no findings while postings continue and the relay publishes', async () => {
     const prefix = await newTopics(4);
     await publish(published(prefix));
-    const relay = createRelay({
+    const relay = new Relay({
       pool,
       publisher,
       schema: ledgerSchema,

@@ -10,8 +10,8 @@ import { transaction } from '../../transaction.ts';
 import type { OutboxEvent } from '../outbox.ts';
 import { writeOutbox } from '../outbox.ts';
 import type { PublishedEvent } from '../outbox-messages.ts';
-import type { Relay, RelayOptions } from '../relay.ts';
-import { createRelay } from '../relay.ts';
+import type { RelayOptions } from '../relay.ts';
+import { Relay } from '../relay.ts';
 
 export function event(n: number, more: Partial<OutboxEvent> = {}): OutboxEvent {
   return {
@@ -83,7 +83,7 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     poolOptions,
     write: (...events) => transaction(pool, (client) => writeOutbox(client, events)),
     relayWith(publisher, more = {}) {
-      const relay = createRelay({
+      const relay = new Relay({
         pool,
         publisher,
         schema: 'public',

@@ -5,7 +5,7 @@
 import { createPool } from '../../pool.ts';
 import { silent } from '../../test/test-database.ts';
 import type { PublishedEvent } from '../outbox-messages.ts';
-import { createRelay } from '../relay.ts';
+import { Relay } from '../relay.ts';
 
 const [url = '', name = '', behaviour = ''] = process.argv.slice(2);
 const options = { url, application_name: name, schema: 'public', max: 3 };
@@ -19,7 +19,7 @@ async function publishAll(messages: PublishedEvent[]): Promise<void> {
   if (behaviour === 'die-before-mark') process.kill(process.pid, 'SIGKILL');
 }
 
-const relay = createRelay({
+const relay = new Relay({
   pool: createPool(options, silent),
   publisher: { publishAll },
   schema: 'public',
