@@ -10,6 +10,8 @@ export interface Migrations {
   schema: string;
   /** The folder of migrations: numbered .sql files (0001-name.sql), each run once, in order, in its own transaction. */
   dir: string;
+  /** SQL files of tables that several schemas have. Like outbox.sql, they run before the migrations, every time. */
+  shared?: readonly URL[];
   /** Returns the statements to run after the migrations, every time. The argument is the role's quoted name. */
   grants: (role: string) => string[];
   /** The views for read-only SQL. They are granted to the role readerOf(role), which has no login. */
@@ -55,8 +57,8 @@ const turnTimeoutMs = 120_000;
  */
 const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
-/** The outbox is the same in every schema. */
-const outboxTables = readFileSync(new URL('./outbox/outbox.sql', import.meta.url), 'utf8');
+/** Every schema has an outbox. */
+const outboxTables = new URL('./outbox/outbox.sql', import.meta.url);
 
 /**
  * Brings role, schema, outbox, tables, and grants up to date. It can be repeated, and several can run concurrently:
@@ -79,7 +81,7 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
     await client.query(`set search_path to ${pg.escapeIdentifier(options.schema)}`);
-    await client.query(outboxTables);
+    for (const file of [outboxTables, ...(options.shared ?? [])]) await client.query(readFileSync(file, 'utf8'));
     await runFiles(client, options, logger);
     await grant(client, options);
   } finally {
@@ -110,7 +112,7 @@ async function runFiles(client: Client, options: MigrateOptions, logger: Logger)
 }
 
 /** Returns the grants of the service's role on the tables of outbox.sql. Messages can never be changed. */
-export function outboxGrants(role: string): string[] {
+function outboxGrants(role: string): string[] {
   return [
     `grant select, insert, delete on outbox to ${role}`,
     `grant select, insert, update (published_at), delete on outbox_batches to ${role}`,
@@ -127,7 +129,7 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   // Removes earlier grants, so that only the statements below apply.
   await client.query(`revoke all on all tables in schema ${schema} from ${role}`);
   await client.query(`grant select on ${migrationsTable} to ${role}`);
-  for (const statement of options.grants(role)) await client.query(statement);
+  for (const statement of [...outboxGrants(role), ...options.grants(role)]) await client.query(statement);
   if (options.readable) {
     const reader = pg.escapeIdentifier(readerOf(options.role));
     await client.query(`grant usage on schema ${schema} to ${reader}`);

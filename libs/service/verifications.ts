@@ -22,6 +22,9 @@ export interface Verified {
   broken: string;
 }
 
+/** The table in which the results are stored. */
+export const verificationsTable = new URL('./verifications.sql', import.meta.url);
+
 /** How long a request waits for another check that is starting or ending: it is not running, but has the lock. */
 const waitMs = 2_000;
 const pollMs = 20;

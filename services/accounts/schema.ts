@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
+import type { Migrations } from '#libs/postgres/migrate.ts';
+import { verificationsTable } from '#libs/service/verifications.ts';
 
 /** The Postgres schema that only accounts reads and writes. */
 export const schema = 'accounts';
@@ -25,8 +26,12 @@ function grants(role: string): string[] {
     // Personal data in these tables is replaced by a function of the owner, for a client whose erasure this
     // service has recorded.
     `grant execute on function erase_records(text, text) to ${role}`,
-    ...outboxGrants(role),
   ];
 }
 
-export const migrations: Migrations = { schema, dir: join(import.meta.dirname, 'migrations'), grants };
+export const migrations: Migrations = {
+  schema,
+  dir: join(import.meta.dirname, 'migrations'),
+  shared: [verificationsTable],
+  grants,
+};

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
+import type { Migrations } from '#libs/postgres/migrate.ts';
+import { verificationsTable } from '#libs/service/verifications.ts';
 
 /** The Postgres schema, which only the ledger reads and writes. */
 export const ledgerSchema = 'ledger';
@@ -19,7 +20,6 @@ function grants(role: string): string[] {
     `grant update (status, status_version, held_minor, hold_expires_at, hold_version) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
-    ...outboxGrants(role),
     // The rows are never updated, but only a role that may update a column can lock them.
     `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,
     // Replaces the texts of an erased client, by functions of the owner.
@@ -31,6 +31,7 @@ function grants(role: string): string[] {
 export const migrations: Migrations = {
   schema: ledgerSchema,
   dir: join(import.meta.dirname, 'migrations'),
+  shared: [verificationsTable],
   grants,
   readable: readableViews,
 };

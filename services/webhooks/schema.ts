@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Migrations, outboxGrants } from '#libs/postgres/migrate.ts';
+import type { Migrations } from '#libs/postgres/migrate.ts';
 
 /** The Postgres schema that only webhooks reads and writes. */
 export const schema = 'webhooks';
@@ -15,7 +15,6 @@ function grants(role: string): string[] {
     `grant select, insert, update (position, until_position, from_time), delete on feeds to ${role}`,
     `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at, attempts), delete on deliveries to ${role}`,
     `grant select, insert on commands to ${role}`,
-    ...outboxGrants(role),
   ];
 }
 

@@ -1,7 +1,7 @@
 -- The schema of accounts as of version 0.2: clients, accounts, status history, API keys, approvals, the audit and dead letters,
 -- and the tables that make commands exactly-once (inbox and saga steps). Ids are compared bytewise (collate "C"), so that lists
--- have the same order on every server. The outbox is in libs/postgres/outbox/outbox.sql, and the rights of the service's role are
--- in schema.ts.
+-- have the same order on every server. The outbox is in libs/postgres/outbox/outbox.sql, the table of verifications in
+-- libs/service/verifications.sql, and the rights of the service's role are in schema.ts.
 
 -- The form in which names are searched for, in any script: case and composition of characters do not matter. It is truncated,
 -- because an index cannot contain long texts. Postgres' own casefold does not change with the libraries of the server.
@@ -284,19 +284,6 @@ create table audit_chain (
   details_digest bytea not null,
   primary key (chain, sequence)
 );
-
--- Results of checks of the audit, one row per check (libs/service/verifications.ts).
-create table verifications (
-  verification_id uuid primary key,
-  requested_by    text not null,
-  started_at      timestamptz not null default clock_timestamp(),
-  ended_at        timestamptz,
-  -- The violated rules, with rows that violate them; null while the check runs, and if it was interrupted.
-  findings        json,
-  constraint found_at_the_end check (findings is null or ended_at is not null)
-);
-
-create index verifications_by_time on verifications (started_at);
 
 -- Every function sets its search_path, so that a temporary table of a caller cannot replace a table that the function names.
 

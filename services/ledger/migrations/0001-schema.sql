@@ -1,5 +1,6 @@
 -- The ledger's schema as of version 0.2. Ids are stored as their 128 bits, without the prefix. The outbox is in
--- libs/postgres/outbox/outbox.sql, and the rights of the service's role are in schema.ts.
+-- libs/postgres/outbox/outbox.sql, the table of verifications in libs/service/verifications.sql, and the rights of the service's role
+-- are in schema.ts.
 
 -- The part of an id that must be unique: the last byte is a routing hint (docs/decisions/0003-ids-carry-their-bucket.md).
 create function id_key(id uuid) returns bytea language sql immutable strict parallel safe
@@ -130,19 +131,6 @@ create table dead_lettered_commands (
   command_id uuid primary key,
   created_at timestamptz not null default clock_timestamp()
 );
-
--- Results of checks of the books, one row per check.
-create table verifications (
-  verification_id uuid primary key,
-  requested_by    text not null,
-  started_at      timestamptz not null default clock_timestamp(),
-  ended_at        timestamptz,
-  -- The violated rules, with rows that violate them; null while the check runs, and if it was interrupted.
-  findings        json,
-  constraint found_at_the_end check (findings is null or ended_at is not null)
-);
-
-create index verifications_by_time on verifications (started_at);
 
 -- Audit records that have not been sent to accounts yet (audit/audit-sender.ts). They are not in the outbox, because events of
 -- money would then have to wait for them.
