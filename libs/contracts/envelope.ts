@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { refusalSchema } from './errors.ts';
+import { type Refusal, refusalSchema } from './errors.ts';
 
 /**
  * The headers of a message: CloudEvents 1.0 in binary mode (Kafka protocol binding) plus the context of the
@@ -113,6 +113,11 @@ export const replySchema = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(false), replayed: z.boolean().optional(), refusal: refusalSchema }),
 ]);
 export type ReplyBody = z.infer<typeof replySchema>;
+
+/** Returns the reply with a refusal. */
+export function refused(refusal: Refusal): ReplyBody & { ok: false } {
+  return { ok: false, refusal };
+}
 
 export const replyType = 'corebanking.reply.v1';
 

@@ -143,6 +143,11 @@ export function violationsRefusal(errors: Violation[]): Refusal {
   return { code, message: message.slice(0, 2000), errors };
 }
 
+/** Creates the refusal of a request because of one field. */
+export function invalidField(field: string, message: string, code: ErrorCode = 'validation_failed'): Refusal {
+  return violationsRefusal([{ field, code, message }]);
+}
+
 /** The body of every error response. */
 export const errorBodySchema = z.object({
   status: z.literal('error'),

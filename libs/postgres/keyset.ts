@@ -1,5 +1,5 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField } from '#libs/contracts/errors.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { Pool } from './pool.ts';
 
@@ -113,10 +113,7 @@ export function cutPage<Row, Item>(
   return items.length < rows.length && last !== undefined ? { items, next: position(last) } : { items };
 }
 
-export const invalidCursor: ReplyBody = {
-  ok: false,
-  refusal: violationsRefusal([{ field: 'cursor', code: 'invalid_cursor', message: 'cursor is not one of this list' }]),
-};
+export const invalidCursor = refused(invalidField('cursor', 'cursor is not one of this list', 'invalid_cursor'));
 
 /** Returns the reply to a list query. */
 export function listed(page: Page<unknown> | undefined): ReplyBody {

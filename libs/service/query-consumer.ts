@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { type DecodedRequest, decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
 import { type MessageName, messages as table } from '#libs/contracts/messages.ts';
@@ -32,10 +32,7 @@ export interface QueryConsumerOptions extends Reader {
 
 /** The maximum number of queries waiting for `apart`; more are refused immediately. */
 const maxWaitingApart = 100;
-const unavailable: ReplyBody = {
-  ok: false,
-  refusal: refusal('service_unavailable', 'the service cannot answer at the moment'),
-};
+const unavailable = refused(refusal('service_unavailable', 'the service cannot answer at the moment'));
 
 /**
  * Answers queries. A failed query gets an error reply and is not retried, because its caller may no longer

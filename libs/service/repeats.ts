@@ -1,4 +1,4 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
 
 /** The replies of accounts and webhooks to commands that were received before or must not be executed. */
@@ -17,10 +17,7 @@ export function replyToRepeat(
   reply: ReplyBody | undefined,
 ): ReplyBody | undefined {
   if (known.fingerprint !== (fingerprint ?? null))
-    return {
-      ok: false,
-      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
-    };
+    return refused(refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'));
   // The same request was delivered again. Its caller gets the first reply, which is not marked as replayed.
   const isSameRequest = (correlation_id ?? null) === known.correlation_id;
   return reply === undefined || isSameRequest ? reply : { ...reply, replayed: true };

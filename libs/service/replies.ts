@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { idsOf, type MessageContext, type ReplyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
+import { idsOf, type MessageContext, type ReplyAddress, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -55,10 +55,7 @@ export interface RepliesOptions {
 const publishTimeoutMs = 5_000;
 
 /** The reply to a message that cannot be processed. */
-export const failure: ReplyBody = {
-  ok: false,
-  refusal: refusal('internal_error', 'the request could not be processed'),
-};
+export const failure = refused(refusal('internal_error', 'the request could not be processed'));
 
 export function createReplies({ publisher, source, logger, now, onDeadLetter, onReplies }: RepliesOptions): Replies {
   const dead = new WeakSet<ReceivedMessage>();

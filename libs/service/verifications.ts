@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AuditRecord, Check } from '#libs/contracts/administration.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits, idOf } from '#libs/contracts/ids.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
@@ -123,10 +123,7 @@ export function createVerifier(verified: Verified, { pool, reads, now, logger }:
         const last = await readLastVerification(reads);
         if (last?.state === 'running') return { ok: true, data: last };
         if (performance.now() > until)
-          return {
-            ok: false,
-            refusal: refusal('service_unavailable', 'another check is starting or ending; repeat the request'),
-          };
+          return refused(refusal('service_unavailable', 'another check is starting or ending; repeat the request'));
         client = await lock(pool);
         if (client === undefined) await sleep(pollMs);
       }

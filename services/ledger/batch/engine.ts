@@ -1,4 +1,4 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
@@ -8,7 +8,7 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
-import type { Books, Command, Decision } from '../domain/decision.ts';
+import { type Books, type Command, type Decision, only } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
@@ -76,9 +76,7 @@ async function runOnce(client: Queries, commands: Command[], slot: number, ids: 
 /** An error thrown by the pure decision is a bug in our code that this command triggers. */
 function decideOne(command: Command, books: Books): Decision {
   try {
-    return isUnknownRepeat(command, books)
-      ? { reply: { ok: false, refusal: unknownRepeat }, transactions: [], entries: [] }
-      : decide(command, books);
+    return isUnknownRepeat(command, books) ? only(refused(unknownRepeat)) : decide(command, books);
   } catch (cause) {
     throw new Defect(`${command.name} could not be decided`, { cause });
   }

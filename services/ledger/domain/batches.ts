@@ -1,10 +1,10 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
-import { type Books, type CommandOf, type Decision, only, outcomeOf } from './decision.ts';
+import { type Books, type CommandOf, type Decision, only, outcomeOf, reusedKey } from './decision.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -70,11 +70,7 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
 export function decideBatch(command: BatchCommand, books: Books, decideItem: Decide): Decision {
   const { data, context } = command;
   const known = books.outcomes.get(commandKey(context.message_id));
-  if (known && known.fingerprint !== context.fingerprint)
-    return only({
-      ok: false,
-      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used for another request'),
-    });
+  if (known && known.fingerprint !== context.fingerprint) return reusedKey();
   if (known && !known.outcome.ok) return only({ ok: false, refusal: known.outcome.refusal, replayed: true });
   return data.mode === 'atomic' && !known
     ? decideAtomic(command, books, decideItem)
@@ -136,7 +132,7 @@ function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { ac
 }
 
 function refuse(command: BatchCommand, reason: Refusal): Decision {
-  const reply: ReplyBody = { ok: false, refusal: reason };
+  const reply = refused(reason);
   return { ...only(reply), keep: kept(command, reply) };
 }
 

@@ -1,5 +1,5 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import { isSystem, type Leg } from './chart.ts';
 import type { Books } from './decision.ts';
@@ -54,7 +54,7 @@ export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large',
     code === 'amount_too_large'
       ? 'amount exceeds 10^15 - 1 minor units'
       : `amount has more decimal places than ${currency} has`;
-  return violationsRefusal([{ field: 'amount', code, message }]);
+  return invalidField('amount', message, code);
 }
 
 export function inactive(account: AccountState): Refusal | undefined {

@@ -1,5 +1,5 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { type Refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
@@ -119,18 +119,22 @@ export function only(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };
 }
 
+/** The decision about a command whose Idempotency-Key belongs to another request. */
+export function reusedKey(): Decision {
+  return only(refused(refusal('idempotency_key_reused', 'this Idempotency-Key was used for another request')));
+}
+
 /** Returns the reply to a command from its record, for the first reply and for repeats. */
 export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
   if (record.status === 'Completed')
     return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
-  const { transaction_id, failure_message: message = '' } = record;
+  const { transaction_id } = record;
+  const message = record.failure_message ?? '';
   const code = record.failure_code as Refusal['code'];
   const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
-  const refusal = isAmount
-    ? violationsRefusal([{ field: 'amount', code, message: message ?? '' }])
-    : { code, message: message ?? '' };
-  const named = code === 'account_not_found' ? namedByNotFound(refusal.message) : {};
-  return { ok: false, refusal: { ...refusal, details: { ...named, transaction_id } } };
+  const reason = isAmount ? invalidField('amount', message, code) : { code, message };
+  const named = code === 'account_not_found' ? namedByNotFound(message) : {};
+  return refused({ ...reason, details: { ...named, transaction_id } });
 }
 
 /** Returns the draft of this command's transaction. Its created_at is the time of acceptance. */

@@ -1,5 +1,5 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { holdLifetimeMs, maxHoldLifetimeMs } from '#libs/contracts/holds.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import {
@@ -40,13 +40,7 @@ function timeAfter(time: string, ms: number): string {
 }
 
 function badExpiry(): Refusal {
-  return violationsRefusal([
-    {
-      field: 'expires_at',
-      code: 'validation_failed',
-      message: 'expires_at must be in the future, and at most 31 days ahead',
-    },
-  ]);
+  return invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead');
 }
 
 function holdNotFound(holdId: string): Refusal {
@@ -70,7 +64,7 @@ function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountS
 }
 
 export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Books): Decision {
-  const refuse = (reason: Refusal) => keeping({ ok: false, refusal: reason });
+  const refuse = (reason: Refusal) => keeping(refused(reason));
   const { account_id, hold_id, description, reference, external_id = null, metadata = null } = data;
   const expires_at = data.expires_at ?? timeAfter(context.time, holdLifetimeMs);
   const account = customer(books, account_id, context.bound_client_id);
@@ -117,10 +111,10 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
 
 export function releaseHold({ data, context }: CommandOf<'release_hold'>, books: Books): Decision {
   const found = holdOf(data.hold_id, context.bound_client_id, books);
-  if (found === undefined) return keeping({ ok: false, refusal: holdNotFound(data.hold_id) });
+  if (found === undefined) return keeping(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const reason = pastDeadline(context, books) ? deadlineExceeded() : notActive(hold);
-  if (reason) return keeping({ ok: false, refusal: reason });
+  if (reason) return keeping(refused(reason));
   account.held_minor -= leftOf(hold);
   hold.status = 'Released';
   hold.updated_at = books.now;
@@ -133,7 +127,7 @@ export function releaseHold({ data, context }: CommandOf<'release_hold'>, books:
 /** Captures a hold: a posting that takes the held amount. */
 export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, books: Books): Decision {
   const found = holdOf(data.hold_id, context.bound_client_id, books);
-  if (found === undefined) return only({ ok: false, refusal: holdNotFound(data.hold_id) });
+  if (found === undefined) return only(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const { currency, reference } = hold;
   const left = leftOf(hold);

@@ -1,4 +1,4 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
@@ -11,10 +11,8 @@ import { type AccountState, availableMinor } from './records.ts';
 
 export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
   if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
-    return keeping({
-      ok: false,
-      refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`),
-    });
+    const message = `an account with the number ${data.account_number} already exists`;
+    return keeping(refused(refusal('duplicate_account_number', message)));
   }
   const account: AccountState = {
     account_id: data.account_id,
@@ -35,7 +33,7 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} was not validated by the gateway`);
   const legs = minor === 0n ? [] : openingLegs(account, books);
   const full = beyondSlots(legs, minor);
-  if (full) return keeping({ ok: false, refusal: full });
+  if (full) return keeping(refused(full));
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
   const opening =
@@ -84,13 +82,11 @@ function bookOpening(
 
 export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
   const account = customer(books, data.account_id, undefined);
-  if (account === undefined) return keeping({ ok: false, refusal: accountNotFound(data.account_id) });
+  if (account === undefined) return keeping(refused(accountNotFound(data.account_id)));
   const from = account.status;
   if (from === 'Frozen' && data.status !== 'Frozen' && data.keep_frozen === true) {
-    return keeping({
-      ok: false,
-      refusal: refusal('approval_required', `account ${data.account_id} is frozen: a second person must approve this`),
-    });
+    const message = `account ${data.account_id} is frozen: a second person must approve this`;
+    return keeping(refused(refusal('approval_required', message)));
   }
   const changed = from !== data.status;
   if (changed) {

@@ -1,9 +1,18 @@
-import { refusal } from '#libs/contracts/errors.ts';
 import { commandKey, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import { decideBatch } from './batches.ts';
 import { accountNotFound, badAmount, customer, deadlineExceeded, pastDeadline } from './checks.ts';
-import { type Books, type Command, type CommandOf, type Decision, draftOf, fail, only, outcomeOf } from './decision.ts';
+import {
+  type Books,
+  type Command,
+  type CommandOf,
+  type Decision,
+  draftOf,
+  fail,
+  only,
+  outcomeOf,
+  reusedKey,
+} from './decision.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
 import { moveBetween, moveCash } from './movement.ts';
@@ -46,11 +55,6 @@ export function decide(command: Command, books: Books): Decision {
 /** Returns the id of the transaction that is a command's record. */
 export function recordId(command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>): string {
   return command.name === 'create_transfer' ? debitLegId(command.data.transfer_id) : command.data.transaction_id;
-}
-
-function reusedKey(): Decision {
-  const message = 'this Idempotency-Key was used for another request';
-  return only({ ok: false, refusal: refusal('idempotency_key_reused', message) });
 }
 
 /** Rebuilds the reply to a repeated command from the immutable columns of its record (contract: Idempotency). */

@@ -1,3 +1,4 @@
+import { refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
@@ -136,5 +137,5 @@ function beyondBalance(account: AccountState, minor: bigint): Refusal | undefine
 
 /** A refusal without a transaction as its record. */
 function refuse(code: ErrorCode, message: string, details?: Record<string, unknown>): Decision {
-  return only({ ok: false, refusal: refusal(code, message, details && { details }) });
+  return only(refused(refusal(code, message, details && { details })));
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { idBits, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -50,7 +50,7 @@ export function createEraser(pool: Pool): Eraser {
   };
 }
 
-const underWay: ReplyBody = { ok: false, refusal: refusal('service_unavailable', 'the erasure is under way') };
+const underWay = refused(refusal('service_unavailable', 'the erasure is under way'));
 
 async function eraseTexts(
   pool: Pool,
@@ -60,10 +60,7 @@ async function eraseTexts(
   const kept = accounts.flatMap((account) => keptAccount(account, kept_since));
   if (kept.length > 0) {
     const message = `client ${client_id} cannot be erased: ${kept.length} of their accounts must be kept`;
-    return {
-      ok: false,
-      refusal: refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }),
-    };
+    return refused(refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }));
   }
   let transactions = 0;
   for (const { account_id } of accounts) transactions += await eraseAccount(pool, account_id);

@@ -1,5 +1,5 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -46,12 +46,7 @@ export async function getAccountBalance(
   if (!row) return accountNotFound(account_id);
   const { account_number, currency, now, sequence, balance_minor, available_minor } = row;
   if (at !== undefined && at > now)
-    return {
-      ok: false,
-      refusal: violationsRefusal([
-        { field: 'at', code: 'validation_failed', message: `at must not be in the future: the current time is ${now}` },
-      ]),
-    };
+    return refused(invalidField('at', `at must not be in the future: the current time is ${now}`));
   const data: MessageResult<'get_account_balance'> = {
     account_id,
     account_number,

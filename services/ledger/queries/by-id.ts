@@ -1,4 +1,4 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
 import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
@@ -34,10 +34,9 @@ async function readOne(
  * The id belongs to a request whose Idempotency-Key had been used with another account. The request received a
  * 202 because this was not yet known, and this refusal is its outcome.
  */
-const keyReused: ReplyBody = {
-  ok: false,
-  refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
-};
+const keyReused = refused(
+  refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
+);
 
 export async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
@@ -73,7 +72,7 @@ export async function getBatch(pool: Pool, batchId: string, { bound_client_id }:
   const { batch_id, mode, count, bound_client_id: owner } = outcome.batch;
   if (bound_client_id !== undefined && owner !== bound_client_id) return notFound(batchId, 'batch');
   if (batch_id !== batchId) return keyReused;
-  if (!outcome.ok) return { ok: false, refusal: outcome.refusal };
+  if (!outcome.ok) return refused(outcome.refusal);
   const ids = Array.from({ length: count }, (_, index) => idOf('transaction', itemBits(batch_id, index)));
   const records = new Map((await readTransactions(pool, ids)).map((record) => [idKey(record.transaction_id), record]));
   return {
@@ -101,11 +100,11 @@ type Kind = 'transaction' | 'transfer' | 'batch';
 async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
   if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) {
     const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
-    return { ok: false, refusal: refusal('service_unavailable', message) };
+    return refused(refusal('service_unavailable', message));
   }
   return notFound(id, kind);
 }
 
 function notFound(id: string, kind: Kind): ReplyBody {
-  return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
+  return refused(refusal(`${kind}_not_found`, `${kind} ${id} not found`));
 }

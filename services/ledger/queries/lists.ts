@@ -1,4 +1,4 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, type IdKind, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -20,7 +20,7 @@ export function bits(kind: IdKind, id: string | undefined): string | null {
 }
 
 export function accountNotFound(accountId: string): ReplyBody {
-  return { ok: false, refusal: refusal('account_not_found', `account ${accountId} not found`) };
+  return refused(refusal('account_not_found', `account ${accountId} not found`));
 }
 
 /** Lists rows of one account. An account that is hidden from the caller is unknown. */

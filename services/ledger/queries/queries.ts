@@ -1,4 +1,4 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
@@ -66,7 +66,7 @@ function done(data: unknown): ReplyBody {
 }
 
 function found(data: unknown, code: ErrorCode, message: string): ReplyBody {
-  return data === undefined ? { ok: false, refusal: refusal(code, message) } : { ok: true, data };
+  return data === undefined ? refused(refusal(code, message)) : { ok: true, data };
 }
 
 interface AccountView {

@@ -1,5 +1,5 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
@@ -94,7 +94,9 @@ export async function getStatement(
   const period = await readPeriod(pool, account_id, from, to, end ?? null, bound);
   if (!period) return accountNotFound(account_id);
   const { currency, first, beyond, debit_minor, credit_minor } = period;
-  if (beyond - first > maxEntries) return { ok: false, refusal: tooMany(beyond - first) };
+  const count = beyond - first;
+  if (count > maxEntries)
+    return refused(invalidField('from', `the period has ${count} entries: choose one of at most ${maxEntries}`));
   const begin = shown === undefined ? first : BigInt(shown) + 1n;
   const rows = await readEntries(pool, account_id, begin, beyond, limit + 1);
   const { items, next } = cutPage(rows, limit, {
@@ -111,19 +113,9 @@ export async function getStatement(
     closing_balance: fromMinor(period.closing_minor, currency),
     debit_total: fromMinor(BigInt(debit_minor), currency),
     credit_total: fromMinor(BigInt(credit_minor), currency),
-    entry_count: Number(beyond - first),
+    entry_count: Number(count),
     entries: items,
   };
   const data: MessageResult<'get_statement'> = next === undefined ? { item } : { item, next };
   return { ok: true, data };
-}
-
-function tooMany(count: bigint) {
-  return violationsRefusal([
-    {
-      field: 'from',
-      code: 'validation_failed',
-      message: `the period has ${count} entries: choose one of at most ${maxEntries}`,
-    },
-  ]);
 }

@@ -1,6 +1,6 @@
 import { maxBuckets, type PostingStatistics, type PostingTotals } from '#libs/contracts/administration.ts';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
+import { invalidField } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -47,18 +47,8 @@ export async function getPostingStatistics(
 ): Promise<ReplyBody> {
   const to = period.to ?? now;
   const from = period.from ?? new Date(Date.parse(to) - units[unit].defaultMs).toISOString();
-  if ((Date.parse(to) - Date.parse(from)) / units[unit].ms > maxBuckets) {
-    return {
-      ok: false,
-      refusal: violationsRefusal([
-        {
-          field: 'from',
-          code: 'validation_failed',
-          message: `from must be at most ${maxBuckets} times the unit before to`,
-        },
-      ]),
-    };
-  }
+  if ((Date.parse(to) - Date.parse(from)) / units[unit].ms > maxBuckets)
+    return refused(invalidField('from', `from must be at most ${maxBuckets} times the unit before to`));
   const { complete, counted_from } = await countedIn(pool, from, to);
   const { rows } = await pool.query<BucketRow>(statisticsStatement, [counted_from, to, unit, currency]);
   const buckets = rows.map(({ start, operations, amount_minor }) => ({
