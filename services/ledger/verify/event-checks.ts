@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { type EventData, type EventType, events } from '#libs/contracts/events.ts';
+import { parseJson } from '#libs/contracts/exchange.ts';
 import { debitLegId, idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -39,8 +40,8 @@ export interface Published {
   /** The numbers of Failed transactions and of transfers in the snapshot that have an event. Copies are not counted. */
   failed: bigint;
   transfers: bigint;
-  /** The hold_version of the newest hold event. */
-  holds?: bigint;
+  /** That of the newest hold event. */
+  hold_version?: bigint;
   /** The sequence, and the versions of status and holds, of the latest message in `balances`. */
   balance?: bigint;
   status?: number;
@@ -68,15 +69,13 @@ export async function checkOperations(
   messages: ReceivedMessage[],
   audit: EventAudit,
 ): Promise<void> {
-  const read = messages.flatMap((message) => {
-    const data = dataOf(topic, message, audit);
-    if (data === undefined) return [];
+  const read = readEvents(topic, messages, audit).map(({ message, data }) => {
     const completed = 'entries' in data ? (data as EventData<'corebanking.transaction.completed.v1'>) : undefined;
     const transactionId =
       'transfer' in data
         ? debitLegId((data as EventData<'corebanking.transfer.completed.v1'>).transfer.transfer_id)
         : (data as EventData<'corebanking.transaction.failed.v1'>).transaction.transaction_id;
-    return [{ message, data, completed, transactionId }];
+    return { message, data, completed, transactionId };
   });
   if (read.length === 0) return;
   const { records, before } = await recordsOf(
@@ -120,16 +119,13 @@ export async function checkOperations(
         else if (type === 'corebanking.transaction.failed.v1') published.failed += 1n;
       }
     }
-    if (completed) noteSequence(message, completed, audit);
+    if (completed) noteNumber(message, completed.transaction.account_id, 'sequence', completed.sequence, audit);
   }
 }
 
 /** Checks messages of the compacted topic `balances`: each must contain a balance that the account had. */
 export async function checkBalances(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
-  const read = messages.flatMap((message) => {
-    const data = dataOf('balances', message, audit) as EventData<'corebanking.balance.v1'> | undefined;
-    return data ? [{ message, data }] : [];
-  });
+  const read = readEvents<EventData<'corebanking.balance.v1'>>('balances', messages, audit);
   if (read.length === 0) return;
   const posted = await entriesOf(
     read.map(({ data }) => data),
@@ -177,26 +173,20 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
   }
 }
 
-/** Returns the event's data if it matches its type's schema; otherwise reports a finding. */
-export function dataOf(
+/** Returns the events whose data match the schema of their type, and reports the others as findings. */
+export function readEvents<Data = z.infer<(typeof events)[EventType]['data']>>(
   topic: ComparedTopic,
-  message: ReceivedMessage,
+  messages: ReceivedMessage[],
   { find }: EventAudit,
-): z.infer<(typeof events)[EventType]['data']> | undefined {
-  const type = message.headers['ce_type'] ?? '';
-  const contract = Object.hasOwn(events, type) ? events[type as EventType] : undefined;
-  const parsed = contract?.topic === topic ? contract.data.safeParse(jsonOf(message)) : undefined;
-  if (parsed?.success) return parsed.data;
-  find(eventRules.form, { ...placeOf(message), ce_type: type });
-  return undefined;
-}
-
-function jsonOf({ value }: ReceivedMessage): unknown {
-  try {
-    return value === null ? undefined : JSON.parse(value.toString('utf8'));
-  } catch {
-    return undefined;
-  }
+): { message: ReceivedMessage; data: Data }[] {
+  return messages.flatMap((message) => {
+    const type = message.headers['ce_type'] ?? '';
+    const contract = Object.hasOwn(events, type) ? events[type as EventType] : undefined;
+    const parsed = contract?.topic === topic ? contract.data.safeParse(parseJson(message.value)) : undefined;
+    if (parsed?.success) return [{ message, data: parsed.data as Data }];
+    find(eventRules.form, { ...placeOf(message), ce_type: type });
+    return [];
+  });
 }
 
 export function placeOf({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
@@ -284,26 +274,24 @@ export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit)
   return before === undefined;
 }
 
-export function publishedOf(accountId: string, { published }: EventAudit): Published {
+function publishedOf(accountId: string, { published }: EventAudit): Published {
   const known = published.get(accountId) ?? { failed: 0n, transfers: 0n };
   published.set(accountId, known);
   return known;
 }
 
-function noteSequence(
+/** Notes the number of a change among those of its kind and account, and reports a gap before it. */
+export function noteNumber(
   message: ReceivedMessage,
-  { transaction, sequence }: EventData<'corebanking.transaction.completed.v1'>,
+  account_id: string,
+  kind: 'sequence' | 'hold_version',
+  number: number,
   audit: EventAudit,
 ): void {
-  const published = publishedOf(transaction.account_id, audit);
-  const next = BigInt(sequence);
-  const last = published.sequence ?? (audit.headIsGone('transactions', message.partition) ? next - 1n : 0n);
-  if (next > last + 1n)
-    audit.find(eventRules.sequence, {
-      ...placeOf(message),
-      account_id: transaction.account_id,
-      after: last,
-      sequence: next,
-    });
-  if (next > last) published.sequence = next;
+  const published = publishedOf(account_id, audit);
+  const next = BigInt(number);
+  const topic = kind === 'sequence' ? 'transactions' : 'holds';
+  const last = published[kind] ?? (audit.headIsGone(topic, message.partition) ? next - 1n : 0n);
+  if (next > last + 1n) audit.find(eventRules.sequence, { ...placeOf(message), account_id, after: last, [kind]: next });
+  if (next > last) published[kind] = next;
 }

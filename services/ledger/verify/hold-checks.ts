@@ -5,16 +5,13 @@ import { toMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { HoldState } from '../domain/records.ts';
 import { holdColumns, holdOf, uuids } from '../rows.ts';
-import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, publishedOf } from './event-checks.ts';
+import { type EventAudit, eventRules, noteCopy, noteNumber, placeOf, readEvents } from './event-checks.ts';
 
 type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
 
 /** Checks events of holds in publication order: each state is possible, and no event is missing between two others. */
 export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
-  const read = messages.flatMap((message) => {
-    const data = dataOf('holds', message, audit) as HoldEvent | undefined;
-    return data ? [{ message, data }] : [];
-  });
+  const read = readEvents<HoldEvent>('holds', messages, audit);
   if (read.length === 0) return;
   const { rows } = await audit.pool.query<HoldState>(
     `select ${holdColumns} from holds where hold_id = any($1::uuid[])`,
@@ -27,7 +24,7 @@ export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit)
     if (hold === undefined) audit.find(eventRules.committed, { ...placeOf(message), hold_id: data.hold.hold_id });
     else if (message.key !== hold.account_id || !canHaveBeen(data.hold, hold))
       audit.find(eventRules.same, { ...placeOf(message), hold_id: hold.hold_id });
-    noteVersion(message, data, audit);
+    noteNumber(message, data.hold.account_id, 'hold_version', data.hold_version, audit);
   }
 }
 
@@ -51,18 +48,4 @@ function canHaveBeen(published: HoldEvent['hold'], now: HoldState): boolean {
       ? captured <= now.captured_minor
       : published.status === now.status && captured === now.captured_minor)
   );
-}
-
-function noteVersion(message: ReceivedMessage, { hold, hold_version }: HoldEvent, audit: EventAudit): void {
-  const published = publishedOf(hold.account_id, audit);
-  const next = BigInt(hold_version);
-  const last = published.holds ?? (audit.headIsGone('holds', message.partition) ? next - 1n : 0n);
-  if (next > last + 1n)
-    audit.find(eventRules.sequence, {
-      ...placeOf(message),
-      account_id: hold.account_id,
-      after: last,
-      hold_version: next,
-    });
-  if (next > last) published.holds = next;
 }

@@ -151,14 +151,18 @@ async function compareAccounts(
         missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);
       if (!cut.transactions) missing('Failed transactions', row.failed, known.failed, waits.failed);
       if (!cut.transfers) missing('transfers', row.transfers, known.transfers, waits.transfers);
-      if (!cut.holds || known.holds !== undefined)
-        missing('changes of holds', row.hold_version, known.holds ?? 0n, waits.holds);
+      if (!cut.holds || known.hold_version !== undefined)
+        missing('changes of holds', row.hold_version, known.hold_version ?? 0n, waits.holds);
       const isOld =
         (known.balance ?? -1n) < row.last_sequence ||
         (known.status ?? 0) < row.status_version ||
         (known.held ?? 0n) < row.hold_version;
       if (waits.balances === 0n && isOld) {
-        find(eventRules.balances, { account_id, last_sequence: row.last_sequence, latest_told: known.balance ?? null });
+        find(eventRules.balances, {
+          account_id,
+          last_sequence: row.last_sequence,
+          last_published: known.balance ?? null,
+        });
       }
     }
     if (rows.length < accountsAtOnce) return;
