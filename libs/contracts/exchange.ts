@@ -14,8 +14,15 @@ import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 /** Decodes requests on the command and query topics, and builds their replies. Pure. */
 export type DecodedRequest =
   | { kind: 'request'; name: MessageName; context: MessageContext; data: unknown; address: ReplyAddress | undefined }
-  /** The message can never be processed. It is dead-lettered, and replied to if it has a valid reply address. */
-  | { kind: 'bad'; code: string; reason: string; address: ReplyAddress | undefined };
+  | Unreadable;
+
+/** A message that can never be processed. It is dead-lettered, and replied to if it has a valid reply address. */
+export interface Unreadable {
+  kind: 'bad';
+  code: string;
+  reason: string;
+  address: ReplyAddress | undefined;
+}
 
 /** Settings for consumers of requests: the topic prefix, and the keys of the services that may send requests. */
 export interface Reader {
@@ -63,7 +70,7 @@ export function decodeRequest(
   return bad('invalid_data', issues.join('; ').slice(0, 500), address);
 }
 
-function bad(code: string, reason: string, address?: ReplyAddress): DecodedRequest {
+function bad(code: string, reason: string, address?: ReplyAddress): Unreadable {
   return { kind: 'bad', code, reason, address };
 }
 

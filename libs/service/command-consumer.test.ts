@@ -1,9 +1,9 @@
 import pino from 'pino';
 import { beforeEach, expect, test } from 'vitest';
+import type { Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type CommandConsumer, createCommandConsumer } from './command-consumer.ts';
 import { Defect } from './poison.ts';
-import type { Unreadable } from './replies.ts';
 
 interface Content {
   kind: 'command';

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { idsOf, type ReplyAddress } from '#libs/contracts/envelope.ts';
+import type { Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
 import type { CheckResult } from './health.ts';
 import { inParallel } from './in-parallel.ts';
 import { isDefect, isPoison } from './poison.ts';
-import type { Answer, Replies, Unreadable } from './replies.ts';
+import type { Answer, Replies } from './replies.ts';
 
 /** A message and its decoded content. */
 export interface Item<T> {

@@ -1,4 +1,5 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import type { Clock } from './clock.ts';
 import type { CheckResult } from './health.ts';
 import type { Metrics } from './metrics.ts';
@@ -41,16 +42,15 @@ export function measureExecution(metrics: Metrics, execution: { health(): CheckR
 
 const askedOnceMs = 1_000;
 
-export interface OutboxSource {
-  stats(): Promise<{ rows: number; oldest_age_ms: number }>;
-  active(): boolean;
-}
-
 /**
  * Measures the outbox of a service. Rows and age are the same in all of its processes. Returns a function that
  * counts published messages and passes them to `trace`.
  */
-export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
+export function measureOutbox(
+  metrics: Metrics,
+  relay: () => Pick<Relay, 'stats' | 'active'>,
+  trace?: PublishTracer,
+): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);
   metrics.gauge(
     'outbox_rows',

@@ -1,24 +1,16 @@
 import type { Logger } from 'pino';
 import { idsOf, type MessageContext, type ReplyAddress, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { replyMessage } from '#libs/contracts/exchange.ts';
+import { replyMessage, type Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 
 /** A reply whose content is committed. If it has no address, no caller waits for it. */
 export interface Answer {
   address: ReplyAddress | undefined;
   body: ReplyBody;
   context?: MessageContext | undefined;
-}
-
-/** The reason for which a message can never be processed, and the address for a reply. */
-export interface Unreadable {
-  kind: 'bad';
-  code: string;
-  reason: string;
-  address: ReplyAddress | undefined;
 }
 
 export interface Replies {
@@ -34,14 +26,8 @@ export interface Replies {
   deadLetter(message: ReceivedMessage, why: Omit<Unreadable, 'kind'>): Promise<void>;
 }
 
-/** The used part of a publisher of libs/kafka. */
-export interface ReplyPublisher {
-  publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
-  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
-}
-
 export interface RepliesOptions {
-  publisher: ReplyPublisher;
+  publisher: Pick<Publisher, 'publish' | 'publishAll'>;
   /** The CloudEvents source. */
   source: string;
   logger: Logger;

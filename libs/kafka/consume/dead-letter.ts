@@ -1,4 +1,4 @@
-import type { OutgoingMessage } from '../publish/publish.ts';
+import type { Publisher } from '../publish/publish.ts';
 import type { ReceivedMessage } from './received-message.ts';
 
 const timeoutMs = 10_000;
@@ -9,7 +9,7 @@ const timeoutMs = 10_000;
  * PublishError.
  */
 export async function deadLetter(
-  publisher: { publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> },
+  publisher: Pick<Publisher, 'publish'>,
   message: ReceivedMessage,
   why: { reason: string; code: string },
 ): Promise<void> {

@@ -1,10 +1,9 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, replyType } from '#libs/contracts/envelope.ts';
-import { decodeRequest, notAuthentic, parseJson, type Reader } from '#libs/contracts/exchange.ts';
+import { decodeRequest, notAuthentic, parseJson, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
-import type { Unreadable } from '#libs/service/replies.ts';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
 import { deadLetterRow, isDeadLetterTopic } from '../dead-letters/dead-letters.ts';
 

@@ -14,7 +14,7 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
-import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
+import { createReplies, type RepliesOptions } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
 import { ofAudit } from '../audit/verify-audit.ts';
@@ -94,7 +94,7 @@ function createProcess(pool: Pool) {
     publish,
     publishAll: async (messages: readonly OutgoingMessage[]) => void (await Promise.all(messages.map(publish))),
   };
-  const repliesBy = (to: ReplyPublisher) =>
+  const repliesBy = (to: RepliesOptions['publisher']) =>
     createReplies({ publisher: to, source: source.accounts, logger: silent, now: () => now().getTime() });
   const deps: ConsumerDeps = {
     pool,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest } from '#libs/contracts/exchange.ts';
+import { decodeRequest, type Unreadable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { commandPartitions } from '#libs/contracts/topics.ts';
@@ -9,7 +9,6 @@ import { tookTooLong } from '#libs/postgres/errors.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { isPoison } from '#libs/service/poison.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
-import type { Unreadable } from '#libs/service/replies.ts';
 import { type BatchCommand, batchCommand } from '../domain/batches.ts';
 import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unsound } from './commands.ts';
 import { runBatch } from './engine.ts';

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest, notAuthentic, type Reader } from '#libs/contracts/exchange.ts';
+import { decodeRequest, notAuthentic, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
-import type { Replies, Unreadable } from '#libs/service/replies.ts';
+import type { Replies } from '#libs/service/replies.ts';
 import type { Command, SingleCommand, SingleName } from '../domain/decision.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
