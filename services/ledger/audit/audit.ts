@@ -1,5 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { auditId } from '#libs/contracts/ids.ts';
+import { auditOf as auditOfCommand } from '#libs/service/audit-record.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 
 /** The fields of audited commands that their records show. The reason of a reversal is free text. */
@@ -27,10 +27,9 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
   if (fields === undefined || !isAudited || !isFresh) return undefined;
   const data: Record<string, unknown> =
     name === 'create_batch' ? { ...command.data, items: command.data.count } : command.data;
+  const details = Object.fromEntries(fields.map((field) => [field, data[field]]));
   return {
-    audit_id: auditId(context.message_id),
-    created_at: now,
-    actor: context.actor || 'system',
+    ...auditOfCommand(context, decision.reply, details, now),
     action: name,
     resource_id:
       name === 'release_hold'
@@ -38,12 +37,5 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
         : name === 'create_batch'
           ? command.data.batch_id
           : context.message_id,
-    outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
-    request_id: context.request_id,
-    details: {
-      ...Object.fromEntries(fields.map((field) => [field, data[field]])),
-      ...(context.approved_by === undefined ? {} : { approved_by: context.approved_by }),
-    },
-    address: context.address ?? null,
   };
 }
