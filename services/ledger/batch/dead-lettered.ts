@@ -1,8 +1,7 @@
 import { parseJson } from '#libs/contracts/exchange.ts';
-import { idBits, isId } from '#libs/contracts/ids.ts';
+import { idBits, isId, itemBits } from '#libs/contracts/ids.ts';
 import { type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { batchCommand } from '../domain/batches.ts';
 
 /**
  * Records which postings were dead-lettered. They are undecided until an operator redrives or drops them. A
@@ -35,14 +34,6 @@ export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): 
 function itemIds(value: Buffer | null): string[] {
   const parsed = messages.create_batch.data.safeParse(parseJson(value));
   if (!parsed.success || !isId('batch', parsed.data.batch_id)) return [];
-  const { items } = batchCommand(parsed.data, {
-    message_id: '',
-    type: '',
-    source: '',
-    time: '',
-    subject: '',
-    request_id: '',
-    actor: '',
-  });
-  return items.map(({ command }) => idBits(command.context.message_id));
+  const { batch_id, items } = parsed.data;
+  return items.map((_, index) => itemBits(batch_id, index));
 }
