@@ -5,12 +5,19 @@ import { hash } from 'node:crypto';
  * with the content and needs no column.
  */
 export function etagOf(resource: object): string {
-  return `"${hash('sha256', JSON.stringify(resource, sorted)).slice(0, 32)}"`;
+  return `"${hash('sha256', JSON.stringify(sortKeys(resource, true))).slice(0, 32)}"`;
 }
 
-function sorted(_name: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+/** Returns JSON with the keys of every object in order, and without those that are null unless `keepsNull`. */
+export function sortKeys(value: unknown, keepsNull: boolean): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => sortKeys(item, keepsNull));
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value).sort()) {
+    const item: unknown = Reflect.get(value, key);
+    if (item !== null || keepsNull) copy[key] = sortKeys(item, keepsNull);
+  }
+  return copy;
 }
 
 /** The maximum number of tags in an If-Match. No client needs more. */

@@ -1,5 +1,6 @@
 import { createHmac, hash, randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
+import { sortKeys } from '#libs/contracts/etag.ts';
 
 /** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
@@ -36,16 +37,5 @@ export function fingerprint(params: Record<string, string>, body: unknown): stri
 
 /** Serializes JSON with sorted keys. An absent field and a null one are the same. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(sorted(value));
-}
-
-function sorted(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(sorted);
-  const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(value).sort()) {
-    const item: unknown = Reflect.get(value, key);
-    if (item !== null) copy[key] = sorted(item);
-  }
-  return copy;
+  return JSON.stringify(sortKeys(value, false));
 }
