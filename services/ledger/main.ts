@@ -3,14 +3,13 @@ import { loadConfig } from '#libs/service/config.ts';
 import type { CheckResult } from '#libs/service/health.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, serve } from '#libs/service/service.ts';
+import { connectDatabase, consumerGroups, createBasics, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
 import { ledgerBatches } from './batch/batches.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
 import { ledgerConfig } from './config.ts';
-import { createConsumers } from './consumers.ts';
 import { createEraser } from './erasure/erase-texts.ts';
 import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
@@ -20,6 +19,7 @@ import { ofBooks } from './verify/verify-books.ts';
 
 /** Single commands are considered to be arriving if the last one is not older than this, in ms. */
 const recentMs = 1_000;
+const queryConcurrency = 4;
 const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatMap(({ partitions }) => partitions);
 const worseOf = (one: CheckResult, other: CheckResult): CheckResult => (one.ok ? other : one);
 
@@ -76,25 +76,25 @@ run('ledger', async (context) => {
     answerQueries,
   };
   const pace = { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS };
-  const singles = ledgerCommands({ ...writing, pace, partitions: () => partitionsOf(commands) });
+  const singles = ledgerCommands({ ...writing, pace, partitions: () => partitionsOf(consumers.commands) });
   let singlesAt = -Infinity;
   const hasSingles = () => performance.now() - singlesAt < recentMs;
-  const callersBatches = ledgerBatches({ ...writing, hasSingles, partitions: () => partitionsOf(batches) });
+  const callersBatches = ledgerBatches({ ...writing, hasSingles, partitions: () => partitionsOf(consumers.batches) });
   const takeSingles = (messages: ReceivedMessage[]) => {
     singlesAt = performance.now();
     return singles.handle(messages);
   };
-  const { commands, batches, queries } = createConsumers(
-    kafka,
-    config,
-    { commands: takeSingles, batches: callersBatches.handle, queries: answerQueries },
-    logger,
-  );
+  const group = consumerGroups(kafka, config, logger);
+  // Separate groups, so that reads do not wait behind writes, and single commands do not wait behind batches.
+  const consumers = {
+    commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX }),
+    batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
+    queries: group('ledger-queries', ['ledger.queries'], { handle: answerQueries, concurrency: queryConcurrency }),
+  };
   const execution = { health: () => worseOf(singles.health(), callersBatches.health()) };
   measurePools(metrics, { writes, reads, searches });
   measureBooks(metrics, reads, () => relay.active());
 
-  const consumers = { commands, batches, queries };
   const ready = { history: () => history.health(), replies: () => publishers.replies.health() };
   const parts = { kafka, pool: reads, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
