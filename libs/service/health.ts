@@ -34,18 +34,33 @@ export interface HealthServer {
 }
 
 const checkTimeoutMs = 2000;
+const json = 'application/json';
 
 /** Serves GET /livez, /readyz (200 or 503 with a JSON body naming each check), and /metrics, on a separate port. */
-export function createHealthServer(options: HealthOptions): HealthServer {
+export function createHealthServer({
+  host,
+  port,
+  live = {},
+  ready = {},
+  metrics,
+  logger,
+}: HealthOptions): HealthServer {
   let draining = false;
-  const ready: Record<string, Check> = {
-    ...options.ready,
-    running: () => (draining ? { ok: false, reason: 'stopping' } : true),
-  };
+  const running: Check = () => (draining ? { ok: false, reason: 'stopping' } : true);
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '/').split('?')[0];
+    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, json, '{"status":"error"}');
+    if (path === '/livez') return sendChecks(response, await runChecks(live));
+    if (path === '/readyz') return sendChecks(response, await runChecks({ ...live, ...ready, running }));
+    if (path === '/metrics') return send(response, 200, metrics.contentType, await metrics.text());
+    send(response, 404, json, '{"status":"error"}');
+  }
+
   const server = createServer((request, response) => {
-    handle(request, response, { live: options.live ?? {}, ready, metrics: options.metrics }).catch((error: unknown) => {
-      options.logger.error({ err: error }, 'the health server failed');
-      send(response, 500, 'application/json', '{"status":"error"}');
+    handle(request, response).catch((error: unknown) => {
+      logger.error({ err: error }, 'the health server failed');
+      send(response, 500, json, '{"status":"error"}');
     });
   });
   server.requestTimeout = 5000;
@@ -54,7 +69,7 @@ export function createHealthServer(options: HealthOptions): HealthServer {
     start: () =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen(options.port, options.host, () => {
+        server.listen(port, host, () => {
           server.off('error', reject);
           resolve((server.address() as AddressInfo).port);
         });
@@ -70,25 +85,9 @@ export function createHealthServer(options: HealthOptions): HealthServer {
   };
 }
 
-interface Routes {
-  live: Record<string, Check>;
-  ready: Record<string, Check>;
-  metrics: Metrics;
-}
-
-async function handle(request: IncomingMessage, response: ServerResponse, routes: Routes): Promise<void> {
-  const path = (request.url ?? '/').split('?')[0];
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return send(response, 405, 'application/json', '{"status":"error"}');
-  if (path === '/livez') return sendChecks(response, await runChecks(routes.live));
-  if (path === '/readyz') return sendChecks(response, await runChecks({ ...routes.live, ...routes.ready }));
-  if (path === '/metrics') return send(response, 200, routes.metrics.contentType, await routes.metrics.text());
-  send(response, 404, 'application/json', '{"status":"error"}');
-}
-
 function sendChecks(response: ServerResponse, checks: Record<string, CheckResult>): void {
   const ok = Object.values(checks).every((check) => check.ok);
-  send(response, ok ? 200 : 503, 'application/json', JSON.stringify({ status: ok ? 'success' : 'error', checks }));
+  send(response, ok ? 200 : 503, json, JSON.stringify({ status: ok ? 'success' : 'error', checks }));
 }
 
 function send(response: ServerResponse, status: number, contentType: string, body: string): void {
