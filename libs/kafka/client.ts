@@ -38,7 +38,6 @@ export interface Link<T> {
 
 /** The interface to kafkajs for the other files of this folder. Nothing outside this folder uses kafkajs. */
 export interface KafkaClient {
-  clientId: string;
   /** True if kafkajs runs without our patches. Its messages then have a different type. */
   asPublished: boolean;
   /** The kafkajs module, for its constants. */
@@ -61,9 +60,9 @@ const adminTimeoutMs = 15_000;
 const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
 // Producers and consumers must not give up by themselves. A send whose outcome is unknown is free of duplicates
 // only while it is retried under the same sequence numbers, and a member that rejoins under its own id is back
-// in the group at once, while a new member waits for the old one's session timeout. The publisher and the
-// supervisor end them through the gate. After a final error, the supervisor rebuilds the consumer, so that
-// there is only one way to restart.
+// in the group at once, while a new member waits for the old one's session timeout. Publisher and Consumer
+// end them through the gate. After a final error, Consumer starts a new session, so that there is only one way
+// to restart.
 const endlessRetry: RetryOptions = {
   ...boundedRetry,
   retries: Number.MAX_SAFE_INTEGER,
@@ -83,7 +82,6 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
     });
   const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
-    clientId: options.client_id,
     asPublished: options.as_published ?? false,
     kafkajs,
     newProducer: () =>
@@ -171,7 +169,7 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
 }
 
 // Errors that kafkajs logs at level ERROR although it recovers from them, such as those of starting and
-// stopping brokers, rebalances, and elections. The publisher and the consumer supervisor log the relevant ones.
+// stopping brokers, rebalances, and elections. Publisher and Consumer log the relevant ones.
 const transient =
   /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|ended by this process|should not be null|brokers array is empty/i;
 

@@ -27,7 +27,7 @@ const coordinatorPauseMs = 100;
 
 /**
  * Patches how kafkajs handles lost brokers: two temporary failures that it considers final, and the choice of
- * the broker that it trusts about a coordinator. Throws if kafkajs is not the expected version.
+ * the broker that it trusts about a coordinator.
  */
 export function keepBrokers(require: NodeJS.Require): void {
   waitForCoordinator(require);
@@ -45,8 +45,6 @@ function believeOthers(require: NodeJS.Require): void {
   const { KafkaJSGroupCoordinatorNotFound } = require('kafkajs/src/errors') as {
     KafkaJSGroupCoordinatorNotFound: new (message: string) => Error;
   };
-  if (typeof prototype.findGroupCoordinatorMetadata !== 'function')
-    throw new Error('kafkajs Cluster has no findGroupCoordinatorMetadata');
   prototype.findGroupCoordinatorMetadata = async function find(
     this: Cluster,
     args: unknown,
@@ -75,8 +73,6 @@ function believeOthers(require: NodeJS.Require): void {
 function waitForCoordinator(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
   const { findGroupCoordinator } = prototype;
-  if (typeof findGroupCoordinator !== 'function' || typeof prototype.refreshMetadata !== 'function')
-    throw new Error('kafkajs Cluster has no findGroupCoordinator');
   prototype.findGroupCoordinator = async function find(this: Cluster, args: unknown): Promise<unknown> {
     for (;;) {
       try {
@@ -99,7 +95,6 @@ function waitForCoordinator(require: NodeJS.Require): void {
 function keepLastBroker(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: BrokerPool };
   const { removeBroker } = prototype;
-  if (typeof removeBroker !== 'function') throw new Error('kafkajs BrokerPool has no removeBroker');
   prototype.removeBroker = function remove(this: BrokerPool, address: unknown): void {
     if (Object.keys(this.brokers).length > 1) removeBroker.call(this, address);
     else this.metadataExpireAt = null;

@@ -14,7 +14,7 @@ import { quietRequestQueue } from './request-queue.ts';
 const patchedVersion = '2.2.4';
 const require = createRequire(import.meta.url);
 
-/** The replaced functions of kafkajs by module. README.md explains why. */
+/** The replaced functions of kafkajs by module. README.md explains why. All patches rely on the version check. */
 const replacements: Record<string, (theirs: never) => unknown> = {
   'protocol/requests/produce/v3/request': produceRequestWith,
   'producer/groupMessagesPerPartition': () => groupByPartition,
@@ -53,9 +53,7 @@ function patch(): void {
   for (const [path, replace] of Object.entries(replacements)) {
     const name = require.resolve(`kafkajs/src/${path}`);
     const theirs: unknown = require(name);
-    const module = require.cache[name];
-    if (!module || theirs === undefined) throw new Error(`kafkajs has no ${path}`);
-    module.exports = replace(theirs as never);
+    (require.cache[name] as NodeJS.Module).exports = replace(theirs as never);
   }
   quietRequestQueue(require);
   keepBrokers(require);

@@ -65,8 +65,7 @@ const keptMs = 60_000;
  * possibly the same broker, and a new client starts with the first broker of its list. With this patch, if
  * there are several brokers, each is asked in turn for the leaders while a client is in use. As in Kafka's own
  * client (KIP-320), the highest leader epoch seen by any client of this process wins. kafkajs requests metadata
- * in a version without epochs; the next version, 7, has them and is otherwise the same. Throws if kafkajs is
- * not the expected version.
+ * in a version without epochs; the next version, 7, has them and is otherwise the same.
  */
 export function followNewestLeaders(require: NodeJS.Require): void {
   askForEpochs(require);
@@ -74,8 +73,6 @@ export function followNewestLeaders(require: NodeJS.Require): void {
   const { prototype: clusters } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
   const { metadata } = brokers;
   const { findBroker } = clusters;
-  if (typeof metadata !== 'function' || typeof findBroker !== 'function')
-    throw new Error('kafkajs has no Broker.metadata or Cluster.findBroker');
   const newest = new NewestLeaders();
   brokers.metadata = async function ask(this: Broker, topics): Promise<Metadata> {
     const answer = await metadata.call(this, topics);
@@ -155,8 +152,6 @@ export class NewestLeaders {
 function askForEpochs(require: NodeJS.Require): void {
   const definitions = require('kafkajs/src/protocol/requests/metadata') as RequestDefinitions;
   const { versions, protocol } = definitions;
-  if (!versions.includes('6') || versions.includes(String(epochVersion)))
-    throw new Error('kafkajs does not request metadata in versions 0 to 6');
   const KafkaDecoder = require('kafkajs/src/protocol/decoder') as new (data: Buffer) => Decoder;
   definitions.versions = [...versions, String(epochVersion)];
   definitions.protocol = ({ version }) => {

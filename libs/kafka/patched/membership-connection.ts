@@ -28,9 +28,7 @@ export function poolWithMembership(theirs: new (options: object) => ConnectionPo
 
     constructor(options: object) {
       super(options);
-      const [first] = this.pool;
-      if (first === undefined || typeof this.getConnectionByRequest !== 'function')
-        throw new Error('kafkajs has a different ConnectionPool');
+      const [first] = this.pool as [Connection, ...Connection[]];
       this.#membership = this.pool.push(new (first.constructor as new (options: object) => Connection)(options)) - 1;
       for (const { requestQueue } of this.pool) requestQueue.siblings = this.pool;
     }

@@ -26,7 +26,7 @@ const pendingCheckIntervalMs = 10;
 /** Requests time out after 1.5 s or more (lost-brokers.ts). */
 const timeoutCheckIntervalMs = 250;
 
-/** Patches timers and bookkeeping of kafkajs' request queues. Throws if kafkajs is not the expected version. */
+/** Patches timers and bookkeeping of kafkajs' request queues. */
 export function quietRequestQueue(require: NodeJS.Require): void {
   patchTimers(require);
   patchRequestsInFlight(require);
@@ -39,8 +39,6 @@ export function quietRequestQueue(require: NodeJS.Require): void {
  */
 function patchTimers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
-  if (typeof prototype.scheduleCheckPendingRequests !== 'function')
-    throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
   prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
     // push() calls this again for later requests, so no timer is needed while nothing is pending.
     if (this.throttleCheckTimeoutId || this.pending.length === 0) return;
@@ -53,8 +51,6 @@ function patchTimers(require: NodeJS.Require): void {
       throttledForMs > 0 ? throttledForMs : pendingCheckIntervalMs,
     );
   };
-  if (typeof prototype.scheduleRequestTimeoutCheck !== 'function')
-    throw new Error('kafkajs RequestQueue has no scheduleRequestTimeoutCheck');
   prototype.scheduleRequestTimeoutCheck = function scheduleRequestTimeoutCheck(this: RequestQueue): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
