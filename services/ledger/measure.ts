@@ -7,21 +7,11 @@ import { readLastVerification } from '#libs/service/verifications.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 import { batchTracer } from './trace.ts';
 
-/** Returns a function that records metrics and traces of a batch. */
-export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): (batch: DecidedBatch) => void {
-  const count = batchMetrics(metrics);
-  const trace = tracing && batchTracer(tracing);
-  return (batch) => {
-    count(batch);
-    trace?.(batch);
-  };
-}
-
 /**
- * Counts batches and commands. Each message of a caller's batch counts as one command; its items count in the
- * batch size.
+ * Returns a function that records metrics and traces of a batch. Each message of a caller's batch counts as one
+ * command; its items count in the batch size.
  */
-function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
+export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): (batch: DecidedBatch) => void {
   const sizes = metrics.histogram(
     'ledger_batch_commands',
     'Commands per batch',
@@ -37,13 +27,16 @@ function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
     "Time from the start of a batch's transaction until its accounts are locked and its data is read: a round trip plus waiting for other writers",
   );
   const count = commandCounter(metrics);
-  return ({ commands, replies, times: { begun, read, committed } }) => {
+  const trace = tracing && batchTracer(tracing);
+  return (batch) => {
+    const { commands, replies, times } = batch;
     sizes.observe(
       commands.reduce((sum, command) => sum + (command.name === 'create_batch' ? command.items.length : 1), 0),
     );
-    seconds.observe((committed - begun) / 1000);
-    waits.observe((read - begun) / 1000);
+    seconds.observe((times.committed - times.begun) / 1000);
+    waits.observe((times.read - times.begun) / 1000);
     replies.forEach((reply, i) => count(commands[i]?.name ?? '', outcomeOf(reply)));
+    trace?.(batch);
   };
 }
 

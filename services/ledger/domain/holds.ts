@@ -39,10 +39,6 @@ function timeAfter(time: string, ms: number): string {
   return new Date(Date.parse(time) + ms).toISOString();
 }
 
-function badExpiry(): Refusal {
-  return invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead');
-}
-
 function holdNotFound(holdId: string): Refusal {
   return refusal('hold_not_found', `hold ${holdId} not found`);
 }
@@ -73,7 +69,8 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
-  if (expires_at <= books.now || expires_at > timeAfter(books.now, maxHoldLifetimeMs)) return refuse(badExpiry());
+  if (expires_at <= books.now || expires_at > timeAfter(books.now, maxHoldLifetimeMs))
+    return refuse(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead'));
   const reason =
     (account.account_type === 'Loan'
       ? refusal('invalid_account_type', 'a hold is not possible on a Loan account')

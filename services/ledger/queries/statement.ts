@@ -44,39 +44,15 @@ export const periodStatement = `with recursive account as (
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
-/** `beyond`: the end found by the first page, so that postings between two pages change neither totals nor entries. */
-async function readPeriod(
-  pool: Pool,
-  accountId: string,
-  from: string | undefined,
-  to: string | undefined,
-  beyond: string | null,
-  bound: string | undefined,
-): Promise<Period | undefined> {
-  const account = bits('account', accountId);
-  const values = [account, bits('client', bound), from ?? '-infinity', to ?? 'infinity', beyond];
-  const { rows } = await pool.query<Period>(periodStatement, values);
-  return rows[0];
-}
+const entriesStatement = linesOf(
+  `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`,
+  'sequence',
+);
 
-async function readEntries(
-  pool: Pool,
-  accountId: string,
-  first: bigint,
-  beyond: bigint,
-  limit: number,
-): Promise<LineRow[]> {
-  const page = `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`;
-  const { rows } = await pool.query<LineRow>(linesOf(page, 'sequence'), [
-    bits('account', accountId),
-    first,
-    beyond,
-    limit,
-  ]);
-  return rows;
-}
-
-/** The last sequence shown, and the end of the period. */
+/**
+ * The last sequence shown, and the end of the period that the first page found, so that postings between two pages
+ * change neither totals nor entries.
+ */
 const place = /^(\d{1,18})\.(\d{1,18})$/;
 
 /**
@@ -91,14 +67,18 @@ export async function getStatement(
 ): Promise<ReplyBody> {
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
-  const period = await readPeriod(pool, account_id, from, to, end ?? null, bound);
+  const account = bits('account', account_id);
+  const values = [account, bits('client', bound), from ?? '-infinity', to ?? 'infinity', end ?? null];
+  const {
+    rows: [period],
+  } = await pool.query<Period>(periodStatement, values);
   if (!period) return accountNotFound(account_id);
   const { currency, first, beyond, debit_minor, credit_minor } = period;
   const count = beyond - first;
   if (count > maxEntries)
     return refused(invalidField('from', `the period has ${count} entries: choose one of at most ${maxEntries}`));
   const begin = shown === undefined ? first : BigInt(shown) + 1n;
-  const rows = await readEntries(pool, account_id, begin, beyond, limit + 1);
+  const { rows } = await pool.query<LineRow>(entriesStatement, [account, begin, beyond, limit + 1]);
   const { items, next } = cutPage(rows, limit, {
     item: (row) => lineOf(row, bound),
     position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }),
