@@ -3,13 +3,13 @@ import type { Logger } from 'pino';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest, notAuthentic, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
+import { type MessageName, messageOfType, messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
-import type { Command, SingleCommand, SingleName } from '../domain/decision.ts';
+import type { Command, SingleCommand } from '../domain/decision.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 
@@ -47,17 +47,6 @@ export interface DecidedBatch {
 const busyWindowMs = 250;
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
-
-const commandNames: readonly MessageName[] = [
-  'create_transaction',
-  'create_transfer',
-  'reverse_transaction',
-  'place_hold',
-  'capture_hold',
-  'release_hold',
-  'open_ledger_account',
-  'change_ledger_account_status',
-] satisfies SingleName[];
 
 /** The queries that may be sent to the command topic. They are answered after the commands before them. */
 const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer', 'get_batch'];
@@ -158,7 +147,7 @@ export function slotOf(batch: Item<unknown>[], { partitions }: Pick<CommandDepen
 }
 
 function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable {
-  const decoded = decodeRequest(message, (name) => commandNames.includes(name), reader);
+  const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.commands', reader);
   return decoded.kind === 'bad' || ownIdsAreSound(decoded as SingleCommand & Request) ? decoded : unsound(decoded);
 }
 
