@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 
 /**
  * accounts signs the states of API keys (Ed25519). Gateways have only public keys, so they can verify a state but
@@ -37,8 +37,5 @@ function ofEd25519(key: KeyObject): KeyObject {
 }
 
 function idOf(publicKey: KeyObject): string {
-  return createHash('sha256')
-    .update(publicKey.export({ type: 'spki', format: 'der' }))
-    .digest('hex')
-    .slice(0, 8);
+  return hash('sha256', publicKey.export({ type: 'spki', format: 'der' })).slice(0, 8);
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { idBits } from '#libs/contracts/ids.ts';
 import type { Columns } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
@@ -21,10 +21,10 @@ export function uuids(ids: readonly (string | null)[]): (string | null)[] {
  * lookup.
  */
 export function systemAccountId(accountNumber: string): string {
-  return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
+  return `acc_${hash('sha256', `system account ${accountNumber}`).slice(0, 32)}`;
 }
 
-/** The attributes of the types transaction_row and written_entry (migrations), in their order. */
+/** The attributes of the types transaction_row, written_entry, and written_hold (migrations), in their order. */
 export const transactionTypes: Columns<TransactionRecord> = [
   ['transaction_id', 'uuid'],
   ['operation_id', 'uuid'],
@@ -64,9 +64,27 @@ export const entryTypes: Columns<EntryRecord> = [
   ['balance_after_minor', 'int8'],
   ['created_at', 'timestamptz'],
 ];
+export const holdTypes: Columns<HoldState> = [
+  ['hold_id', 'uuid'],
+  ['account_id', 'uuid'],
+  ['amount_minor', 'int8'],
+  ['captured_minor', 'int8'],
+  ['currency', 'text'],
+  ['status', 'text'],
+  ['description', 'text'],
+  ['reference', 'text'],
+  ['actor', 'text'],
+  ['request_id', 'text'],
+  ['external_id', 'text'],
+  ['metadata', 'json'],
+  ['expires_at', 'timestamptz'],
+  ['created_at', 'timestamptz'],
+  ['updated_at', 'timestamptz'],
+];
 const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).join(', ');
 export const transactionColumns = names(transactionTypes);
 export const entryColumns = names(entryTypes);
+export const holdColumns = names(holdTypes);
 
 /** Returns these columns of the table with that alias. */
 export function columnsOf(alias: string, columns: string): string {
@@ -110,9 +128,6 @@ export function accountOf(row: AccountState): AccountState {
     client_id: row.client_id && prefixed('cli', row.client_id),
   };
 }
-
-export const holdColumns =
-  'hold_id, account_id, amount_minor, captured_minor, currency, status, description, reference, actor, request_id, external_id, metadata, expires_at, created_at, updated_at';
 
 /** Converts a row of `holds`, whose ids are uuids. */
 export function holdOf(row: HoldState): HoldState {

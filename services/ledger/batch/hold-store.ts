@@ -1,7 +1,7 @@
 import { type Columns, rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AccountState, HoldState } from '../domain/records.ts';
-import { holdColumns, holdOf, prefixed, uuids } from '../rows.ts';
+import { holdColumns, holdOf, holdTypes, prefixed, uuids } from '../rows.ts';
 
 /**
  * The ledger's SQL for writing holds. It is not executed for a batch that neither names a hold nor has an
@@ -27,25 +27,6 @@ export async function readHolds(client: Queries, ids: string[], accountIds: stri
   );
   return rows.map(holdOf);
 }
-
-/** The columns of `written_hold`. */
-const holdTypes: Columns<HoldState> = [
-  ['hold_id', 'uuid'],
-  ['account_id', 'uuid'],
-  ['amount_minor', 'int8'],
-  ['captured_minor', 'int8'],
-  ['currency', 'text'],
-  ['status', 'text'],
-  ['description', 'text'],
-  ['reference', 'text'],
-  ['actor', 'text'],
-  ['request_id', 'text'],
-  ['external_id', 'text'],
-  ['metadata', 'json'],
-  ['expires_at', 'timestamptz'],
-  ['created_at', 'timestamptz'],
-  ['updated_at', 'timestamptz'],
-];
 
 /** Writes new and changed holds as they are after the batch. */
 export async function writeHolds(client: Queries, holds: HoldState[]): Promise<void> {
