@@ -179,18 +179,16 @@ const checkedConfig = ['min.insync.replicas', 'unclean.leader.election.enable', 
  * which publishers limit theirs. Rejects with the names of all topics that do not. Waits for brokers and topics.
  */
 export async function requireSafeTopics(kafka: KafkaClient, table: ReadonlyMap<string, TopicSettings>): Promise<void> {
-  const fault = await repeatUntilDone(() => topicsFault(kafka, table));
-  if (fault !== undefined) throw new Error(fault);
-}
-
-async function topicsFault(kafka: KafkaClient, table: ReadonlyMap<string, TopicSettings>): Promise<string | undefined> {
-  const unsafe = await unsafeTopics(kafka, table).catch((error: Error & { type?: string }) => {
-    if (error.type !== 'TOPIC_AUTHORIZATION_FAILED') throw error;
+  const mayNot = (error: unknown) => (error as { type?: string }).type === 'TOPIC_AUTHORIZATION_FAILED';
+  const unsafe = await repeatUntilDone(() => unsafeTopics(kafka, table), mayNot).catch((cause: unknown) => {
+    const needed =
+      'the Kafka user needs Describe and DescribeConfigs on every topic, because topics are checked at start';
+    throw new Error(needed, { cause });
   });
-  if (unsafe === undefined)
-    return 'the Kafka user needs Describe and DescribeConfigs on every topic, because topics are checked at start';
-  if (unsafe.length === 0) return undefined;
-  return `topics that may be lost with a single broker, or are too small (ALLOW_UNREPLICATED=true allows them, for development):\n${unsafe.map((line) => `  ${line}`).join('\n')}`;
+  if (unsafe.length > 0)
+    throw new Error(
+      `topics that may be lost with a single broker, or are too small (ALLOW_UNREPLICATED=true allows them, for development):\n${unsafe.map((line) => `  ${line}`).join('\n')}`,
+    );
 }
 
 /** Returns a line for each topic that does not meet requireSafeTopics. */

@@ -23,11 +23,6 @@ export async function send(producer: Producer, entries: readonly Entry[]): Promi
 }
 
 function byTopic(entries: readonly Entry[]): { topic: string; messages: Message[] }[] {
-  const topics = new Map<string, Message[]>();
-  for (const { message, copy } of entries) {
-    const messages = topics.get(message.topic);
-    if (messages) messages.push(copy as Message);
-    else topics.set(message.topic, [copy as Message]);
-  }
-  return [...topics].map(([topic, messages]) => ({ topic, messages }));
+  const topics = Map.groupBy(entries, ({ message }) => message.topic);
+  return [...topics].map(([topic, ofTopic]) => ({ topic, messages: ofTopic.map(({ copy }) => copy as Message) }));
 }
