@@ -1,5 +1,7 @@
 import type { DestinationStream, Logger } from 'pino';
 import { pino } from 'pino';
+import { identityFields } from '#libs/contracts/resources.ts';
+import { phoneFields } from '#libs/contracts/texts.ts';
 import { withTimeout } from '#libs/kafka/wait.ts';
 
 /** Names of fields that contain credentials or personal data (contract: Clients). */
@@ -14,15 +16,10 @@ const hidden = new Set([
   'api_key',
   'token',
   'access_token',
-  'first_name',
-  'last_name',
-  'company_name',
-  'registration_number',
   'email',
-  'contact_number',
   'address',
-  'ussd_phone_number',
-  'ussd_phone',
+  ...identityFields,
+  ...phoneFields,
 ]);
 const hiddenDepth = 4;
 /** pino calls no formatter for the fields of a child logger, but it does call serializers. */

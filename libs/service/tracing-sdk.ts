@@ -19,14 +19,6 @@ import { traceparentForm } from './tracing.ts';
 
 /** Loaded only if tracing is enabled. */
 
-const kinds: Record<SpanOptions['kind'], SpanKind> = {
-  internal: SpanKind.INTERNAL,
-  server: SpanKind.SERVER,
-  client: SpanKind.CLIENT,
-  producer: SpanKind.PRODUCER,
-  consumer: SpanKind.CONSUMER,
-};
-
 /** The spans of one second of a busy process. Spans that the collector does not accept in time are dropped. */
 const batching = { maxQueueSize: 8_192, scheduledDelayMillis: 1_000, exportTimeoutMillis: 5_000 };
 const stopMs = 3_000;
@@ -61,7 +53,7 @@ export function startTracing(
       const span = tracer.startSpan(
         name,
         {
-          kind: kinds[kind],
+          kind: SpanKind[kind.toUpperCase() as Uppercase<SpanOptions['kind']>],
           startTime: startedAt,
           attributes: { ...attributes },
           links: links?.flatMap((link) => contextOf(link) ?? []).map((context) => ({ context })),
@@ -104,13 +96,6 @@ function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }
 }
 
 function headersOf(text: string | undefined): Record<string, string> {
-  return Object.fromEntries(
-    (text ?? '')
-      .split(',')
-      .filter((pair) => pair !== '')
-      .map((pair) => {
-        const [name = '', ...value] = pair.split('=');
-        return [name.trim(), value.join('=').trim()];
-      }),
-  );
+  const pairs = (text ?? '').matchAll(/([^=,]+)=([^,]*)/g);
+  return Object.fromEntries([...pairs].map(([, name = '', value = '']) => [name.trim(), value.trim()]));
 }

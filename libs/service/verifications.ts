@@ -7,6 +7,7 @@ import { auditId, idBits, idOf } from '#libs/contracts/ids.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool, PoolClient, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf } from './audit-record.ts';
 
 /**
  * Checks of a service's data on request. Only one runs at a time over all processes of the service, and its result is
@@ -170,13 +171,12 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
 
 /** Writes the row and the audit record of the requester in one transaction. */
 function begin({ action, audit }: Verified, pool: Pool, id: string, context: MessageContext, now: string) {
-  const { actor, request_id, message_id, address = null } = context;
-  const made = { audit_id: auditId(`${action} ${message_id}`), created_at: now, actor: actor || 'system', request_id };
-  const record = { ...made, action, resource_id: id, outcome: 'success', details: {}, address };
+  const audit_id = auditId(`${action} ${context.message_id}`);
+  const record = { ...auditOf(context, { ok: true, data: null }, {}, now), audit_id, action, resource_id: id };
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [
       idBits(id),
-      actor || 'system',
+      record.actor,
     ]);
     await audit(client, [record]);
   });
