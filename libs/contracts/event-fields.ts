@@ -23,7 +23,7 @@ export const accountNumber = z.string().regex(/^(SAV|CHK|CUR|LOA)-\d{4,20}$/);
 export const openWord = z
   .string()
   .regex(/^\S.{0,39}$/)
-  .meta({ $comment: 'open: take what you do not know' });
+  .meta({ $comment: 'open: accept unknown values' });
 
 /**
  * A list that may gain values within a version. The bank publishes only listed values; an older consumer

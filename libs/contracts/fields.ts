@@ -258,7 +258,7 @@ const accountNumber = z
   .regex(/^[A-Z]{3}-\d{4,20}$/, "must be the type's prefix, a hyphen and 4 to 20 digits, such as SAV-1234567897")
   .meta({
     description:
-      'The number that the account has had in another system (scope `accounts:import`): the prefix of its type, a hyphen and 4 to 20 digits; not given: the bank makes one',
+      'The number that the account had in another system (scope `accounts:import`): the prefix of its type, a hyphen, and 4 to 20 digits; if omitted, the bank generates one',
     pattern: `^(${Object.values(numberPrefixes).join('|')})-[0-9]{4,20}$`,
     input_examples: ['SAV-00042'],
   });

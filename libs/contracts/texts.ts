@@ -108,7 +108,7 @@ export const phone = z
   })
   .meta({
     description:
-      'A phone number of 7 to 15 digits behind + or 00; spaces, dashes, dots and brackets are dropped. A national number (leading 0) is taken where the bank has a DEFAULT_CALLING_CODE',
+      'A phone number of 7 to 15 digits after + or 00; spaces, dashes, dots, and brackets are removed. A national number (with a leading 0) is accepted if the bank has a DEFAULT_CALLING_CODE',
     pattern: phonePattern,
     input_examples: ['+254700000001'],
   });

@@ -26,15 +26,15 @@ function settingAtFault(error: unknown): string | undefined {
     const { name, message } = cause;
     const code = String((cause as { code?: unknown }).code ?? '');
     if (name === 'KafkaJSSASLAuthenticationError')
-      return `KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses the log-in (${message})`;
+      return `KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker rejects the login (${message})`;
     if (/^KafkaJSUnsupported/.test(name) || /does not support the .* mechanism|mechanism.*not supported/i.test(message))
-      return `KAFKA_SASL_MECHANISM: the broker has no such log-in (${message})`;
+      return `KAFKA_SASL_MECHANISM: the broker does not support this mechanism (${message})`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
       return `KAFKA_BROKERS: the certificate of the broker is for another name (${message})`;
     if (/CERT|VERIFY|ISSUER/.test(code))
-      return `KAFKA_SSL_CA: the certificate of the broker is not to be trusted (${message})`;
+      return `KAFKA_SSL_CA: the certificate of the broker is not trusted (${message})`;
     if (/WRONG_VERSION|PACKET_LENGTH|ERR_SSL/.test(code))
-      return `KAFKA_SSL: the broker does not speak TLS on this port, or refuses us (${message})`;
+      return `KAFKA_SSL: the broker does not speak TLS on this port, or rejects the connection (${message})`;
   }
   return undefined;
 }

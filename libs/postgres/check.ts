@@ -23,11 +23,11 @@ function databaseFault(error: unknown): string | undefined {
   if (error instanceof PooledSessionError || /unsupported startup parameter/.test(message)) {
     return `it leads to a connection pooler (${message}): it must lead to Postgres itself, or to a proxy that passes connections through`;
   }
-  if (/^28/.test(code)) return `the database refuses the login (${message})`;
+  if (/^28/.test(code)) return `the database rejects the login (${message})`;
   if (code === '3D000') return message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the certificate of the server is for another name (${message})`;
   if (/CERT|VERIFY|ISSUER/.test(code))
-    return `the certificate of the server is not to be trusted (${message}): sslrootcert must name the file of the CA that signed it`;
+    return `the certificate of the server is not trusted (${message}): sslrootcert must name the file of the CA that signed it`;
   if (/does not support SSL/.test(message)) return 'the server does not speak TLS';
   if (code === 'ENOENT' || code === 'EACCES') return `sslrootcert, sslcert or sslkey cannot be read (${code})`;
   return undefined;

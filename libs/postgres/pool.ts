@@ -76,7 +76,7 @@ export function createPool(options: PoolOptions, logger: Logger): Pool {
   return pool;
 }
 
-/** Returns the settings of createPool for a connection outside the pool (LISTEN). */
+/** Returns the settings of a pool, which are also those of its connection for LISTEN (outbox/listen.ts). */
 function poolConfig(options: PoolOptions): PoolConfig {
   const statementTimeoutMs = options.statement_timeout_ms ?? 5000;
   const settings = {

@@ -210,7 +210,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       'a CA that did not sign the broker’s certificate',
       'gateway',
       () => ({ KAFKA_SSL_CA_FILE: stranger.ca }),
-      /gateway cannot start: KAFKA_SSL_CA: the certificate of the broker is not to be trusted/,
+      /gateway cannot start: KAFKA_SSL_CA: the certificate of the broker is not trusted/,
     ],
     [
       'a host name that is not in the broker’s certificate',
@@ -234,7 +234,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       'a CA that did not sign the database’s certificate',
       'ledger',
       () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslrootcert', stranger.ca)) }),
-      /ledger cannot start: DATABASE_URL: .* not to be trusted .*sslrootcert/,
+      /ledger cannot start: DATABASE_URL: .* is not trusted .*sslrootcert/,
     ],
     [
       'a host name that is not in the database’s certificate',
@@ -246,7 +246,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       'a wrong password for the database',
       'ledger',
       () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }),
-      /ledger cannot start: DATABASE_URL: the database refuses the login/,
+      /ledger cannot start: DATABASE_URL: the database rejects the login/,
     ],
     [
       'topics with a single replica',

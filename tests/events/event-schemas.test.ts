@@ -271,7 +271,7 @@ describe('changes between two schemas', () => {
     ],
     [
       'an additional value of an open list',
-      withProperty({ kind: { enum: ['x', 'y', 'z'], $comment: 'open: take what you do not know' } }),
+      withProperty({ kind: { enum: ['x', 'y', 'z'], $comment: 'open: accept unknown values' } }),
     ],
     [
       'another description and order',
@@ -328,7 +328,7 @@ describe('changes between two schemas', () => {
     ['a new rule', withProperty({ id: { ...properties.id, maxLength: 3 } }), '$.id.maxLength has changed'],
     [
       'a removed value of an open list',
-      withProperty({ kind: { enum: ['x'], $comment: 'open: take what you do not know' } }),
+      withProperty({ kind: { enum: ['x'], $comment: 'open: accept unknown values' } }),
       '$.kind.enum has changed',
     ],
     ['no additions any more', { ...released, additionalProperties: false }, '$.additionalProperties has changed'],

@@ -139,10 +139,10 @@ export class NewestLeaders {
     for (const { topic, partitionMetadata } of topicMetadata) {
       for (const [i, partition] of partitionMetadata.entries()) {
         const name = `${topic}/${partition.partitionId}`;
-        const told = known.get(name);
+        const newest = known.get(name);
         const isOlder =
-          told && now - told.at < keptMs && (partition.leaderEpoch ?? 0) < (told.partition.leaderEpoch ?? 0);
-        if (isOlder) partitionMetadata[i] = told.partition;
+          newest && now - newest.at < keptMs && (partition.leaderEpoch ?? 0) < (newest.partition.leaderEpoch ?? 0);
+        if (isOlder) partitionMetadata[i] = newest.partition;
         else known.set(name, { partition, at: now });
       }
     }

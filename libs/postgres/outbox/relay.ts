@@ -155,7 +155,7 @@ export class Relay {
     const silentMs = performance.now() - (this.#lastTurnAt ?? performance.now());
     const hung = silentMs > 2 * this.#options.publishTimeoutMs + 15_000;
     return hung
-      ? { ok: false, reason: `the outbox relay has not turned for ${Math.round(silentMs)} ms` }
+      ? { ok: false, reason: `the loop of the outbox relay has not run for ${Math.round(silentMs)} ms` }
       : { ok: true };
   }
 

@@ -37,7 +37,7 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
   const opening =
-    minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, legs, minor, context, books, data.migrated);
+    minor === 0n ? only({ ok: true, data: null }) : postOpening(account, legs, minor, context, books, data.migrated);
   const reply: ReplyBody = {
     ok: true,
     data: {
@@ -57,7 +57,7 @@ function openingLegs(account: AccountState, books: Books): Leg<AccountState>[] {
 }
 
 /** The initial amount is part of the opening, so it is posted even if the account is opened Inactive or Frozen. */
-function bookOpening(
+function postOpening(
   account: AccountState,
   legs: Leg<AccountState>[],
   minor: bigint,

@@ -38,13 +38,13 @@ type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
 /** Reports whether a query scans many rows. Other queries do not wait for such a query. */
-function isDear({ name, data, context }: Request): boolean {
+function isExpensive({ name, data, context }: Request): boolean {
   return name === 'erase_ledger_texts' || isScan(name, data as Record<string, unknown>, context.bound_client_id);
 }
 
 /** Answers the waiting queries. Balance lookups are combined into one statement. */
 export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
-  const apart = { takes: isDear, concurrency: deps.searches.options.max };
+  const apart = { takes: isExpensive, concurrency: deps.searches.options.max };
   return createQueryConsumer({
     ...deps,
     takes: (name) => table[name].topic === 'ledger.queries',
@@ -61,7 +61,7 @@ async function answer(requests: Item<Request>[], deps: QueryDependencies): Promi
   if (query.name === 'erase_ledger_texts') return [await deps.eraser.erase(query.data)];
   return query.name === 'get_ledger_accounts'
     ? answerTogether(queries as BalanceQuery[], deps.pool)
-    : [await answerQuery(isDear(query) ? deps.searches : deps.pool, query)];
+    : [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query)];
 }
 
 async function answerTogether(queries: BalanceQuery[], pool: Pool): Promise<ReplyBody[]> {

@@ -33,7 +33,7 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
   if (record?.transaction_id !== transactionId) return undefined;
   const { request_id, actor, idempotency_key, created_at } = record;
   const reversals = await readReversals(pool, [transactionId]);
-  const bookedAt = record.status === 'Completed' ? await readBookingTime(pool, record) : undefined;
+  const bookedAt = record.status === 'Completed' ? await readPostingTime(pool, record) : undefined;
   const entries = bookedAt === undefined ? [] : await readOperation(pool, record, bookedAt);
   return {
     transaction: toTransaction(record, reversals.get(transactionId)),
@@ -74,7 +74,7 @@ const clockMarginMs = 10_000;
 const lookedThrough = 100_000;
 
 /** Returns the time at which the entry of a Completed transaction was posted, searching from its time of acceptance. */
-async function readBookingTime(
+async function readPostingTime(
   pool: Pool,
   { account_id, transaction_id, created_at }: TransactionRecord,
 ): Promise<string | undefined> {
