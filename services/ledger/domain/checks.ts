@@ -57,6 +57,10 @@ export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large',
   return invalidField('amount', message, code);
 }
 
+export function onLoan(account: AccountState, message: string): Refusal | undefined {
+  return account.account_type === 'Loan' ? refusal('invalid_account_type', message) : undefined;
+}
+
 export function inactive(account: AccountState): Refusal | undefined {
   if (account.status === 'Active') return undefined;
   return refusal('inactive_account', `account ${account.account_id} is ${account.status}`);

@@ -8,6 +8,7 @@ import {
   customer,
   deadlineExceeded,
   inactive,
+  onLoan,
   otherCurrency,
   pastDeadline,
   withoutFunds,
@@ -72,9 +73,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
   if (expires_at <= books.now || expires_at > timeAfter(books.now, maxHoldLifetimeMs))
     return refuse(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead'));
   const reason =
-    (account.account_type === 'Loan'
-      ? refusal('invalid_account_type', 'a hold is not possible on a Loan account')
-      : undefined) ??
+    onLoan(account, 'a hold is not possible on a Loan account') ??
     inactive(account) ??
     otherCurrency(account, currency) ??
     withoutFunds(account, minor, `account ${account_id} has too little balance for this hold`);

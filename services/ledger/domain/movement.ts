@@ -10,6 +10,7 @@ import {
   beyondSlots,
   destinationRefused,
   inactive,
+  onLoan,
   otherCurrency,
   withoutFunds,
 } from './checks.ts';
@@ -33,14 +34,11 @@ export function moveCash(
   const deposit = draft.direction === 'credit';
   const refuse = (why: Refusal) => fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
   const reason =
-    (account.account_type === 'Loan'
-      ? refusal('invalid_account_type', `a ${draft.transaction_type} is not possible on a Loan account`)
-      : undefined) ??
+    onLoan(account, `a ${draft.transaction_type} is not possible on a Loan account`) ??
     inactive(account) ??
     otherCurrency(account, currency) ??
-    (deposit ? beyondLimit(account, minor) : undefined) ??
     (deposit
-      ? undefined
+      ? beyondLimit(account, minor)
       : withoutFunds(account, minor, `account ${account.account_id} has too little balance for this withdrawal`));
   if (reason) return refuse(reason);
   const teller = books.system('Teller', currency);
@@ -94,9 +92,7 @@ export function moveBetween(
 function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Refusal | undefined {
   return (
     (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
-    (from.account_type === 'Loan'
-      ? refusal('invalid_account_type', 'a transfer from a Loan account is not possible')
-      : undefined) ??
+    onLoan(from, 'a transfer from a Loan account is not possible') ??
     inactive(from) ??
     otherCurrency(from, currency) ??
     withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`)
