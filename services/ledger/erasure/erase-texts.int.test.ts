@@ -3,13 +3,13 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
-import { createEraser, type Eraser } from './erase-texts.ts';
+import { createErase, type Erase } from './erase-texts.ts';
 
 let ledger: LedgerHarness;
-let eraser: Eraser;
+let erase: Erase;
 beforeAll(async () => {
   ledger = await startLedger();
-  eraser = createEraser(ledger.reads);
+  erase = createErase(ledger.reads);
 });
 afterAll(async () => {
   expect(await verifyBooks(ledger.owner)).toEqual([]);
@@ -81,7 +81,7 @@ describe('the texts of a client', () => {
     const booked = async () => (await ledger.owner.query('select * from entries order by account_id, sequence')).rows;
     const before = await booked();
     const client_id = await clientOf(own);
-    expect(await eraser.erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 5 } });
+    expect(await erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 5 } });
     expect(await textsOf(own)).toEqual([
       {
         description: '(erased)',
@@ -100,7 +100,7 @@ describe('the texts of a client', () => {
     ]);
     expect(await booked()).toEqual(before);
     // The step may be delivered again.
-    expect(await eraser.erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 0 } });
+    expect(await erase({ client_id, kept_since: later })).toEqual({ ok: true, data: { transactions: 0 } });
   });
 
   test('are replaced on holds', async () => {
@@ -133,7 +133,7 @@ describe('the texts of a client', () => {
     ]);
     await expect(ledger.reads.query('select erase_hold_texts($1)', [idBits(account_id)])).rejects.toThrow(/is in use/);
     await deactivate(account_id);
-    expect(await eraser.erase({ client_id: await clientOf(account_id), kept_since: later })).toMatchObject({
+    expect(await erase({ client_id: await clientOf(account_id), kept_since: later })).toMatchObject({
       ok: true,
     });
     const { rows } = await ledger.owner.query(
@@ -166,33 +166,31 @@ describe('the texts of a client', () => {
     const lock = await ledger.owner.connect();
     await lock.query('begin');
     await lock.query('select from transactions where account_id = $1 for update', [idBits(account_id)]);
-    expect(await eraser.erase(data)).toMatchObject({ ok: false, refusal: { code: 'service_unavailable' } });
-    expect(await eraser.erase(data)).toMatchObject({ ok: false, refusal: { code: 'service_unavailable' } });
+    expect(await erase(data)).toMatchObject({ ok: false, refusal: { code: 'service_unavailable' } });
+    expect(await erase(data)).toMatchObject({ ok: false, refusal: { code: 'service_unavailable' } });
     await lock.query('commit');
     lock.release();
-    await expect
-      .poll(() => eraser.erase(data), { timeout: 20_000 })
-      .toEqual({ ok: true, data: { transactions: 1700 } });
+    await expect.poll(() => erase(data), { timeout: 20_000 }).toEqual({ ok: true, data: { transactions: 1700 } });
     expect(new Set((await textsOf(account_id)).map(({ description }) => description))).toEqual(new Set(['(erased)']));
   });
 
   test('are kept while an account has money, is in use, or had postings within the retention period', async () => {
     const account_id = await ledger.open('Savings', '10');
     const client_id = await clientOf(account_id);
-    expect(reasonsOf(await eraser.erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
+    expect(reasonsOf(await erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
       ['not_inactive', 'has_money', 'within_retention'],
     ]);
     await post(ledger.cash('Withdrawal', account_id, '10'), { description: 'all of it' });
     await deactivate(account_id);
-    expect(reasonsOf(await eraser.erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
+    expect(reasonsOf(await erase({ client_id, kept_since: '2020-01-01T00:00:00.000Z' }))).toEqual([
       ['within_retention'],
     ]);
     expect((await textsOf(account_id)).at(-1)).toMatchObject({ description: 'all of it' });
-    expect(await eraser.erase({ client_id, kept_since: later })).toMatchObject({ ok: true });
+    expect(await erase({ client_id, kept_since: later })).toMatchObject({ ok: true });
   });
 
   test('need no change for a client without accounts', async () => {
-    expect(await eraser.erase({ client_id: idOf('client', freshBits()), kept_since: later })).toEqual({
+    expect(await erase({ client_id: idOf('client', freshBits()), kept_since: later })).toEqual({
       ok: true,
       data: { transactions: 0 },
     });

@@ -6,15 +6,8 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { prefixed, uuids } from '../rows.ts';
 
-/**
- * The ledger's step of an erasure (services/accounts/erasure). It checks that none of the client's accounts
- * must be kept, and replaces the texts of their transactions page by page, each page in its own transaction. A
- * row is replaced once, even if the step is repeated.
- */
-export interface Eraser {
-  /** Returns the outcome, or service_unavailable while the erasure is running, which does not end the saga. */
-  erase(data: MessageData<'erase_ledger_texts'>): Promise<ReplyBody>;
-}
+type Step = MessageData<'erase_ledger_texts'>;
+export type Erase = (step: Step) => Promise<ReplyBody>;
 
 const pageSize = 500;
 const maxNamed = 100;
@@ -23,39 +16,40 @@ const waitMs = 1_000;
 /** If this process stops, the next request restarts the run. */
 const maxRuns = 100;
 
-export function createEraser(pool: Pool): Eraser {
+/**
+ * Returns the ledger's step of an erasure (services/accounts/erasure). It checks that none of the client's accounts
+ * must be kept, and replaces the texts of their transactions page by page, each page in its own transaction. A row is
+ * replaced once, even if the step is repeated. While the erasure is running, the outcome is service_unavailable, which
+ * does not end the saga.
+ */
+export function createErase(pool: Pool): Erase {
   /** Running erasures, and finished ones whose outcome has not been requested. */
   const runs = new Map<string, Promise<ReplyBody>>();
-  const start = (name: string, data: MessageData<'erase_ledger_texts'>): Promise<ReplyBody> => {
-    const run = eraseTexts(pool, data);
+  const start = (name: string, step: Step): Promise<ReplyBody> => {
+    const run = eraseTexts(pool, step);
     run.catch(() => undefined);
     runs.set(name, run);
     if (runs.size > maxRuns) runs.delete(runs.keys().next().value ?? '');
     return run;
   };
-  return {
-    async erase(data) {
-      const name = JSON.stringify(data);
-      const run = runs.get(name) ?? start(name, data);
-      try {
-        const outcome = await Promise.race([run, sleep(waitMs)]);
-        if (!outcome) return underWay;
-        runs.delete(name);
-        return outcome;
-      } catch (error) {
-        runs.delete(name);
-        throw error;
-      }
-    },
+  return async (step) => {
+    const name = JSON.stringify(step);
+    const run = runs.get(name) ?? start(name, step);
+    try {
+      const outcome = await Promise.race([run, sleep(waitMs)]);
+      if (!outcome) return underWay;
+      runs.delete(name);
+      return outcome;
+    } catch (error) {
+      runs.delete(name);
+      throw error;
+    }
   };
 }
 
 const underWay = refused(refusal('service_unavailable', 'the erasure is under way'));
 
-async function eraseTexts(
-  pool: Pool,
-  { client_id, kept_since }: MessageData<'erase_ledger_texts'>,
-): Promise<ReplyBody> {
+async function eraseTexts(pool: Pool, { client_id, kept_since }: Step): Promise<ReplyBody> {
   const accounts = await readAccounts(pool, client_id);
   const kept = accounts.flatMap((account) => keptAccount(account, kept_since));
   if (kept.length > 0) {

@@ -9,7 +9,7 @@ import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
 import type { Verifier } from '#libs/service/verifications.ts';
-import type { Eraser } from '../erasure/erase-texts.ts';
+import type { Erase } from '../erasure/erase-texts.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
@@ -23,7 +23,7 @@ export interface QueryDependencies extends Reader {
   /** The number of concurrent answers. */
   concurrency: number;
   verifier: Pick<Verifier, 'verify'>;
-  eraser: Eraser;
+  erase: Erase;
 }
 
 interface VerifyCommand {
@@ -58,7 +58,7 @@ async function answer(requests: Item<Request>[], deps: QueryDependencies): Promi
   const queries = requests.map(({ content }) => content as (Query | VerifyCommand | EraseCommand) & Request);
   const [query] = queries as [(typeof queries)[number]];
   if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
-  if (query.name === 'erase_ledger_texts') return [await deps.eraser.erase(query.data)];
+  if (query.name === 'erase_ledger_texts') return [await deps.erase(query.data)];
   return query.name === 'get_ledger_accounts'
     ? answerTogether(queries as BalanceQuery[], deps.pool)
     : [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query)];
