@@ -6,7 +6,8 @@
  */
 const oid = { int8: 20, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
-const headerBytes = 20;
+/** The header of an array without elements has no dimension, so its length and lower bound are missing. */
+const [emptyBytes, headerBytes] = [12, 20];
 const epochOf2000Ms = 946_684_800_000;
 
 /** The sizes of fixed-size types in bytes. */
@@ -58,14 +59,20 @@ export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[]
  * The server rejects NUL (22021), and columns that do not match the type (42804).
  */
 export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
-  let bytes = rows.length * (4 + columns.length * 8);
+  let bytes = headerBytes + rows.length * (8 + columns.length * 8);
   for (const row of rows)
     for (const [name, type] of columns) {
       const value = row[name];
       if (value !== null) bytes += bytesOf(type, value);
     }
-  const buffer = arrayBuffer(rows.length, bytes);
-  let at = rows.length === 0 ? buffer.length : headerBytes;
+  const buffer = Buffer.allocUnsafe(bytes);
+  const dimensions = rows.length === 0 ? 0 : 1;
+  buffer.writeInt32BE(dimensions, 0);
+  buffer.writeInt32BE(0, 4);
+  buffer.writeInt32BE(oid.record, 8);
+  buffer.writeInt32BE(rows.length, 12);
+  buffer.writeInt32BE(1, 16);
+  let at = dimensions === 0 ? emptyBytes : headerBytes;
   for (const row of rows) {
     const start = at;
     at = buffer.writeInt32BE(columns.length, at + 4);
@@ -78,20 +85,4 @@ export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
     buffer.writeInt32BE(at - start - 4, start);
   }
   return buffer.subarray(0, at);
-}
-
-/** Allocates a buffer with the header and space for `bytes` of element data. */
-function arrayBuffer(length: number, bytes: number): Buffer {
-  if (length === 0) {
-    const empty = Buffer.alloc(12);
-    empty.writeInt32BE(oid.record, 8);
-    return empty;
-  }
-  const buffer = Buffer.allocUnsafe(headerBytes + length * 4 + bytes);
-  buffer.writeInt32BE(1, 0);
-  buffer.writeInt32BE(0, 4);
-  buffer.writeInt32BE(oid.record, 8);
-  buffer.writeInt32BE(length, 12);
-  buffer.writeInt32BE(1, 16);
-  return buffer;
 }
