@@ -104,7 +104,7 @@ async function keepAs(name: string): Promise<string> {
 function published({ pool, relay }: Process): Promise<void> {
   return until(async () => {
     const { rows } = await pool.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
-    return positions.at(-1)?.includes(`"${rows[0]?.last}"`) === true && (await relay.stats()).batches === 0;
+    return positions.at(-1)?.includes(`"${rows[0]?.last}"`) === true && (await relay.stats()).rows === 0;
   }, 15_000);
 }
 
@@ -207,6 +207,6 @@ test('a restart and a promotion are accepted; every connection to an older histo
       ),
     15_000,
   );
-  await until(async () => ledger.history.health().ok && (await ledger.relay.stats()).batches === 0, 15_000);
+  await until(async () => ledger.history.health().ok && (await ledger.relay.stats()).rows === 0, 15_000);
   await ledger.stop();
 }, 180_000);

@@ -38,12 +38,11 @@ export async function readUnpublished(
   return rows.map(({ records, ...position }) => ({ ...position, events: unpackEvents(records) }));
 }
 
-const statsStatement = `select count(*)::int as batches, coalesce(sum(size), 0)::int as rows,
+const statsStatement = `select coalesce(sum(size), 0)::int as rows,
     coalesce(extract(epoch from clock_timestamp() - min(created_at)) * 1000, 0)::float8 as oldest_age_ms
   from outbox_batches where published_at is null`;
 
 export interface OutboxStats {
-  batches: number;
   rows: number;
   oldest_age_ms: number;
 }
@@ -51,7 +50,7 @@ export interface OutboxStats {
 /** Returns the number and age of unpublished events, over all processes. */
 export async function outboxStats(pool: Pool): Promise<OutboxStats> {
   const result = await pool.query<OutboxStats>(statsStatement);
-  return result.rows[0] ?? { batches: 0, rows: 0, oldest_age_ms: 0 };
+  return result.rows[0] ?? { rows: 0, oldest_age_ms: 0 };
 }
 
 const purgeBatches = 20;

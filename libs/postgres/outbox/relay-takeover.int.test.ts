@@ -104,7 +104,7 @@ describe('only one relay publishes', () => {
     await sleep(300);
     expect(relay.active()).toBe(false);
     expect(broker.numbers()).toEqual([1]);
-    expect((await relay.stats()).batches).toBe(2);
+    expect((await relay.stats()).rows).toBe(2);
     await drained();
     expect(broker.numbers()).toEqual([1, 1, 2]);
   });

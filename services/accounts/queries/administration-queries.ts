@@ -79,12 +79,12 @@ export async function getDeadLetter(
 }
 
 export async function getOperations({ pool }: Read): Promise<ReplyBody> {
-  const [{ rows, oldest_age_ms }, dead_letters_open, last_audit_check] = await Promise.all([
+  const [outbox, dead_letters_open, last_audit_check] = await Promise.all([
     outboxStats(pool),
     countOpenDeadLetters(pool),
     readLastVerification(pool),
   ]);
-  return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open, last_audit_check } };
+  return { ok: true, data: { outbox, dead_letters_open, last_audit_check } };
 }
 
 const shownBytes = 64 * 1024;

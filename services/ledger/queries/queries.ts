@@ -138,11 +138,8 @@ async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_bal
 }
 
 async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {
-  const [{ rows, oldest_age_ms }, last_verification] = await Promise.all([
-    outboxStats(pool),
-    readLastVerification(pool),
-  ]);
-  return { outbox: { rows, oldest_age_ms }, last_verification };
+  const [outbox, last_verification] = await Promise.all([outboxStats(pool), readLastVerification(pool)]);
+  return { outbox, last_verification };
 }
 
 /** Returns Teller and Vault of each currency as the sum of their slots. */

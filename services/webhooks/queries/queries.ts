@@ -47,8 +47,7 @@ export function webhooksQueries(deps: QueryDeps) {
 }
 
 async function getOperations({ pool }: Read): Promise<ReplyBody> {
-  const { rows, oldest_age_ms } = await outboxStats(pool);
-  return { ok: true, data: { outbox: { rows, oldest_age_ms } } };
+  return { ok: true, data: { outbox: await outboxStats(pool) } };
 }
 
 function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'>): Promise<ReplyBody> {
