@@ -14,6 +14,7 @@ import {
   timelineSchema,
 } from './administration.ts';
 import { approvableCommand, approvalParameters, approvalRequestSchema, approvalSchema } from './approvals.ts';
+import { idField } from './event-fields.ts';
 import { bodies, maxItems, parameters } from './fields.ts';
 import { capturedHoldSchema, holdParameters, holdSchema } from './holds.ts';
 import type { Signer } from './mac.ts';
@@ -54,9 +55,7 @@ import { cloudEventSchema, deliverySchema, webhookChanges, webhookParameters, we
 
 const id = z.string().max(64);
 /** Ids supplied by callers. The gateway does not look them up; an unknown id is stored as requested. */
-const accountId = z.string().regex(/^acc_[0-9a-f]{32}$/);
-const transactionId = z.string().regex(/^txn_[0-9a-f]{32}$/);
-const holdId = z.string().regex(/^hld_[0-9a-f]{32}$/);
+const [accountId, transactionId, holdId] = [idField('account'), idField('transaction'), idField('hold')];
 const text = z.string().nullable();
 const time = z.string();
 /** Amounts that the gateway accepts: plain, non-negative decimals. */
@@ -381,7 +380,7 @@ export const messages = {
    */
   erase_ledger_texts: command(
     'ledger.queries',
-    z.object({ client_id: z.string().regex(/^cli_[0-9a-f]{32}$/), kept_since: time }),
+    z.object({ client_id: idField('client'), kept_since: time }),
     z.object({ transactions: z.number().int() }),
   ),
   /** Also on the queries topic. */
