@@ -26,7 +26,7 @@ type BatchRequest = Request & { data: MessageData<'create_batch'> };
  * The number of items per transaction, while single commands arrive and otherwise. Atomic batches always use
  * one transaction.
  */
-const step = { beside: 100, alone: 500 };
+const steps = { beside: 100, alone: 500 };
 
 type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
   /** Reports whether this process is currently receiving single commands. */
@@ -35,13 +35,44 @@ type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
 
 /** Executes the waiting batches of callers, from all partitions. */
 export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
-  const writer = new Writer(deps);
+  const { pool, wake, observe, hasSingles, logger } = deps;
+  const step = () => (hasSingles() ? steps.beside : steps.alone);
+  let restUntil = 0;
+
+  /** Decides and commits the items of some commands of a group in one transaction. */
+  const run = async (commands: BatchCommand[], group: Item<BatchRequest>[]): Promise<ReplyBody[]> => {
+    const waitMs = restUntil - performance.now();
+    if (waitMs > 0 && hasSingles()) await sleep(waitMs);
+    // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait
+    // for each other.
+    const { replies, times } = await runBatch(pool, commands, commandPartitions + slotOf(group, deps));
+    restUntil = 2 * times.committed - times.begun;
+    wake();
+    observe?.({ commands, replies, times });
+    return replies;
+  };
+
+  const execute = async (group: Item<BatchRequest>[]) => {
+    const commands = group.map(({ content }) => batchCommand(content.data, content.context));
+    const [first] = commands as [BatchCommand];
+    const replies =
+      commands.length === 1 && first.data.mode === 'independent'
+        ? [await runInParts(first, step(), (part) => run([part], group))]
+        : await run(commands, group);
+    const answers = group.map(({ content: { address, context } }, i) => ({
+      address,
+      body: replies[i] as ReplyBody,
+      context,
+    }));
+    return { answers, afterwards: () => undefined };
+  };
+
   const consumer = createCommandConsumer<BatchRequest>({
     decode: (message) => decode(message, deps),
-    nextGroups: (lanes) => nextGroup(lanes, writer.step()),
-    execute: (group) => execute(group, writer),
+    nextGroups: (lanes) => nextGroup(lanes, step()),
+    execute,
     replies: recording(deps),
-    logger: deps.logger,
+    logger,
   });
   return { ...consumer, handle: queriesLast(consumer.handle, deps) };
 }
@@ -67,61 +98,21 @@ function nextGroup(lanes: Item<BatchRequest>[][], most: number): Item<BatchReque
   return group.length > 0 ? [group] : [];
 }
 
-async function execute(group: Item<BatchRequest>[], writer: Writer) {
-  const commands = group.map(({ content }) => batchCommand(content.data, content.context));
-  const run = (some: BatchCommand[]) => writer.run(some, group);
-  const [first] = commands as [BatchCommand];
-  const replies =
-    commands.length === 1 && first.data.mode === 'independent'
-      ? [await runInParts(first, writer.step(), run)]
-      : await run(commands);
-  return {
-    answers: group.map(({ content: { address, context } }, i) => ({ address, body: replies[i] as ReplyBody, context })),
-    afterwards: () => undefined,
-  };
-}
-
-type Run = (commands: BatchCommand[]) => Promise<ReplyBody[]>;
-
-/** Decides and commits the items in one or more transactions, one after another. */
-class Writer {
-  readonly #deps: BatchDependencies;
-  #restUntil = 0;
-
-  constructor(deps: BatchDependencies) {
-    this.#deps = deps;
-  }
-
-  /** Returns the number of items of the next transaction. */
-  step(): number {
-    return this.#deps.hasSingles() ? step.beside : step.alone;
-  }
-
-  async run(commands: BatchCommand[], group: Item<BatchRequest>[]): Promise<ReplyBody[]> {
-    const { pool, wake, observe, hasSingles } = this.#deps;
-    const waitMs = this.#restUntil - performance.now();
-    if (waitMs > 0 && hasSingles()) await sleep(waitMs);
-    // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait
-    // for each other.
-    const { replies, times } = await runBatch(pool, commands, commandPartitions + slotOf(group, this.#deps));
-    this.#restUntil = 2 * times.committed - times.begun;
-    wake();
-    observe?.({ commands, replies, times });
-    return replies;
-  }
-}
-
 /**
  * Executes an independent message in several transactions. Each item is a separate command. If one is poison,
  * it is found by halving, and the others are executed before the message is dead-lettered. Their decisions are
  * final.
  */
-async function runInParts(command: BatchCommand, size: number, run: Run): Promise<ReplyBody> {
+async function runInParts(
+  command: BatchCommand,
+  size: number,
+  run: (part: BatchCommand) => Promise<ReplyBody[]>,
+): Promise<ReplyBody> {
   const replies: ReplyBody[] = [];
   const poison: unknown[] = [];
   const runOrHalve = async (part: BatchCommand): Promise<void> => {
     try {
-      replies.push(...(await run([part])));
+      replies.push(...(await run(part)));
     } catch (error) {
       if (!isPoison(error) && !tookTooLong(error)) throw error;
       if (part.items.length > 1)
