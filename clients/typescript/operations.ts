@@ -582,11 +582,11 @@ export interface ApprovalWithKey {
 
 export interface ErrorBody {
   status: 'error';
-  message: string;
   code: ErrorCode;
-  request_id: string;
+  message: string;
   errors?: { field: string; code: ErrorCode; message: string }[];
   details?: Record<string, unknown>;
+  request_id: string;
 }
 
 export type ErrorCode =

@@ -151,10 +151,7 @@ export function invalidField(field: string, message: string, code: ErrorCode = '
 /** The body of every error response. */
 export const errorBodySchema = z.object({
   status: z.literal('error'),
-  message: z.string(),
-  code: errorCodeSchema,
+  ...refusalSchema.shape,
   request_id: z.string(),
-  errors: z.array(violationSchema).optional(),
-  details: z.record(z.string(), z.unknown()).optional(),
 });
 export type ErrorBody = z.infer<typeof errorBodySchema>;
