@@ -3,15 +3,11 @@ import type { Pool } from 'pg';
 import pg from 'pg';
 import type { Logger } from 'pino';
 
-export interface Listener {
-  stop(): Promise<void>;
-}
-
 /**
  * Calls onNotify for every NOTIFY on the channel. It uses its own connection (with the pool's settings) and reconnects
  * when the connection breaks. A NOTIFY during an interruption is missed, so the listener must also poll.
  */
-export function listen(pool: Pool, channel: string, onNotify: () => void, logger: Logger): Listener {
+export function listen(pool: Pool, channel: string, onNotify: () => void, logger: Logger) {
   const stopping = new AbortController();
   const ended = keepListening();
 

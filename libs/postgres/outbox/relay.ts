@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import type { History } from './history.ts';
 import type { Lease } from './lease.ts';
 import { createLease } from './lease.ts';
-import type { Listener } from './listen.ts';
 import { listen } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
@@ -101,7 +100,7 @@ export class Relay {
   /** Undefined until started; the start waits for unreachable brokers. */
   #lastTurnAt: number | undefined;
   #loop: Promise<void> = Promise.resolve();
-  #listener: Listener | undefined;
+  #listener: ReturnType<typeof listen> | undefined;
   #timers: NodeJS.Timeout[] = [];
   #purging = false;
 
