@@ -3,7 +3,7 @@ import type { Relay } from '#libs/postgres/outbox/relay.ts';
 import type { Clock } from './clock.ts';
 import type { CheckResult } from './health.ts';
 import type { Metrics } from './metrics.ts';
-import { kept, memo } from './metrics.ts';
+import { kept } from './metrics.ts';
 import type { PublishTracer } from './tracing.ts';
 
 /** Metrics that several services have under the same name; the label `service` distinguishes them. */
@@ -21,8 +21,7 @@ export function commandCounter(metrics: Metrics): (name: string, outcome: string
     'Commands by name and outcome: done, begun (a saga, counted again when it ends), replayed (a duplicate), or the code of the refusal',
     ['name', 'outcome'],
   );
-  const of = memo((name) => memo((outcome) => commands.labels(name, outcome)));
-  return (name, outcome) => of(name)(outcome).inc();
+  return (name, outcome) => commands.inc({ name, outcome });
 }
 
 /** Counts dead-lettered messages. Topic names have no prefix. */

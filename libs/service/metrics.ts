@@ -110,16 +110,3 @@ export function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T>
     return answer;
   };
 }
-
-/** Caches the result of `make` per key, because looking up the object of a label takes longer than counting. */
-export function memo<T>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, T>();
-  return (key) => {
-    let value = made.get(key);
-    if (value === undefined) {
-      value = make(key);
-      made.set(key, value);
-    }
-    return value;
-  };
-}

@@ -1,5 +1,4 @@
 import type { Metrics } from '#libs/service/metrics.ts';
-import { memo } from '#libs/service/metrics.ts';
 import type { Forwarder } from '../api/forward.ts';
 import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
@@ -54,22 +53,16 @@ export function createGatewayMetrics(metrics: Metrics) {
     'The largest number of payments refused because of a single destination in the last full minute',
     () => destinationRefusals,
   );
-  const requestOf = memo((key: string) => {
-    const [endpoint = '', status = ''] = key.split('\0');
-    return requests.labels(endpoint, status);
-  });
-  const durationOf = memo((endpoint: string) => durations.labels(endpoint));
-  const replyOf = memo((message: string) => replies.labels(message));
   const recent = createRecentRequests();
   return {
     answered(endpoint: string, status: number, seconds: number): void {
-      requestOf(`${endpoint}\0${status}`).inc();
-      durationOf(endpoint).observe(seconds);
+      requests.inc({ endpoint, status });
+      durations.observe({ endpoint }, seconds);
       recent.add(status, seconds);
     },
     refused: (code: string) => refusals.inc({ code }),
     shed: (reason: 'clock' | 'queue' | 'bytes') => shed.inc({ reason }),
-    replied: (message: string, seconds: number) => replyOf(message).observe(seconds),
+    replied: (message: string, seconds: number) => replies.observe({ message }, seconds),
     lateReply: () => late.inc(),
     forgedKeyState: () => forged.inc(),
     activity: (action: string, outcome: string) => activities.inc({ action, outcome }),
