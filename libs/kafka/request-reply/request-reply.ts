@@ -134,7 +134,15 @@ export class Requester {
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
       this.#publisher
         .publish(
-          { ...message, headers: this.#headers(message.headers, id) },
+          {
+            ...message,
+            headers: {
+              ...message.headers,
+              'correlation-id': id,
+              'reply-topic': this.#options.topic,
+              'reply-partition': String(this.#partition),
+            },
+          },
           { timeoutMs: Math.min(ackTimeoutMs, replyTimeoutMs) },
         )
         .then(
@@ -166,15 +174,6 @@ export class Requester {
     return this.#pending.size >= this.#options.maxPending
       ? `${this.#pending.size} requests are already waiting`
       : undefined;
-  }
-
-  #headers(headers: Record<string, string>, id: string): Record<string, string> {
-    return {
-      ...headers,
-      'correlation-id': id,
-      'reply-topic': this.#options.topic,
-      'reply-partition': String(this.#partition),
-    };
   }
 
   #take(messages: readonly FetchedMessage[]): void {
