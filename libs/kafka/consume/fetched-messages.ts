@@ -51,17 +51,12 @@ export class PublishedMessage implements FetchedMessage {
     return BigInt(this.#message.offset);
   }
 
-  header(name: string): string | null {
-    const value = [this.#message.headers?.[name]].flat().at(-1);
-    return value === undefined || value === null ? null : String(value);
-  }
-
   received(topic: string, partition: number): ReceivedMessage {
     const { key, value, timestamp } = this.#message;
     const headers: Record<string, string> = {};
-    for (const name of Object.keys(this.#message.headers ?? {})) {
-      const text = this.header(name);
-      if (text !== null) headers[name] = text;
+    for (const [name, values] of Object.entries(this.#message.headers ?? {})) {
+      const value = [values].flat().at(-1);
+      if (value !== undefined && value !== null) headers[name] = String(value);
     }
     return {
       topic,

@@ -13,8 +13,6 @@ export interface ReceivedMessage {
 /** A message in a fetch response. */
 export interface FetchedMessage {
   readonly offset: bigint;
-  /** Returns the value of the last header with this ASCII name, or null. */
-  header(name: string): string | null;
   /** Decodes the whole message. Its value shares the memory of the response. */
   received(topic: string, partition: number): ReceivedMessage;
 }

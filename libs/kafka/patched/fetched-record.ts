@@ -1,5 +1,5 @@
 import type { FetchedMessage, ReceivedMessage } from '../consume/received-message.ts';
-import { readContent, readHeader } from './record.ts';
+import { readContent } from './record.ts';
 
 /** An encoded message. It is decoded only on access. */
 export class FetchedRecord implements FetchedMessage {
@@ -14,10 +14,6 @@ export class FetchedRecord implements FetchedMessage {
     this.#timestampMs = timestampMs;
     this.#bytes = bytes;
     this.#at = at;
-  }
-
-  header(name: string): string | null {
-    return readHeader(this.#bytes, this.#at, name);
   }
 
   received(topic: string, partition: number): ReceivedMessage {

@@ -49,33 +49,7 @@ export function readContent(
   return { key, value, headers };
 }
 
-/** Returns the value of the last header with this ASCII name, or null. Nothing else is decoded. */
-export function readHeader(bytes: Buffer, at: number, name: string): string | null {
-  const reader = new ByteReader(bytes, at);
-  skip(reader);
-  skip(reader);
-  let found: string | null = null;
-  for (let left = reader.varInt(); left > 0; left--) {
-    const length = reader.varInt();
-    const isFound = length === name.length && isAt(bytes, reader.at, name);
-    reader.at += length;
-    if (isFound) found = readText(reader);
-    else skip(reader);
-  }
-  return found;
-}
-
 function readText(reader: ByteReader): string | null {
   const length = reader.varInt();
   return length < 0 ? null : reader.text(length);
-}
-
-function skip(reader: ByteReader): void {
-  const length = reader.varInt();
-  if (length > 0) reader.at += length;
-}
-
-function isAt(bytes: Buffer, at: number, name: string): boolean {
-  for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return false;
-  return true;
 }

@@ -178,12 +178,13 @@ export class Requester {
 
   #take(messages: readonly FetchedMessage[]): void {
     for (const message of messages) {
-      const id = message.header('correlation-id') ?? '';
-      if (id.startsWith(this.#origin)) this.#deliver(id, message);
+      const { headers, value } = message.received(this.#options.topic, this.#partition);
+      const id = headers['correlation-id'] ?? '';
+      if (id.startsWith(this.#origin)) this.#deliver(id, { headers, value });
     }
   }
 
-  #deliver(id: string, message: FetchedMessage): void {
+  #deliver(id: string, reply: Reply): void {
     const pending = this.#pending.get(id);
     if (!pending) {
       this.#options.onLate(id, this.#givenUp.get(id));
@@ -191,8 +192,7 @@ export class Requester {
       return;
     }
     this.#pending.delete(id);
-    const { headers, value } = message.received(this.#options.topic, this.#partition);
-    pending.resolve({ headers, value });
+    pending.resolve(reply);
     this.#checkIdle();
   }
 
