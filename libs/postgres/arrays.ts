@@ -34,14 +34,8 @@ const write = {
   },
 };
 
-/** Returns an upper bound of a text's bytes. Counting the bytes of short texts exactly would not pay off. */
-function roomFor(text: string): number {
-  return text.length < 128 ? text.length * 3 : Buffer.byteLength(text);
-}
-
-/** Returns an upper bound of a value's bytes. */
 function bytesOf(type: ColumnType, value: unknown): number {
-  if (type === 'text') return roomFor(value as string);
+  if (type === 'text') return Buffer.byteLength(value as string);
   return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
 }
 

@@ -13,8 +13,6 @@ export interface PublishedEvent {
 
 /** Higher levels take longer and do not compress these batches better. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 };
-/** Output that does not fit into one chunk is copied again. */
-const minChunkBytes = 16_384;
 
 /**
  * The events of one batch as the table outbox stores them: JSON lines in one zstd frame. Postings of one batch resemble
@@ -38,7 +36,7 @@ export function packEvents(events: readonly OutboxEvent[]): Buffer {
  * Returns the events that packEvents packed. With `mentioning`, returns none if that text does not occur in the batch.
  */
 export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
-  const bytes = zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) });
+  const bytes = zstdDecompressSync(packed);
   const events: OutboxEvent[] = [];
   if (mentioning !== '' && !bytes.includes(mentioning)) return events;
   const lines = bytes.toString();
