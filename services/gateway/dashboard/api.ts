@@ -1,19 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/**
- * The public REST API, called within this process with the person's own access token. The dashboard has no
- * other access to data, so the checks, scopes, limits, audit, and errors of the API apply.
- */
-export interface Api {
-  get<T>(path: string): Promise<ApiAnswer<T>>;
-  /** Returns the response body of this media type, unchanged. */
-  getFile(path: string, type: string): Promise<Buffer>;
-  /** With an `idempotencyKey`, sending a form twice has one effect. */
-  post<T>(path: string, body: object, idempotencyKey?: string): Promise<ApiAnswer<T>>;
-  /** `ifMatch`: the only version to which the change applies. */
-  patch<T>(path: string, body: object, ifMatch?: string): Promise<ApiAnswer<T>>;
-}
-
 /** Numbers are given as their source text, so that no digit of an amount is lost. */
 interface ApiAnswer<T> {
   data: T;
@@ -49,7 +35,13 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 // Available since Node 21, but not yet in TypeScript's library.
 const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
-export function createApi(app: FastifyInstance, request: FastifyRequest, token: string): Api {
+export type Api = ReturnType<typeof createApi>;
+
+/**
+ * Creates the access to the public REST API, which is called within this process with the person's own token. The
+ * dashboard has no other access to data, so the checks, scopes, limits, audit, and errors of the API apply.
+ */
+export function createApi(app: FastifyInstance, request: FastifyRequest, token: string) {
   const send = (method: 'GET' | 'POST' | 'PATCH', url: string, headers: Record<string, string>, payload?: string) =>
     app.inject({
       method,
@@ -81,14 +73,19 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
   const write = <T>(method: 'POST' | 'PATCH', path: string, body: object, headers: Record<string, string>) =>
     call<T>(method, path, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
   return {
-    get: (path) => call('GET', path, {}),
-    async getFile(path, type) {
+    get: <T>(path: string) => call<T>('GET', path, {}),
+    /** Returns the response body of this media type, unchanged. */
+    async getFile(path: string, type: string): Promise<Buffer> {
       const answer = await send('GET', path, { accept: type });
       if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, JSON.parse(answer.payload) as ApiProblem);
       return answer.rawPayload;
     },
-    post: (path, body, key) => write('POST', path, body, key === undefined ? {} : { 'idempotency-key': key }),
-    patch: (path, body, ifMatch) => write('PATCH', path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+    /** With an idempotency key, sending a form twice has one effect. */
+    post: <T>(path: string, body: object, key?: string) =>
+      write<T>('POST', path, body, key === undefined ? {} : { 'idempotency-key': key }),
+    /** `ifMatch`: the only version to which the change applies. */
+    patch: <T>(path: string, body: object, ifMatch?: string) =>
+      write<T>('PATCH', path, body, ifMatch === undefined ? {} : { 'if-match': ifMatch }),
   };
 }
 

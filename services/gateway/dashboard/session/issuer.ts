@@ -42,29 +42,14 @@ interface Begun {
   nonce: string;
 }
 
-export interface Issuer {
-  /** Returns the URL to send the person to. Rejects with SignInFailed. */
-  begin(): Promise<Begun & { url: string }>;
-  /**
-   * Returns the person who came back with `callback`, after verifying their id token with the issuer's keys.
-   * Rejects with SignInFailed.
-   */
-  finish(callback: URL, begun: Begun): Promise<{ token: string; name: string; expiresInMs: number }>;
-}
+export type Issuer = ReturnType<typeof createIssuer>;
 
 /** The issuer's metadata is read again after this time. */
 const keepMs = 3_600_000;
 /** Used if the issuer does not specify the validity of its token. Each page verifies the token anyway. */
 const defaultExpiryS = 300;
 
-export function createIssuer({
-  issuer,
-  clientId,
-  clientSecret,
-  redirectUri,
-  scope,
-  timeoutMs = 5_000,
-}: IssuerOptions): Issuer {
+export function createIssuer({ issuer, clientId, clientSecret, redirectUri, scope, timeoutMs = 5_000 }: IssuerOptions) {
   let known: { configuration: Promise<oidc.Configuration>; untilMs: number } | undefined;
 
   const discover = async (): Promise<oidc.Configuration> => {
@@ -95,7 +80,8 @@ export function createIssuer({
   };
 
   return {
-    async begin() {
+    /** Returns the URL to send the person to. Rejects with SignInFailed. */
+    async begin(): Promise<Begun & { url: string }> {
       const [verifier, state, nonce] = [oidc.randomPKCECodeVerifier(), oidc.randomState(), oidc.randomNonce()];
       const url = oidc.buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
@@ -109,7 +95,11 @@ export function createIssuer({
       });
       return { url: url.href, verifier, state, nonce };
     },
-    async finish(callback, { verifier, state, nonce }) {
+    /**
+     * Returns the person who came back with `callback`, after verifying their id token with the issuer's keys.
+     * Rejects with SignInFailed.
+     */
+    async finish(callback: URL, { verifier, state, nonce }: Begun) {
       const known = await configuration();
       try {
         const answer = await oidc.authorizationCodeGrant(known, callback, {

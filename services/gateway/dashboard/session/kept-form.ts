@@ -4,7 +4,7 @@ import { html } from '#libs/service/html.ts';
 import { checkOwnForm, ForeignForm, sendPage, toSignIn, visitOf } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
 import { facts, wordsOf } from '../html/show.ts';
-import type { Cookies } from './cookies.ts';
+import { type Cookies, maxSealedLength } from './cookies.ts';
 import { createSealer } from './seal.ts';
 import type { Session } from './session.ts';
 
@@ -22,8 +22,6 @@ const keptSchema = z.object({
 
 const url = '/admin/ui/kept-form';
 const keptSeconds = 600;
-/** Browsers reject cookies of more than 4096 bytes. */
-const maxSealedLength = 3_900;
 
 interface KeptFormOptions {
   secrets: readonly string[];

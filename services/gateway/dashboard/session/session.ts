@@ -1,5 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { maxSealedLength } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
 
@@ -28,8 +29,6 @@ export const idleMs = 30 * 60_000;
 export const longestMs = 12 * 3_600_000;
 /** The cookie is renewed when it is this old. */
 const touchMs = 60_000;
-/** Browsers reject cookies of more than 4096 bytes, including name and attributes. */
-const maxSealedLength = 3_900;
 
 export interface SessionsOptions {
   secrets: readonly string[];
@@ -37,20 +36,9 @@ export interface SessionsOptions {
   now: () => number;
 }
 
-export interface Sessions {
-  /** Creates a session. It ends with the token, after `longestMs`, or after `idleMs` without use. */
-  begin(person: { actor: string; token: string; name: string; expiresInMs: number }): Session;
-  /** Returns the cookie's value, or undefined if it is too large for a cookie. */
-  seal(session: Session): string | undefined;
-  /** Returns the session of a cookie, or undefined if it was not sealed by us, has ended, or has expired. */
-  open(sealed: string): Session | undefined;
-  /** Does the same for ended sessions, to find out who sent a form. */
-  read(sealed: string): Session | undefined;
-  /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
-  touch(session: Session): Session | undefined;
-}
+export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({ secrets, ended, now }: SessionsOptions): Sessions {
+export function createSessions({ secrets, ended, now }: SessionsOptions) {
   const sealer = createSealer(secrets, 'session');
   const read = (sealed: string): Session | undefined => {
     const text = sealer.open(sealed);
@@ -58,33 +46,39 @@ export function createSessions({ secrets, ended, now }: SessionsOptions): Sessio
     return text === undefined ? undefined : sessionSchema.safeParse(JSON.parse(text)).data;
   };
   return {
-    begin({ actor, token, name, expiresInMs }) {
+    /** Creates a session. It ends with the token, after `longestMs`, or after `idleMs` without use. */
+    begin(person: Pick<Session, 'actor' | 'token' | 'name'> & { expiresInMs: number }): Session {
+      const { actor, token, name, expiresInMs } = person;
       const nowMs = now();
-      const fresh = () => randomBytes(16).toString('base64url');
       return {
         id: `ses_${randomBytes(16).toString('hex')}`,
         actor,
         token,
         name,
-        csrf: fresh(),
+        csrf: randomBytes(16).toString('base64url'),
         begun_ms: nowMs,
         expires_ms: nowMs + Math.min(expiresInMs, longestMs),
         seen_ms: nowMs,
       };
     },
-    seal(session) {
+    /** Returns the cookie's value, or undefined if it is too large for a cookie. */
+    seal(session: Session): string | undefined {
       const sealed = sealer.seal(JSON.stringify(session));
       return sealed.length > maxSealedLength ? undefined : sealed;
     },
+    /** Returns the session of a cookie, also if it has ended, to find out who sent a form; undefined if it is not ours. */
     read,
-    open(sealed) {
+    /** Returns the session of a cookie, or undefined if it was not sealed by us, has ended, or has expired. */
+    open(sealed: string): Session | undefined {
       const session = read(sealed);
       const nowMs = now();
       const isOver =
         !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session);
       return isOver ? undefined : session;
     },
-    touch: (session) => (now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined),
+    /** Returns the session with its last use set to now, or undefined if it was used a moment ago. */
+    touch: (session: Session): Session | undefined =>
+      now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined,
   };
 }
 
