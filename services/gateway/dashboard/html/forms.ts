@@ -183,14 +183,20 @@ export interface Form {
   take(visit: Visit): Drawn | Promise<Drawn>;
 }
 
-/** Adds a page with a form. */
-export function addFormPage(app: FastifyInstance, url: string, page: PageOptions, form: Form): void {
+/** Adds a page with a form. `scope`: the one that is required to send it, if the page itself requires another. */
+export function addFormPage(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  form: Form,
+  scope: PageOptions['scope'] = page.scope,
+): void {
   addPage(app, url, page, (visit) => form.draw(visit, visit.fields, {}));
-  addForm(app, url, page, (visit) => takeForm(visit, form));
+  addForm(app, url, { ...page, scope }, (visit) => takeForm(visit, form));
 }
 
 /** Carries out what was entered. If it is rejected, shows the form again with the reasons. */
-export async function takeForm(visit: Visit, { draw, take }: Form): Promise<Drawn> {
+async function takeForm(visit: Visit, { draw, take }: Form): Promise<Drawn> {
   try {
     return await take(visit);
   } catch (error) {

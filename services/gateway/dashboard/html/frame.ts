@@ -5,8 +5,8 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../../access/audit-records.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
-import { filtersOf } from '../../api/recorded-reads.ts';
-import { logRefused, Refused, refuse, unavailable } from '../../http/errors.ts';
+import { filtersOf, recordOrRefuse } from '../../api/recorded-reads.ts';
+import { logRefused, refuse } from '../../http/errors.ts';
 import type { Api } from '../api.ts';
 import { createApi } from '../api.ts';
 import type { Cookies } from '../session/cookies.ts';
@@ -177,19 +177,12 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
   });
 }
 
+const addShown = (kind: 'page' | 'form') => (app: FastifyInstance, url: string, page: PageOptions, show: Show) =>
+  addRoute(app, kind, url, page, async (visit, _request, reply) => answer(reply, visit, page.title, await show(visit)));
 /** Adds a page, which changes nothing. */
-export function addPage(app: FastifyInstance, url: string, page: PageOptions, show: Show): void {
-  addRoute(app, 'page', url, page, async (visit, _request, reply) =>
-    answer(reply, visit, page.title, await show(visit)),
-  );
-}
-
+export const addPage = addShown('page');
 /** Adds the target of a form. */
-export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: Show): void {
-  addRoute(app, 'form', url, page, async (visit, _request, reply) =>
-    answer(reply, visit, page.title, await take(visit)),
-  );
-}
+export const addForm = addShown('form');
 
 /**
  * Adds a file that the API creates; the API records the export. If `make` throws, an error page is shown. The link may
@@ -226,21 +219,17 @@ export function addDownload(
 }
 
 /** Records who exported which list. The API's reads for the file have the same request id. */
-async function recordExport(request: FastifyRequest, { auditRecords, query, params }: Visit): Promise<void> {
-  const file = request.routeOptions.url?.replace('/admin/ui/', '') ?? '';
-  const actor = request.caller?.actor ?? '';
-  const resource_id = Object.values(params)[0] ?? null;
-  await auditRecords
-    .record(request, {
-      actor,
-      action: 'export',
-      resource_id,
-      outcome: 'success',
-      details: { file, filters: filtersOf(Object.fromEntries(query)) },
-    })
-    .catch(() => {
-      throw new Refused(unavailable);
-    });
+async function recordExport(request: FastifyRequest, { actor, auditRecords, query, params }: Visit): Promise<void> {
+  await recordOrRefuse(auditRecords, request, {
+    actor,
+    action: 'export',
+    resource_id: Object.values(params)[0] ?? null,
+    outcome: 'success',
+    details: {
+      file: request.routeOptions.url?.replace('/admin/ui/', '') ?? '',
+      filters: filtersOf(Object.fromEntries(query)),
+    },
+  });
   auditRecords.done(request, 'export');
 }
 

@@ -10,10 +10,9 @@ import type { KeyNames } from '../html/actors.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { Wrong } from '../html/forms.ts';
-import { enteredIn, idempotencyKeyOf, inputOf, once, problem, takeForm } from '../html/forms.ts';
+import { addFormPage, enteredIn, idempotencyKeyOf, inputOf, once, problem } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
-import type { Person } from '../html/layout.ts';
+import { addPage } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
@@ -39,18 +38,21 @@ export const approvalsUrl = '/admin/ui/approvals';
 const path = '/admin/approvals';
 const everybody = { scope: null } as const;
 
-type Shows = Pick<List<Approval>, 'fixed' | 'filters' | 'note'> & { url: string; title: string };
+type Shows = Pick<List<Approval>, 'fixed' | 'filters' | 'note'> & { url: string; title: string; tab: string };
 
+const own = `${approvalsUrl}/mine`;
 const lists: readonly Shows[] = [
   {
     url: approvalsUrl,
     title: 'Approvals waiting for me',
+    tab: 'Waiting for me',
     fixed: { status: 'Waiting', requested_by: 'others' },
     note: 'Requests of others that you can decide. A request that nobody decides within 24 hours expires.',
   },
   {
-    url: `${approvalsUrl}/mine`,
+    url: own,
     title: 'Approvals asked by me',
+    tab: 'Asked by me',
     fixed: { requested_by: 'me' },
     filters: [{ name: 'status', label: 'Status', options: approvalStatus.options }],
     note: 'Somebody else decides about your requests. A request that nobody decides within 24 hours expires; it can be made again.',
@@ -58,7 +60,7 @@ const lists: readonly Shows[] = [
   {
     url: `${approvalsUrl}/all`,
     title: 'All approvals',
-    fixed: {},
+    tab: 'All',
     filters: [
       { name: 'status', label: 'Status', options: approvalStatus.options },
       { name: 'action', label: 'Action', options: approvalActions },
@@ -73,11 +75,8 @@ export function addApprovals(app: FastifyInstance): void {
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
     content: await countOf(visit),
   }));
-  const url = `${approvalsUrl}/:approval_id`;
-  addPage(app, url, { title: 'Approval', ...everybody }, (visit) => draw(visit, visit.fields, {}));
-  addForm(app, url, { title: 'Approval', scope: 'approvals:write' }, (visit) =>
-    takeForm(visit, { draw, take: decide }),
-  );
+  const page = { title: 'Approval', ...everybody };
+  addFormPage(app, `${approvalsUrl}/:approval_id`, page, { draw, take: decide }, 'approvals:write');
 }
 
 async function decide(visit: Visit): Promise<Shown> {
@@ -89,16 +88,18 @@ async function decide(visit: Visit): Promise<Shown> {
   return { goTo: `${approvalsUrl}/${visit.id}${(await isTaken(post)) ? '' : '?unknown'}` };
 }
 
-function addList(app: FastifyInstance, { url, title, ...list }: Shows): void {
+function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows): void {
   const listOf = (visit: Visit): List<Approval> => ({
     ...list,
     path,
     pageSize: 25,
     // No request waits for a person who may not decide, and such a person sees only their own requests.
-    above: () =>
-      url === `${approvalsUrl}/mine` || visit.person.scopes.has('approvals:write')
-        ? approvalViews(url, visit.person)
-        : { goTo: `${approvalsUrl}/mine` },
+    above() {
+      const open = lists.filter((one) => one.url === own || visit.person.scopes.has('approvals:write'));
+      if (!open.some((one) => one.url === url)) return { goTo: own };
+      const links = open.map(({ url: href, tab }) => ({ href, text: tab, isHere: href === url }));
+      return parts('Approvals', links);
+    },
     async show(rows, sorting) {
       const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
       return approvalTable(rows, accounts, names, sorting, url === approvalsUrl);
@@ -295,19 +296,6 @@ function changeTable(changes: readonly Change[]): Html {
     changes,
     'Nothing.',
   );
-}
-
-const views = [
-  [approvalsUrl, 'Waiting for me', 'approvals:write'],
-  [`${approvalsUrl}/mine`, 'Asked by me', null],
-  [`${approvalsUrl}/all`, 'All', 'approvals:write'],
-] as const;
-
-/** Links to the lists of approvals. */
-function approvalViews(here: string, { scopes }: Person): Html {
-  const shown = views.filter(([, , scope]) => scope === null || scopes.has(scope));
-  const links = shown.map(([href, text]) => ({ href, text, isHere: href === here }));
-  return parts('Approvals', links);
 }
 
 /**

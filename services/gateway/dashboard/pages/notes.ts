@@ -4,9 +4,8 @@ import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import type { Form, Wrong } from '../html/forms.ts';
-import { idempotencyKeyOf, inputOf, once, takeForm } from '../html/forms.ts';
+import { addFormPage, idempotencyKeyOf, inputOf, once } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
@@ -72,23 +71,20 @@ export function addNotes(app: FastifyInstance): void {
     ['accounts', 'account_id', 'account'],
   ] as const) {
     const url = urlOf(on, `:${parameter}`);
-    const draw = (visit: Visit, values: URLSearchParams, wrong: Wrong) =>
-      showList<Note>(visit, {
-        path: `/${on}/${visit.id}/notes`,
-        above: () =>
-          html`<p><a href="/admin/ui/${on}/${visit.id}">To the ${what}</a></p>${noteForm(visit.person, on, visit.id, values, wrong)}`,
-        show: (rows) => noteList(visit, rows),
-      });
     const form: Form = {
-      draw,
+      draw: (visit, values, wrong) =>
+        showList<Note>(visit, {
+          path: `/${on}/${visit.id}/notes`,
+          above: () =>
+            html`<p><a href="/admin/ui/${on}/${visit.id}">To the ${what}</a></p>${noteForm(visit.person, on, visit.id, values, wrong)}`,
+          show: (rows) => noteList(visit, rows),
+        }),
       async take(visit) {
         const { api, id, fields } = visit;
         await api.post(`/${on}/${id}/notes`, { note: fields.get('note')?.trim() ?? '' }, idempotencyKeyOf(visit));
         return { goTo: `/admin/ui/${on}/${id}?saved=noted#notes` };
       },
     };
-    const title = `Notes on the ${what}`;
-    addPage(app, url, { title, scope: `${on}:read` }, (visit) => draw(visit, visit.fields, {}));
-    addForm(app, url, { title, scope: `${on}:write` }, (visit) => takeForm(visit, form));
+    addFormPage(app, url, { title: `Notes on the ${what}`, scope: `${on}:read` }, form, `${on}:write`);
   }
 }
