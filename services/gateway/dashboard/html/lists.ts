@@ -140,7 +140,7 @@ function without(given: URLSearchParams, ...names: string[]): URLSearchParams {
   return new URLSearchParams([...given].filter(([name]) => !names.includes(name)));
 }
 
-function addressOf(url: string, parameters: URLSearchParams): string {
+export function addressOf(url: string, parameters: URLSearchParams): string {
   const text = parameters.toString();
   return text === '' ? url : `${url}?${text}`;
 }

@@ -150,6 +150,15 @@ export function desk(label: string, side: Html, content: Html): Html {
   return html`<div class="desk"><section class="side" aria-label="${label}">${side}</section><div>${content}</div></div>`;
 }
 
+/** A part of another page, which scripts load. Without scripts it is a link to that page. */
+export const loaded = (id: string, url: string, text: string): Html =>
+  html`<div id="${id}" hx-get="${url}" hx-trigger="load" hx-select="#${id}" hx-swap="outerHTML"><p><a href="${url}">${text}</a></p></div>`;
+
+/** A part of the page of this address that reads itself again. `now`: when it was read, in ms since 1970. */
+export const refreshed = (id: string, url: string, seconds: number, now: number, content: Html): Html =>
+  html`<div id="${id}" hx-get="${url}" hx-trigger="every ${seconds}s, refresh" hx-select="#${id}" hx-swap="outerHTML">${content}
+<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every ${seconds} seconds.</p></div>`;
+
 interface PartLink {
   href: string;
   text: Html | string;
@@ -167,8 +176,8 @@ const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 
 /** Shows a status, coloured by whether it needs attention. */
-export function statusOf(status: string): Html {
-  return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${status}</span>`;
+export function statusOf(status: string, text: Html | string = status): Html {
+  return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${text}</span>`;
 }
 
 /** Shows a text, coloured by whether it is good. */

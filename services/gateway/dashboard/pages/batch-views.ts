@@ -7,8 +7,9 @@ import { inputOf, once, problem, reason } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
+import { addressOf, pager } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
-import { amountText, facts, idLink, numeric, parts, table } from '../html/show.ts';
+import { amountText, facts, idLink, numeric, parts, statusOf, table } from '../html/show.ts';
 import type { Checked, Payment, RefusedLine } from './batch-check.ts';
 import { kindOf } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
@@ -191,21 +192,19 @@ export interface BatchPage {
   rows: readonly ResultRow[];
   numbers: Numbers;
   isRefusedOnly: boolean;
-  /** The addresses of this page, which refreshes itself, and of the previous and next ones. */
-  here: string;
-  before: string | undefined;
-  behind: string | undefined;
+  /** The cursor of the next page. */
+  next: string | undefined;
 }
 
 const words = { Completed: 'posted', Failed: 'refused', Pending: 'not known yet' } as const;
 
 /** The results of a batch. The page refreshes itself while some are pending. */
-export function batchPage({ batch, rows, numbers, isRefusedOnly, here, before, behind }: BatchPage): Html {
+export function batchPage(visit: Visit, { batch, rows, numbers, isRefusedOnly, next }: BatchPage): Html {
   const { batch_id, counts, results, status } = batch;
   const url = `${batchesUrl}/${batch_id}`;
   const done = Number(counts.completed) + Number(counts.failed);
   const isPending = status === 'Pending';
-  return html`<div id="batch"${isPending && html` hx-get="${here}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
+  return html`<div id="batch"${isPending && html` hx-get="${addressOf(visit.path, visit.query)}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
 ${
   isPending
     ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page updates itself; do not upload the file again.</p>
@@ -225,7 +224,7 @@ ${parts('Payments', [
   { href: `${url}?only=refused`, text: 'Refused', isHere: isRefusedOnly },
 ])}
 ${resultTable(rows, numbers)}
-${(before ?? behind) !== undefined && html`<nav class="actions" aria-label="Pages">${before !== undefined && html`<a href="${before}" rel="prev">Page before</a>`}${behind !== undefined && html`<a href="${behind}" rel="next">Next page</a>`}</nav>`}</div>`;
+${pager(visit.path, visit.query, next)}</div>`;
 }
 
 function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
@@ -237,8 +236,7 @@ function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
       numeric('Line', ({ line }) => line),
       {
         title: 'Status',
-        show: ({ status, id }) =>
-          html`<span class="status ${status === 'Completed' ? 'active' : status === 'Failed' ? 'refused' : 'revoked'}">${id === undefined ? words[status] : idLink(id, words[status])}</span>`,
+        show: ({ status, id }) => statusOf(status, id === undefined ? words[status] : idLink(id, words[status])),
       },
       { title: 'Why', show: ({ reason: why }) => html`<span class="text">${why}</span>` },
       { title: 'What', show: ({ kind }) => kind },

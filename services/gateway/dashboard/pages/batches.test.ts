@@ -236,7 +236,7 @@ describe('its outcome', () => {
       results: [resultOf(0), { index: 1, status: 'Pending' }],
     });
     const { body } = await made.signedIn(clerk).get(`${url}/${batch_id}`);
-    expect(body).toContain(`hx-get="${url}/${batch_id}?at=0"`);
+    expect(body).toContain(`hx-get="${url}/${batch_id}"`);
     expect(textOf(body)).toContain('1 of 2 payments are decided.');
     expect(textOf(body)).toContain('2 not known yet');
   });

@@ -202,21 +202,13 @@ function addResults(app: FastifyInstance): void {
     if ('content' in batch) return batch;
     const isRefusedOnly = visit.query.get('only') === 'refused';
     const shown = isRefusedOnly ? batch.results.filter(({ status }) => status === 'Failed') : batch.results;
-    const at = Math.max(0, Number.parseInt(visit.query.get('at') ?? '0', 10) || 0);
+    const at = Math.max(0, Number.parseInt(visit.query.get('cursor') ?? '0', 10) || 0);
     const rows = shown.slice(at, at + pageSize).map(resultRow);
-    const address = (from: number) =>
-      `${batchesUrl}/${batch.batch_id}?${new URLSearchParams({ ...(isRefusedOnly && { only: 'refused' }), at: String(from) })}`;
+    const next = at + pageSize < shown.length ? String(at + pageSize) : undefined;
+    const numbers = await numbersOf(visit, placesOf(rows));
     return {
       title: 'Batch of payments',
-      content: batchPage({
-        batch,
-        rows,
-        numbers: await numbersOf(visit, placesOf(rows)),
-        isRefusedOnly,
-        here: address(at),
-        before: at > 0 ? address(Math.max(0, at - pageSize)) : undefined,
-        behind: at + pageSize < shown.length ? address(at + pageSize) : undefined,
-      }),
+      content: batchPage(visit, { batch, rows, numbers, isRefusedOnly, next }),
     };
   });
   addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {

@@ -11,13 +11,10 @@ import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { fullTimeOf, moneyText, numeric, table, verdictOf } from '../html/show.ts';
+import { fullTimeOf, loaded, moneyText, numeric, refreshed, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
-
-/** The trial balance reads all accounts, so the page does not wait for it. Without scripts, it is a link. */
-const balancePlace = html`<div id="balance" hx-get="${balanceUrl}" hx-trigger="load" hx-select="#balance" hx-swap="outerHTML"><p role="status"><a href="${balanceUrl}">Trial balance</a></p></div>`;
 
 /**
  * Adds the page of the books: the trial balance of each currency, the bank's own accounts, and the result of
@@ -31,20 +28,19 @@ export function addBooks(app: FastifyInstance): void {
     ]);
     const last = operations.data.last_verification;
     const names = await keyNamesOf({ api, person }, last ? [last] : [], 'requested_by');
-    return {
-      assets: chartAssets,
-      content: html`${balancePlace}<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML"><h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
-<h2>Verification</h2>${verification(last, names, person)}
-<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every 30 seconds.</p></div>${postingsPlace}`,
-    };
+    // The trial balance reads all accounts, so the page does not wait for it.
+    const [balance, postings] = [
+      loaded('balance', balanceUrl, 'Trial balance'),
+      loaded('postings', postingsUrl, 'Postings over time'),
+    ];
+    const figures = html`<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
+<h2>Verification</h2>${verification(last, names, person)}`;
+    return { assets: chartAssets, content: html`${balance}${refreshed('books', url, 30, now, figures)}${postings}` };
   });
   addPage(app, balanceUrl, { title: 'Trial balance', scope: 'books:read' }, async ({ api, now }) => {
     const { data } = await api.get<TrialBalance[]>('/admin/trial-balance');
-    return {
-      content: html`<p><a href="${url}">To the books</a></p><div id="balance" hx-get="${balanceUrl}" hx-trigger="every 300s, refresh" hx-select="#balance" hx-swap="outerHTML">${verdict(data)}
-<h2>Trial balance</h2>${trialBalance(data)}
-<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every five minutes.</p></div>`,
-    };
+    const content = html`${verdict(data)}<h2>Trial balance</h2>${trialBalance(data)}`;
+    return html`<p><a href="${url}">To the books</a></p>${refreshed('balance', balanceUrl, 300, now, content)}`;
   });
   addPostings(app);
   addForm(app, `${url}/verification`, { title: 'Verification', scope: 'books:read' }, async ({ api }) => {
@@ -148,9 +144,6 @@ async function busiestIn(api: Api): Promise<string | undefined> {
   const { data } = await api.get<PostingTotals>('/admin/posting-totals');
   return data.totals[0]?.currency;
 }
-
-/** Its place on another page. Scripts load it; without scripts it is a link. */
-const postingsPlace = html`<div id="postings" hx-get="${postingsUrl}" hx-trigger="load" hx-select="#postings" hx-swap="outerHTML"><p><a href="${postingsUrl}">Postings over time</a></p></div>`;
 
 const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day: 'last 30 days' };
 

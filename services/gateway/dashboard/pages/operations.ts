@@ -3,7 +3,7 @@ import type { Operations } from '#libs/contracts/administration.ts';
 import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { fullTimeOf, numeric, table, verdictOf } from '../html/show.ts';
+import { facts, numeric, refreshed, table, verdictOf } from '../html/show.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 
 const url = '/admin/ui/operations';
@@ -15,14 +15,12 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 export function addOperations(app: FastifyInstance): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person, now }) => {
     const { data } = await api.get<Operations>('/admin/operations');
-    return {
-      content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
-<h2>Services</h2>${services(data)}
+    const content = html`<h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${fullTimeOf(new Date(now).toISOString())}; updated every 10 seconds. Breakers and requests are those of the gateway that responded.</p></div>`,
-    };
+<p class="quiet">Breakers and requests are those of the gateway that responded.</p>`;
+    return refreshed('operations', url, 10, now, content);
   });
 }
 
@@ -46,8 +44,11 @@ function services({ services: rows, breakers }: Operations): Html {
 
 function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }: Operations['requests']): Html {
   const ms = (value: number | null) => (value === null ? '–' : `${Number(value).toFixed(1)} ms`);
-  return html`<dl class="facts"><dt>Last ${window_seconds} s</dt><dd>${count}, ${(Number(count) / Number(window_seconds)).toFixed(1)} a second</dd>
-<dt>Server errors</dt><dd>${server_errors}</dd><dt>Mean, slowest</dt><dd>${ms(mean_ms)}, ${ms(slowest_ms)}</dd></dl>`;
+  return facts([
+    [`Last ${window_seconds} s`, `${count}, ${(Number(count) / Number(window_seconds)).toFixed(1)} a second`],
+    ['Server errors', String(server_errors)],
+    ['Mean, slowest', `${ms(mean_ms)}, ${ms(slowest_ms)}`],
+  ]);
 }
 
 /** People without ops:manage see only the number of dead letters. */

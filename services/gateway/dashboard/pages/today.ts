@@ -7,7 +7,7 @@ import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
-import { moneyText, numeric, table, timeOf } from '../html/show.ts';
+import { loaded, moneyText, numeric, refreshed, table, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';
@@ -18,24 +18,18 @@ const url = '/admin/ui/today';
 
 type Total = PostingTotals['totals'][number];
 
-/** Its place on the first page. Scripts load it; without scripts it is a link. */
-const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
-
 export function addToday(app: FastifyInstance): void {
   addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
     const { api, person, now } = visit;
-    const [day, nowIso] = [dayOf(now), new Date(now).toISOString()];
+    const day = dayOf(now);
     const [totals, operations, waiting] = await Promise.all([
       known(api.get<PostingTotals>(`/admin/posting-totals?from=${momentOf(day)}`)),
       known(api.get<Operations>('/admin/operations')),
       person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
     ]);
-    return {
-      content: html`<div id="today" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#today" hx-swap="outerHTML">
-<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
-<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
-<p class="quiet">As of ${timeOf(nowIso)}; updated every 30 seconds.</p></div>`,
-    };
+    const content = html`<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
+<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}`;
+    return refreshed('today', url, 30, now, content);
   });
 }
 
@@ -144,12 +138,12 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
 /** The first page: today's figures, and the sections that this person may open. */
 export function addHome(app: FastifyInstance): void {
   addPage(app, '/admin/ui', { title: 'Today', scope: null }, ({ person }) => {
-    const sections = sectionsOf(person.scopes).filter(({ url }) => url !== '/admin/ui');
+    const sections = sectionsOf(person.scopes).filter((section) => section.url !== '/admin/ui');
     return {
-      content: html`${person.scopes.has('books:read') && todayPlace}
+      content: html`${person.scopes.has('books:read') && loaded('today', url, 'The day so far')}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 <h2>Where to</h2>
-<div class="cards">${sections.map(({ url, title, about }) => html`<article><h3><a href="${url}">${title}</a></h3><p>${about}</p></article>`)}</div>
+<div class="cards">${sections.map(({ url: href, title, about }) => html`<article><h3><a href="${href}">${title}</a></h3><p>${about}</p></article>`)}</div>
 <details><summary>Your permissions</summary><p class="tags">${[...person.scopes].sort().map((scope) => html`<code>${scope}</code> `)}</p></details>`,
     };
   });
