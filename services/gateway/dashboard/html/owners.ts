@@ -49,6 +49,10 @@ export async function holderOf({ api, person }: Visit, { client_id }: Account): 
   return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
 }
 
+export async function accountOf({ api }: Pick<Visit, 'api'>, accountId: string): Promise<Account> {
+  return (await api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`)).data;
+}
+
 /** An account with its owner, if the person may read clients. */
 export interface Owned {
   account: Account;
@@ -57,7 +61,7 @@ export interface Owned {
 
 /** Reads an account with its owner. */
 export async function ownedOf(visit: Visit, accountId: string): Promise<Owned> {
-  const { data: account } = await visit.api.get<Account>(`/accounts/${encodeURIComponent(accountId)}`);
+  const account = await accountOf(visit, accountId);
   return { account, owner: await holderOf(visit, account) };
 }
 
@@ -75,7 +79,7 @@ export async function accountIdOf(api: Api, number: string): Promise<string | un
 /** Returns the account with this number, or undefined if there is none. */
 export async function accountByNumber(api: Api, number: string): Promise<Account | undefined> {
   const id = await accountIdOf(api, number);
-  return id === undefined ? undefined : (await api.get<Account>(`/accounts/${id}`)).data;
+  return id === undefined ? undefined : accountOf({ api }, id);
 }
 
 /** Account numbers by ids. */

@@ -12,7 +12,7 @@ import type { PageOptions, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import type { Owned } from '../html/owners.ts';
+import { accountOf, type Owned } from '../html/owners.ts';
 import {
   amountText,
   desk,
@@ -139,11 +139,6 @@ export function accountParts(accountId: string, here: string, { scopes }: Person
   return parts('Account', links);
 }
 
-/** Reads the account of the page. */
-export async function accountOf({ api, id }: Visit): Promise<Account> {
-  return (await api.get<Account>(`/accounts/${id}`)).data;
-}
-
 /** Adds the page and the CSV file of a list of one account. */
 export function addPart<Row>(
   app: FastifyInstance,
@@ -156,7 +151,7 @@ export function addPart<Row>(
   const withAccount = (visit: Visit): List<Row> => ({
     ...listOf(visit),
     async above() {
-      const account = await accountOf(visit);
+      const account = await accountOf(visit, visit.id);
       return {
         title: `${page.title} of account ${account.account_number}`,
         content: html`${accountParts(account.account_id, part, visit.person)}${more(account, visit.person)}`,

@@ -14,12 +14,11 @@ import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
 import { addListPage, externalId } from '../html/lists.ts';
-import { clientsOf, holderOf, ownedOf } from '../html/owners.ts';
+import { accountOf, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
 import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
   accountFacts,
-  accountOf,
   accountParts,
   accountTable,
   addPart,
@@ -66,12 +65,8 @@ const columns: CsvColumn<Account>[] = [
 /** Adds the pages of accounts: the list, opening, one account with its lists, and changes of status. */
 export function addAccounts(app: FastifyInstance): void {
   addListPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, listOf, columns);
-  addFormPage(
-    app,
-    `${url}/new`,
-    { title: 'Open an account', scope: 'accounts:write' },
-    { draw: drawOpening, take: open },
-  );
+  const opening = { title: 'Open an account', scope: 'accounts:write' } as const;
+  addFormPage(app, `${url}/new`, opening, { draw: drawOpening, take: open });
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, '/transactions', { title: 'Transactions', scope: 'transactions:read' }, ofAccount, transactionColumns);
   const entries = ({ id }: Visit): List<Entry> => ({ path: `/accounts/${id}/entries`, show: entryTable });
@@ -96,7 +91,7 @@ function saved(account: Account, said: string | null): Html | false {
 /** On a wide screen, properties and actions are on the left and postings on the right. */
 async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
-  const account = await accountOf(visit);
+  const account = await accountOf(visit, visit.id);
   const id = account.account_id;
   const [owner, movements, history, holds, notes] = await Promise.all([
     holderOf(visit, account),

@@ -13,7 +13,7 @@ import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { facts, fullTimeOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -45,38 +45,29 @@ const listOf = (visit: Visit): List<ApiKey> => ({
 /** Adds the pages of API keys: list, create, rotate, revoke. Sending a form twice has one effect. */
 export function addApiKeys(app: FastifyInstance): void {
   addListPage(app, url, { title: 'API keys', scope }, listOf, columns);
-  addFormPage(
-    app,
-    `${url}/new`,
-    { title: 'Create an API key', scope },
-    { draw: keyForm, take: (visit) => make(visit, '', bodyOf(visit.fields)) },
-  );
+  const creation = { title: 'Create an API key', scope } as const;
+  addFormPage(app, `${url}/new`, creation, {
+    draw: keyForm,
+    take: (visit) => make(visit, '', bodyOf(visit.fields)),
+  });
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);
     return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key], 'created_by'), visit.person) };
   });
-  addFormPage(
-    app,
-    `${url}/:key_id/rotation`,
-    { title: 'Rotate an API key', scope },
-    {
-      draw: async (visit, _values, wrong) => rotationForm(visit, await keyOf(visit), wrong),
-      take: (visit) =>
-        make(visit, `/${visit.id}/rotation`, { overlap_seconds: Number(visit.fields.get('overlap_seconds')) }),
+  const rotation = { title: 'Rotate an API key', scope } as const;
+  addFormPage(app, `${url}/:key_id/rotation`, rotation, {
+    draw: async (visit, _values, wrong) => rotationForm(visit, await keyOf(visit), wrong),
+    take: (visit) =>
+      make(visit, `/${visit.id}/rotation`, { overlap_seconds: Number(visit.fields.get('overlap_seconds')) }),
+  });
+  const revocation = { title: 'Revoke an API key', scope } as const;
+  addFormPage(app, `${url}/:key_id/revocation`, revocation, {
+    draw: async (visit, _values, wrong) => revocationForm(visit, await keyOf(visit), wrong),
+    async take({ api, id, fields }) {
+      await api.post(`/admin/api-keys/${id}/revocation`, { descendants: fields.get('descendants') === 'yes' });
+      return { goTo: `${url}?revoked` };
     },
-  );
-  addFormPage(
-    app,
-    `${url}/:key_id/revocation`,
-    { title: 'Revoke an API key', scope },
-    {
-      draw: async (visit, _values, wrong) => revocationForm(visit, await keyOf(visit), wrong),
-      async take({ api, id, fields }) {
-        await api.post(`/admin/api-keys/${id}/revocation`, { descendants: fields.get('descendants') === 'yes' });
-        return { goTo: `${url}?revoked` };
-      },
-    },
-  );
+  });
 }
 
 const keyOf = async ({ api, id }: Visit) => (await api.get<ApiKey>(`/admin/api-keys/${id}`)).data;
@@ -113,7 +104,7 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
       },
       {
         title: 'Status',
-        show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}`,
+        show: ({ status, environment }) => html`${statusOf(status)}<br>${environment}`,
       },
       {
         title: 'Scopes',
@@ -175,7 +166,7 @@ ${factsOf(key)}<p><a role="button" href="${url}">To the list</a></p>`;
   return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over safely. It is shown only once.</p>
 <label for="api-key">API key</label>
 <textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
-<p class="actions"><button type="button" data-copy="api-key" aria-describedby="copied" hidden>Copy</button> <span id="copied" role="status"></span></p>
+<button type="button" data-copy-text="${apiKey}" hidden>Copy</button>
 ${factsOf(key)}
 <p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
 }
@@ -201,7 +192,7 @@ function factsOf(key: ApiKey): Html {
   return facts([
     ['Name', key.name],
     ['Id', html`<code>${key.key_id}</code>`],
-    ['Status', html`<span class="status ${key.status}">${key.status}</span>`],
+    ['Status', statusOf(key.status)],
     ['Environment', key.environment],
     ['Scopes', tagsOf(key)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],

@@ -100,27 +100,23 @@ ${accountTable(data)}${pager(`${url}/${client_id}`, new URLSearchParams(cursor =
 function addOpening(app: FastifyInstance): void {
   const typeIn = (values: URLSearchParams): ClientType =>
     values.get('client_type') === 'Corporate' ? 'Corporate' : 'Retail';
-  addFormPage(
-    app,
-    `${url}/new`,
-    { title: 'Open a client', scope: 'clients:write' },
-    {
-      draw(visit, values, wrong) {
-        const type = typeIn(values.size > 0 ? values : visit.query);
-        return { title: `Open a ${type} client`, content: clientForm(visit, type, values, wrong) };
-      },
-      async take(visit) {
-        const client_type = typeIn(visit.fields);
-        const duplicates = await duplicatesOf(visit);
-        const others = (visit.fields.get('others') ?? '').split(',');
-        if (duplicates.some(({ client_id }) => !others.includes(client_id)))
-          return { status: 409, content: clientForm(visit, client_type, visit.fields, {}, duplicates) };
-        const body = { client_type, ...enteredIn(namesOf(client_type), visit.fields) };
-        const { data } = await visit.api.post<Client>(api, body, idempotencyKeyOf(visit));
-        return { goTo: `${url}/${data.client_id}?saved=opened` };
-      },
+  const page = { title: 'Open a client', scope: 'clients:write' } as const;
+  addFormPage(app, `${url}/new`, page, {
+    draw(visit, values, wrong) {
+      const type = typeIn(values.size > 0 ? values : visit.query);
+      return { title: `Open a ${type} client`, content: clientForm(visit, type, values, wrong) };
     },
-  );
+    async take(visit) {
+      const client_type = typeIn(visit.fields);
+      const duplicates = await duplicatesOf(visit);
+      const others = (visit.fields.get('others') ?? '').split(',');
+      if (duplicates.some(({ client_id }) => !others.includes(client_id)))
+        return { status: 409, content: clientForm(visit, client_type, visit.fields, {}, duplicates) };
+      const body = { client_type, ...enteredIn(namesOf(client_type), visit.fields) };
+      const { data } = await visit.api.post<Client>(api, body, idempotencyKeyOf(visit));
+      return { goTo: `${url}/${data.client_id}?saved=opened` };
+    },
+  });
 }
 
 const telling = [
@@ -174,40 +170,36 @@ async function namesakesOf({ api: bank, fields, person }: Visit, made: string) {
  * changed the client meanwhile, both versions are shown before anything is saved.
  */
 function addCorrection(app: FastifyInstance): void {
-  addFormPage(
-    app,
-    '/admin/ui/clients/:client_id/contact',
-    { title: 'Correct a client', scope: 'clients:write' },
-    {
-      async draw(visit, entered, wrong) {
-        const { client, etag } = await read(visit);
-        if (entered.size > 0)
-          return correctionForm(visit, {
+  const page = { title: 'Correct a client', scope: 'clients:write' } as const;
+  addFormPage(app, `${url}/:client_id/contact`, page, {
+    async draw(visit, entered, wrong) {
+      const { client, etag } = await read(visit);
+      const shown = correctableOf(client);
+      return entered.size === 0
+        ? correctionForm(visit, { client, etag, values: shown, was: shown, wrong })
+        : correctionForm(visit, {
             client,
             etag: entered.get('etag') ?? '',
             values: entered,
             was: shownIn(entered),
             wrong,
           });
-        const values = correctableOf(client);
-        return correctionForm(visit, { client, etag, values, was: values, wrong });
-      },
-      async take(visit) {
-        const { fields, id } = visit;
-        const was = shownIn(fields);
-        const changes = changesIn(fields, was);
-        const goTo = `/admin/ui/clients/${id}?saved=corrected`;
-        if (Object.keys(changes).length === 0) return { goTo };
-        try {
-          await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
-          return { goTo };
-        } catch (error) {
-          if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
-          return { status: 412, content: bothVersions(visit, await read(visit), was) };
-        }
-      },
     },
-  );
+    async take(visit) {
+      const { fields, id } = visit;
+      const was = shownIn(fields);
+      const changes = changesIn(fields, was);
+      const goTo = `${url}/${id}?saved=corrected`;
+      if (Object.keys(changes).length === 0) return { goTo };
+      try {
+        await visit.api.patch(`/clients/${id}`, changes, fields.get('etag') ?? undefined);
+        return { goTo };
+      } catch (error) {
+        if (!(error instanceof ApiRefused) || error.problem.code !== 'version_mismatch') throw error;
+        return { status: 412, content: bothVersions(visit, await read(visit), was) };
+      }
+    },
+  });
 }
 
 async function read({ api, id }: Visit): Promise<{ client: Client; etag: string }> {

@@ -73,6 +73,10 @@ export const idOfPosting = (posting: Transaction | Transfer): string =>
     ? posting.transfer_id
     : (posting as Transaction).transaction_id;
 
+/** Returns the type of a transaction, and that it is a reversal if it is one. */
+export const titleOf = ({ transaction_type, reverses_transaction_id }: Transaction): string =>
+  reverses_transaction_id === undefined ? transaction_type : `Reversal of a ${transaction_type}`;
+
 /** The current state of the accounts of an instruction. */
 export interface Parties {
   account: Account;

@@ -12,7 +12,7 @@ import { accepted, addFormPage, enteredIn, idempotencyKeyOf } from '../html/form
 import type { Shown, Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import type { Owned } from '../html/owners.ts';
-import { accountsOwnedBy, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
+import { accountOf, accountsOwnedBy, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
 import type { Confirmation } from './confirmation.ts';
 import { addConfirmation } from './confirmation.ts';
@@ -28,6 +28,7 @@ import {
   kindsFor,
   refusalText,
   requestOf,
+  titleOf,
 } from './counter-instructions.ts';
 import type { ReceiptParts } from './counter-views.ts';
 import { choiceTable, counterForm, counterUrl, next, receipt, startForm, summary } from './counter-views.ts';
@@ -220,16 +221,10 @@ function addReceipt(app: FastifyInstance): void {
   });
 }
 
-const accountOf = async ({ api }: Visit, id: string): Promise<Account> =>
-  (await api.get<Account>(`/accounts/${encodeURIComponent(id)}`)).data;
-
 async function ofTransaction(visit: Visit, id: string): Promise<Shown> {
   const { data: posting } = await visit.api.get<Transaction>(`/transactions/${encodeURIComponent(id)}`);
   const account = await accountOf(visit, posting.account_id);
-  const title =
-    posting.reverses_transaction_id === undefined
-      ? posting.transaction_type
-      : `Reversal of a ${posting.transaction_type}`;
+  const title = titleOf(posting);
   if (posting.status !== 'Completed')
     return notDone(title, posting, posting.direction === 'debit' ? { from: account } : { to: account });
   const [owner, balance] = await Promise.all([

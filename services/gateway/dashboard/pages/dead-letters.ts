@@ -88,19 +88,16 @@ export function addDeadLetters(app: FastifyInstance): void {
       content: contentOf(letter, await keyNamesOf(visit, [letter], 'decided_by'), visit.query.has('decided')),
     };
   });
-  for (const decision of ['redrive', 'drop'] as const)
-    addFormPage(
-      app,
-      decisionUrl(decision),
-      { title: decisions[decision].title, scope },
-      {
-        async draw(visit, values, wrong) {
-          const ids = (values.size > 0 ? values : visit.query).getAll('id');
-          return decisionForm(visit, await markedOf(visit, ids), decision, values, wrong);
-        },
-        take: (visit) => decide(visit, decision),
+  for (const decision of ['redrive', 'drop'] as const) {
+    const page = { title: decisions[decision].title, scope } as const;
+    addFormPage(app, decisionUrl(decision), page, {
+      async draw(visit, values, wrong) {
+        const ids = (values.size > 0 ? values : visit.query).getAll('id');
+        return decisionForm(visit, await markedOf(visit, ids), decision, values, wrong);
       },
-    );
+      take: (visit) => decide(visit, decision),
+    });
+  }
 }
 
 const mostAtOnce = 500;

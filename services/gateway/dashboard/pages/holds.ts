@@ -101,7 +101,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
     async take(visit) {
       const { account, owner } = await ownedIn(visit);
       const { account_id, account_number, currency } = account;
-      const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
+      const { until = '', ...texts } = enteredIn(['until', 'reference', 'description'], visit.fields);
       const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(visit, 0) && until <= dayIn(visit, mostDays);
       const {
         amount: { amount },
@@ -109,18 +109,17 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
         amount: typedAmount(visit.fields.get('amount') ?? '', currency),
         until: isDay ? {} : { wrong: `Choose a day from ${dayIn(visit, 0)} to ${dayIn(visit, mostDays)}.` },
       });
-      const texts = { ...(reference && { reference }), ...(description && { description }) };
       const after = sumText(availableOf(account), amount, currency, -1n);
       return task.summarise(visit, {
         path: `/accounts/${account_id}/holds`,
-        body: { amount: amount, currency, expires_at: endOf(until), ...texts },
+        body: { amount, currency, expires_at: endOf(until), ...texts },
         facts: [
           ['Amount', amountText(amount, currency)],
           ['Customer', owner && nameOf(owner)],
           ['Account', account_number],
           ['Until the end of', until],
-          ['Reference', reference],
-          ['Description', description],
+          ['Reference', texts['reference']],
+          ['Description', texts['description']],
         ],
         changes: [
           {
@@ -132,7 +131,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
         ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
         button: `Hold ${amountText(amount, currency)}`,
         form: `${holdsUrl(account_id)}/new`,
-        entered: { amount: amount, until, ...texts },
+        entered: { amount, until, ...texts },
       });
     },
   });
@@ -162,7 +161,8 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
       const hold = await holdOf(visit);
       const { currency, hold_id } = hold;
       const left = leftOf(hold);
-      const { to_number, description } = enteredIn(['to_number', 'description'], fields);
+      const entered = enteredIn(['to_number', 'description', 'keep'], fields);
+      const { to_number, description, keep } = entered;
       const { account, owner } = await ownedOf(visit, hold.account_id);
       const typed = typedAmount(fields.get('amount') ?? '', currency);
       const isMore = 'amount' in typed && sumText(left, typed.amount, currency, -1n).startsWith('-');
@@ -173,12 +173,12 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
       const to = valid.to_number;
       const { amount } = valid.amount;
       const rest = sumText(left, amount, currency, -1n);
-      const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
+      const keeps = keep === 'yes' && /[1-9]/.test(rest);
       const money = amountText(amount, currency);
       return task.summarise(visit, {
         path: `/holds/${hold_id}/capture`,
         body: {
-          amount: amount,
+          amount,
           final: !keeps,
           ...(to && { to_account_id: to.account.account_id }),
           ...(description && { description }),
@@ -205,12 +205,7 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
         ],
         button: to ? `Capture ${money}` : `Pay out ${money}`,
         form: `${holdUrl(hold_id)}/capture`,
-        entered: {
-          amount: amount,
-          ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
-          ...(to_number && { to_number }),
-          ...(description && { description }),
-        },
+        entered: { ...entered, amount },
       });
     },
   });

@@ -7,9 +7,9 @@ import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addDownload, addFile, addPage } from '../html/frame.ts';
-import { holderOf } from '../html/owners.ts';
+import { accountOf, holderOf } from '../html/owners.ts';
 import { amountText, desk, facts, timeOf } from '../html/show.ts';
-import { accountOf, accountParts, movementTable } from './account-views.ts';
+import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
 
@@ -29,7 +29,9 @@ export function addStatement(app: FastifyInstance): void {
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit);
     const { statement, isCut } = await read(visit.api, pathOf(visit), period);
-    const holder = visit.person.scopes.has('accounts:read') ? await holderOf(visit, await accountOf(visit)) : undefined;
+    const holder = visit.person.scopes.has('accounts:read')
+      ? await holderOf(visit, await accountOf(visit, visit.id))
+      : undefined;
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,

@@ -57,14 +57,7 @@ export interface Task {
   refusal?(problem: ApiProblem, visit: Visit): Said | Promise<Said>;
 }
 
-export interface AddedTask {
-  /** Redirects to the summary of the entered values, with the form's idempotency key. */
-  summarise(visit: Visit, entered: Entered): Shown;
-  /** The values entered before, if the form is opened again to change them. */
-  enteredBefore(visit: Visit): URLSearchParams;
-}
-
-export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]): AddedTask {
+export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]) {
   const { name, title, scope } = task;
   const toStart = html`<a href="/admin/ui">To the start page</a>`;
   const address = `${url}/${name}`;
@@ -102,12 +95,14 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
     secrets,
   );
   return {
-    summarise(visit, entered) {
+    /** Redirects to the summary of the entered values, with the form's idempotency key. */
+    summarise(visit: Visit, entered: Entered): Shown {
       const facts = entered.facts.flatMap(([name, value]): [string, string][] => (value ? [[name, value]] : []));
       const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
       return added.summarise({ ...entered, facts, actor: visit.actor, idempotency_key });
     },
-    enteredBefore: ({ query, actor }) => new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
+    /** The values entered before, if the form is opened again to change them. */
+    enteredBefore: ({ query, actor }: Visit) => new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }
 

@@ -32,32 +32,28 @@ import {
   totalText,
 } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
-import { refusalText } from './counter-instructions.ts';
+import { refusalText, titleOf } from './counter-instructions.ts';
 import { counterUrl } from './counter-views.ts';
 import { reversalLink } from './reversal.ts';
 
+export const transactionsUrl = '/admin/ui/transactions';
+
 /** The list of transactions of the whole bank, and the pages of a transaction and of a transfer. */
 export function addTransactions(app: FastifyInstance): void {
-  addTransactionList(app);
-  addPage(
-    app,
-    '/admin/ui/transactions/:transaction_id',
-    { title: 'Transaction', scope: 'transactions:read' },
-    async (visit) => {
-      const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
-      const kind =
-        data.reverses_transaction_id === undefined ? data.transaction_type : `Reversal of a ${data.transaction_type}`;
-      const [names, events] = await Promise.all([
-        namesOf(visit, [data.account_id, data.counterparty_account_id]),
-        eventsOf(visit, data.transaction_id, data.status),
-      ]);
-      return {
-        title: `${kind} ${moneyOf(data)}`,
-        content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
-      };
-    },
-  );
-  addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope: 'transactions:read' }, async (visit) => {
+  const scope = 'transactions:read';
+  addListPage(app, transactionsUrl, { title: 'Transactions', scope }, ofBank, ['account_id', ...transactionColumns]);
+  addPage(app, `${transactionsUrl}/:transaction_id`, { title: 'Transaction', scope }, async (visit) => {
+    const { data } = await visit.api.get<Transaction>(`/transactions/${visit.id}`);
+    const [names, events] = await Promise.all([
+      namesOf(visit, [data.account_id, data.counterparty_account_id]),
+      eventsOf(visit, data.transaction_id, data.status),
+    ]);
+    return {
+      title: `${titleOf(data)} ${moneyOf(data)}`,
+      content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
+    };
+  });
+  addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
     const { data } = await visit.api.get<Transfer>(`/transfers/${visit.id}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
     const [names, events] = await Promise.all([
@@ -214,14 +210,6 @@ function eventRows(events: readonly TimelineEvent[], since: string): Html {
   );
 }
 
-export const transactionsUrl = '/admin/ui/transactions';
-
-/** Adds the list of the transactions of the whole bank, with the owners of their accounts. */
-function addTransactionList(app: FastifyInstance): void {
-  const page = { title: 'Transactions', scope: 'transactions:read' } as const;
-  addListPage(app, transactionsUrl, page, ofBank, ['account_id', ...transactionColumns]);
-}
-
 const type: Filter = { name: 'transaction_type', label: 'Type', options: transactionType.options };
 const own: readonly Filter[] = [
   { name: 'min_amount', label: 'Amount from', hint: '10.00' },
@@ -230,6 +218,7 @@ const own: readonly Filter[] = [
   externalId,
 ];
 
+/** The list of the transactions of all accounts, with the owners of the accounts. */
 function ofBank(visit: Visit): List<Transaction> {
   return {
     path: '/transactions',

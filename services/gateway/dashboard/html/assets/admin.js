@@ -1,57 +1,44 @@
 // Scripts of all pages. Without scripts everything works except the copy buttons.
 document.addEventListener('click', async (event) => {
-  const button = event.target.closest('[data-copy], [data-copy-text]');
+  const button = event.target.closest('[data-copy-text]');
   if (!button) return;
-  if (button.dataset.copyText !== undefined) return void copyText(button);
-  const source = document.getElementById(button.dataset.copy);
-  const said = document.getElementById(button.getAttribute('aria-describedby'));
-  try {
-    await navigator.clipboard.writeText(source.value);
-    said.textContent = 'Copied.';
-  } catch {
-    // Without https there is no clipboard: select the text so that it can be copied by hand.
-    source.focus();
-    source.select();
-    said.textContent = 'Press Ctrl+C to copy.';
-  }
-});
-async function copyText(button) {
   try {
     await navigator.clipboard.writeText(button.dataset.copyText);
     button.textContent = 'Copied';
     button.ariaLabel = 'Copied';
   } catch {
-    const range = document.createRange();
-    range.selectNodeContents(button.previousElementSibling);
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
+    // Without https there is no clipboard: select the text so that it can be copied by hand.
+    const source = button.previousElementSibling;
+    if (source.matches('textarea')) source.select();
+    else getSelection().selectAllChildren(source);
     button.textContent = 'Press Ctrl+C';
     button.ariaLabel = 'Press Ctrl+C to copy';
   }
-}
+});
 const showScripted = () => {
-  for (const button of document.querySelectorAll('[data-copy], [data-copy-text], [data-print], [data-mark-all]')) button.hidden = false;
+  for (const button of document.querySelectorAll('[data-copy-text], [data-print], [data-mark-all]')) button.hidden = false;
 };
 showScripted();
 document.addEventListener('htmx:afterSettle', showScripted);
 
-// A page does not refresh itself while its tab is hidden or while details in it are open.
+// A part of a page does not refresh itself while its tab is hidden or while details in it are open.
 document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || event.target.querySelector('details[open]')) event.preventDefault();
 });
 
-// When the tab is shown again, they refresh at once.
+// When the tab is shown again, these parts refresh immediately.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) for (const part of document.querySelectorAll('[hx-trigger$="refresh"]')) htmx.trigger(part, 'refresh');
 });
 
-// On a phone the sections are one line: the one of this page is moved into view.
+// On a phone the sections are one line, which is scrolled to that of this page.
 for (const here of document.querySelectorAll('nav li > [aria-current]')) {
   const list = here.closest('ul');
   list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
 
-// The next step needs no click and no Tab: unless that would move the page, a form's first field, or a link marked so, has the focus.
+// The next step needs no click and no Tab: an invalid field, a link with data-next, or the first field of a form has the
+// focus, unless that would scroll the page.
 const chosen = document.querySelector('[autofocus]');
 const field = document.querySelector('main [aria-invalid="true"]') ?? document.querySelector('main [data-next]') ?? document.querySelector('main form.narrow :is(input:not([type="hidden"]), select, textarea)');
 if (field && !chosen && location.hash === '' && field.getBoundingClientRect().bottom <= innerHeight) field.focus();
