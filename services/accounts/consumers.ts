@@ -21,9 +21,8 @@ import { readDecided, readOpenSteps } from './commands/inbox.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
 import type { AccountsConfig } from './config.ts';
 import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
-import type { DeadLetterTopics, Retention } from './outcome.ts';
+import type { Asked, DeadLetterTopics, Retention } from './outcome.ts';
 import {
-  type BatchedQuery,
   type BatchedQueryName,
   batchedQueryHandlers,
   type QueryName,
@@ -47,7 +46,7 @@ export interface ConsumerDeps extends Reader {
 }
 
 /** Messages with the same name that were processed together. */
-export interface Handled {
+interface Handled {
   name: string;
   messages: ReceivedMessage[];
   /** The start, as a value of performance.now. */
@@ -188,10 +187,7 @@ async function read(
   if (name === 'verify_audit')
     return [await auditVerifier.verify({ data: data as MessageData<'verify_audit'>, context })];
   if (isBatched(name)) {
-    const handler = batchedQueryHandlers[name] as (
-      pool: Pool,
-      queries: BatchedQuery<unknown>[],
-    ) => Promise<ReplyBody[]>;
+    const handler = batchedQueryHandlers[name] as (pool: Pool, queries: Asked<unknown>[]) => Promise<ReplyBody[]>;
     return handler(pool, requests);
   }
   if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
@@ -205,14 +201,15 @@ async function read(
  */
 export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
   const group = consumerGroups(kafka, config, deps.logger);
-  const execution = accountsCommands({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
+  // Together with the queries, this is the default number of connections.
+  const execution = accountsCommands({ ...deps, concurrency: 6 });
   const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
     handle: execution.handle,
   });
   const queries = group('accounts-queries', ['accounts.queries'], {
     // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
     handle: accountsQueries({ ...deps, concurrency: 1 }),
-    concurrency: config.QUERY_CONCURRENCY,
+    concurrency: 4,
     maxBatch: 50,
   });
   return { commands, queries, execution };

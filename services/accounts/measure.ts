@@ -1,24 +1,14 @@
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter } from '#libs/service/measures.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { kept } from '#libs/service/metrics.ts';
-import type { Tracing } from '#libs/service/tracing.ts';
+import { isSampled, type Tracing } from '#libs/service/tracing.ts';
 import type { ConsumerDeps } from './consumers.ts';
 import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';
-import { handlingTracer } from './trace.ts';
 
-/** Returns a function that records metrics and traces of processed messages. */
+/** Returns a function that counts processed messages, and traces them. */
 export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): ConsumerDeps['observe'] {
-  const count = handlingMetrics(metrics);
-  const trace = tracing && handlingTracer(tracing);
-  return (handled) => {
-    count(handled);
-    trace?.(handled);
-  };
-}
-
-/** Counts processed messages. */
-function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   const handled = metrics.counter(
     'accounts_messages_total',
     "Processed messages by name: commands, queries, the ledger's replies, and listed dead letters",
@@ -31,10 +21,28 @@ function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   );
   const count = commandCounter(metrics);
   return ({ name, messages, startedAt, outcomes }) => {
+    if (tracing) trace(tracing, name, messages, startedAt);
     handled.inc({ name }, messages.length);
     duration.observe({ name }, (performance.now() - startedAt) / 1000);
     for (const decided of outcomes) count(decided.name, decided.outcome);
   };
+}
+
+/** Creates a span for each traced message, in its own trace: its transaction or read, which others may share. */
+function trace(tracing: Tracing, name: string, messages: readonly ReceivedMessage[], startedAt: number): void {
+  for (const { topic, headers } of messages) {
+    const { traceparent } = headers;
+    if (!isSampled(traceparent)) continue;
+    const attributes = {
+      'messaging.system': 'kafka',
+      'messaging.destination.name': topic,
+      'messaging.message.id': headers['ce_id'],
+      'db.system.name': 'postgresql',
+      request_id: headers['request-id'],
+      messages: messages.length,
+    };
+    tracing.begin(`process ${name}`, { kind: 'consumer', traceparent, startedAt, attributes }).end();
+  }
 }
 
 const askedOnceMs = 1_000;

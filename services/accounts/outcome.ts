@@ -13,8 +13,6 @@ import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
 
-export type { AuditDetails };
-
 /** The request context and the time shared by all decisions of a transaction. */
 export interface Moment {
   context: MessageContext;
@@ -51,7 +49,7 @@ export interface Retention {
   outboxHours: number;
 }
 
-/** One of several commands that are decided together. */
+/** One of several commands that are decided together, or of several queries that are answered together. */
 export interface Asked<D> {
   context: MessageContext;
   data: D;

@@ -22,8 +22,7 @@ import type { Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { KeyRow } from './key-store.ts';
 import {
-  changeSecret,
-  expireKey,
+  changeKey,
   familiesMadeBy,
   familiesOf,
   insertKey,
@@ -54,17 +53,8 @@ type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
  */
 function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
-  const state = {
-    key_id,
-    family_id,
-    secret_hash,
-    scopes: row.scopes,
-    environment,
-    client_id,
-    expires_at,
-    revoked_at,
-    version,
-  };
+  const rights = { scopes: row.scopes, environment, client_id, expires_at, revoked_at };
+  const state = { key_id, family_id, secret_hash, ...rights, version };
   const recordKeys = version === 1 ? [key_id] : [key_id, `${key_id}/${version}`];
   return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
 }
@@ -149,7 +139,8 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
     expires_at: earlier(old.expires_at, maker?.expires_at),
     rotated_from: old.key_id,
   };
-  const ended = await expireKey(client, old.key_id, earlier(old.expires_at, later(now, data.overlap_seconds * 1000)));
+  const endsAt = earlier(old.expires_at, later(now, data.overlap_seconds * 1000));
+  const ended = await changeKey(client, old.key_id, 'expires_at', endsAt);
   await insertKey(client, row);
   return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], {
     new_key_id: key_id,
@@ -165,7 +156,7 @@ export async function replaceSecret(work: KeyWork, keyId: string, secretHash: st
   if (!row) return refused(keyNotFound(keyId));
   const { status } = keyOf(row, now);
   if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status}`));
-  const changed = await changeSecret(client, keyId, secretHash);
+  const changed = await changeKey(client, keyId, 'secret_hash', secretHash);
   return done(keyOf(changed, now), stateEvents(work, changed), {});
 }
 

@@ -29,26 +29,17 @@ export function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefi
   return rowById(client, 'key', keyId, `select ${keyColumns} from api_keys where key_id = $1 for no key update`);
 }
 
-export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {
-  return changed(
-    client,
-    'update api_keys set expires_at = $2, version = version + 1 where key_id = $1',
-    keyId,
-    expiresAt,
+/** Changes one column of a locked key, and returns the key with its next version. */
+export async function changeKey(
+  client: Queries,
+  keyId: string,
+  column: 'expires_at' | 'secret_hash',
+  value: string,
+): Promise<KeyRow> {
+  const updated = await client.query<KeyRow>(
+    `update api_keys set ${column} = $2, version = version + 1 where key_id = $1 returning ${keyColumns}`,
+    [keyId, value],
   );
-}
-
-export async function changeSecret(client: Queries, keyId: string, secretHash: string): Promise<KeyRow> {
-  return changed(
-    client,
-    'update api_keys set secret_hash = $2, version = version + 1 where key_id = $1',
-    keyId,
-    secretHash,
-  );
-}
-
-async function changed(client: Queries, statement: string, keyId: string, value: string): Promise<KeyRow> {
-  const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, value]);
   const row = updated.rows[0];
   if (!row) throw new TypeError(`API key ${keyId} does not exist`);
   return row;

@@ -82,8 +82,8 @@ export async function verifyHeads(pool: Pool, kafka: KafkaClient, prefix: string
     idleMs: 60_000,
     logger,
     take: async (messages) => {
-      const told = messages.filter(({ headers }) => headers['ce_type'] === 'corebanking.audit.head.v1');
-      const heads = told.flatMap(
+      const published = messages.filter(({ headers }) => headers['ce_type'] === 'corebanking.audit.head.v1');
+      const heads = published.flatMap(
         ({ value }) => events['corebanking.audit.head.v1'].data.parse(JSON.parse(String(value))).heads,
       );
       if (heads.length > 0) await compare(heads);

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
 import type { Client, Note } from '#libs/contracts/resources.ts';
-import { clientFilters } from '../queries/client-filters.ts';
 import {
   corporate,
   type Harness,
@@ -12,6 +11,7 @@ import {
   retail,
   startHarness,
 } from '../test/harness.ts';
+import { clientFilters } from './client-store.ts';
 
 /** Tests the contract of PATCH of a client, its versions, and the filters of GET /clients. */
 let bank: Harness;

@@ -29,6 +29,13 @@ export interface ClientRow {
 export const clientColumns =
   'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, created_at, updated_at, erased_at';
 
+/** The filters of clients, with `?` for the value. Each has its own index. */
+export const clientFilters = {
+  email: 'exact_key(email) = exact_key(?)',
+  registration_number: 'exact_key(registration_number) = exact_key(?)',
+  q: "array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))) @@ name_query(?)",
+};
+
 /** Converts a row to the client that callers see: only the fields of its type. */
 export function clientOf(row: ClientRow): Client {
   const { client_id, email, contact_number, address, created_at, updated_at, erased_at } = row;
@@ -83,8 +90,13 @@ export async function takenExternalIds(client: Queries, externalIds: string[]): 
   return new Set(rows.map(({ external_id }) => external_id));
 }
 
-export function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
-  const statement = `select ${clientColumns} from clients where client_id = $1 for no key update`;
+/** Locks and returns the client. With `update`, nothing new can be started for it (clientStates). */
+export function lockClient(
+  client: Queries,
+  clientId: string,
+  strength: 'no key update' | 'update' = 'no key update',
+): Promise<ClientRow | undefined> {
+  const statement = `select ${clientColumns} from clients where client_id = $1 for ${strength}`;
   return rowById(client, 'client', clientId, statement);
 }
 

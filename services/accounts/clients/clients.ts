@@ -7,7 +7,8 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { identityFields } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { Asked, AuditDetails, Outcome, Work } from '../outcome.ts';
+import type { AuditDetails } from '#libs/service/audit-record.ts';
+import type { Asked, Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { ClientRow, ClientState } from './client-store.ts';
 import { clientOf, insertClients, lockClient, takenExternalIds, updateClientRow } from './client-store.ts';
@@ -53,25 +54,15 @@ export async function createClients(
     const row = rows[i];
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
+    const event = { client_id, client_type, created_at, ...namesOf(row), ...askedBy(context) };
     if (others.includes(row)) {
       // An import finds its earlier rows by their external_id, so that is named first.
       if (taken.has(row.external_id)) return refused(nameTaken);
       if (row.ussd_status !== 'active') throw new TypeError(`client ${client_id} exists`);
       return refused(phoneTaken);
     }
-    return done(
-      clientOf(row),
-      [
-        eventOf({ context, now }, 'corebanking.client.created.v1', client_id, {
-          client_id,
-          client_type,
-          created_at,
-          ...namesOf(row),
-          ...askedBy(context),
-        }),
-      ],
-      { client_type },
-    );
+    const events = [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, event)];
+    return done(clientOf(row), events, { client_type });
   });
 }
 
@@ -131,20 +122,9 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   if (taken) return refused(taken === 'clients_active_ussd_phone' ? phoneTaken : nameTaken);
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
-  return done(
-    clientOf(updated),
-    [
-      eventOf(work, 'corebanking.client.updated.v1', client_id, {
-        client_id,
-        client_type,
-        changed_fields,
-        updated_at,
-        ...namesOf(updated),
-        ...askedBy(context),
-      }),
-    ],
-    { changed_fields, ...identities(row, updated) },
-  );
+  const event = { client_id, client_type, changed_fields, updated_at, ...namesOf(updated), ...askedBy(context) };
+  const events = [eventOf(work, 'corebanking.client.updated.v1', client_id, event)];
+  return done(clientOf(updated), events, { changed_fields, ...identities(row, updated) });
 }
 
 function violationsOf(row: ClientRow, changes: Changes): Violation[] {

@@ -49,14 +49,8 @@ export function executeCommands(
   options: ExecuteOptions,
 ): Promise<Executed> {
   return transaction(options.pool, async (client) => {
-    const known = await claim(
-      client,
-      commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({
-        id,
-        fingerprint,
-        correlation_id,
-      })),
-    );
+    const contexts = commands.map(({ context }) => context);
+    const known = await claim(client, contexts);
     const answers: Answer[] = [];
     const fresh: Command[] = [];
     const repeated: Executed['outcomes'] = [];

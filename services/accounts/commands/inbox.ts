@@ -1,5 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
@@ -17,43 +17,32 @@ import type { Step } from '../outcome.ts';
 /** `reply` is undefined while the command's saga is running. */
 export type KnownCommand = Known & { reply: ReplyBody | undefined };
 
-export interface ClaimedCommand {
-  id: string;
-  fingerprint: string | undefined;
-  correlation_id: string | undefined;
-}
-
 /**
  * Claims commands with distinct ids for this transaction and returns the known ones; all others are new. Waits (at most
  * lock_timeout) for concurrent transactions that have claimed the same ids, and claims the commands that they roll
  * back.
  */
-export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
+export async function claim(client: Queries, commands: readonly MessageContext[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
   // The order of ids prevents deadlocks between two batches with the same commands.
-  let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  let open = commands.toSorted((a, b) => (a.message_id < b.message_id ? -1 : 1));
   for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
     const claimed = await client.query<{ command_id: string }>(
       `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
        on conflict (command_id) do nothing returning command_id`,
       [
-        open.map(({ id }) => id),
+        open.map(({ message_id }) => message_id),
         open.map(({ fingerprint = null }) => fingerprint),
         open.map(({ correlation_id = null }) => correlation_id),
       ],
     );
     const ours = new Set(claimed.rows.map((row) => row.command_id));
-    open = open.filter(({ id }) => !ours.has(id));
-    if (open.length === 0) break;
-    for (const [id, command] of await lockKnown(
-      client,
-      open.map(({ id }) => id),
-    ))
-      known.set(id, command);
-    open = open.filter(({ id }) => !known.has(id));
+    const others = open.map(({ message_id }) => message_id).filter((id) => !ours.has(id));
+    for (const [id, command] of others.length > 0 ? await lockKnown(client, others) : []) known.set(id, command);
+    open = open.filter(({ message_id: id }) => !ours.has(id) && !known.has(id));
   }
-  if (open.length > 0)
-    throw new Error(`command ${open[0]?.id} could not be claimed: concurrent transactions keep rolling it back`);
+  if (open[0])
+    throw new Error(`command ${open[0].message_id} could not be claimed: concurrent transactions keep rolling it back`);
   return known;
 }
 
@@ -151,7 +140,7 @@ const maxWaiters = 1000;
 /** Adds a reply address to a running command, once per correlation id. Returns false if there are too many. */
 export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
   const added = await client.query(
-    `insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
+    `insert into waiting_replies (${waiterColumns})
      select $1, $2, $3, $4, true where (select count(*) from waiting_replies where command_id = $1) < $5
      on conflict do nothing`,
     [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],

@@ -45,21 +45,11 @@ export function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterR
   return rowById(client, 'deadLetter', id, `${byId} for update`);
 }
 
-export interface Verdict {
-  state: 'redriven' | 'dropped';
-  decided_by: string;
-  decided_at: string;
-  drop_reason: string | null;
-}
-
-export async function decideDeadLetter(
-  client: Queries,
-  id: string,
-  { state, decided_by, decided_at, drop_reason }: Verdict,
-): Promise<void> {
+export async function decideDeadLetter(client: Queries, letter: DeadLetterRow): Promise<void> {
+  const { dead_letter_id, state, decided_by, decided_at, drop_reason } = letter;
   await client.query(
     'update dead_letters set state = $2, decided_by = $3, decided_at = $4, drop_reason = $5 where dead_letter_id = $1',
-    [id, state, decided_by, decided_at, drop_reason],
+    [dead_letter_id, state, decided_by, decided_at, drop_reason],
   );
 }
 

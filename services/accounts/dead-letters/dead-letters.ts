@@ -219,14 +219,8 @@ async function decided(
   drop_reason: string | null,
   facts: object,
 ): Promise<Outcome> {
-  const verdict = { state, decided_by: context.actor, decided_at: now, drop_reason };
-  await decideDeadLetter(client, letter.dead_letter_id, verdict);
+  const decidedLetter = { ...letter, state, decided_by: context.actor, decided_at: now, drop_reason };
+  await decideDeadLetter(client, decidedLetter);
   const { topic, partition, offset, message } = letter;
-  return done(deadLetterOf({ ...letter, ...verdict }), [], {
-    topic,
-    partition,
-    offset: Number(offset),
-    message,
-    ...facts,
-  });
+  return done(deadLetterOf(decidedLetter), [], { topic, partition, offset: Number(offset), message, ...facts });
 }

@@ -1,16 +1,10 @@
 import { erasedText } from '#libs/contracts/administration.ts';
 import type { AccountStatus } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { rowById } from '#libs/postgres/rows.ts';
 import type { ClientRow } from '../clients/client-store.ts';
 import { clientColumns, clientOf } from '../clients/client-store.ts';
 
 /** SQL of erasures. */
-
-/** Locks the client, so that nothing new can be started for it (clientStates). */
-export function lockForErasure(client: Queries, clientId: string): Promise<ClientRow | undefined> {
-  return rowById(client, 'client', clientId, `select ${clientColumns} from clients where client_id = $1 for update`);
-}
 
 export interface OwnAccount {
   account_id: string;

@@ -8,11 +8,12 @@ import type { TopicName } from '#libs/contracts/topics.ts';
 import { deadLetterTopics, longestKept, storedDays } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeKeysOf } from '../api-keys/api-keys.ts';
+import { lockClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import type { Decided, Finished, Outcome, Retention, Work } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { OwnAccount } from './erasure-store.ts';
-import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAccounts } from './erasure-store.ts';
+import { eraseClientRow, eraseRecords, eraseReplies, settledAccounts } from './erasure-store.ts';
 
 /**
  * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the saga
@@ -22,7 +23,7 @@ import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAcco
  */
 export async function eraseClient(work: Work, { client_id }: MessageData<'erase_client'>): Promise<Outcome> {
   const { client, context, now, retention } = work;
-  const row = context.bound_client_id === undefined ? await lockForErasure(client, client_id) : undefined;
+  const row = context.bound_client_id === undefined ? await lockClient(client, client_id, 'update') : undefined;
   if (!row) return refused(clientNotFound(client_id));
   const accounts = await settledAccounts(client, client_id);
   if (!accounts) {
@@ -36,15 +37,8 @@ export async function eraseClient(work: Work, { client_id }: MessageData<'erase_
     return refused(refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }));
   }
   const payload = { client_id, kept_since };
-  const step_id = context.message_id;
-  return begun({
-    step_id,
-    message: 'erase_ledger_texts',
-    account_id: client_id,
-    payload,
-    context,
-    detail: { retention },
-  });
+  const step = { step_id: context.message_id, account_id: client_id, payload, context, detail: { retention } };
+  return begun({ ...step, message: 'erase_ledger_texts' });
 }
 
 const maxNamed = 100;
@@ -70,7 +64,7 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
   const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
   const { context, account_id: client_id, detail } = step;
   if (!detail.retention) throw new TypeError(`step ${step.step_id} contains no retention`);
-  await lockForErasure(client, client_id);
+  await lockClient(client, client_id, 'update');
   const row = await eraseClientRow(client, client_id, now);
   const replies = await eraseReplies(client, row);
   const records = await eraseRecords(client, client_id, auditId(context.message_id));

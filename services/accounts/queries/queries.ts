@@ -9,16 +9,15 @@ import { keyNotFound } from '../api-keys/api-keys.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
 import { findKey, keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { ClientRow } from '../clients/client-store.ts';
-import { clientColumns, clientOf } from '../clients/client-store.ts';
+import { clientColumns, clientFilters, clientOf } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
-import type { DeadLetterTopics } from '../outcome.ts';
+import type { Asked, DeadLetterTopics } from '../outcome.ts';
 import type { AccountRow, TransitionRow } from '../sagas/account-store.ts';
 import { accountColumns, accountOf, findAccounts, transitionColumns } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { getApproval, listApprovals } from './approval-queries.ts';
-import { clientFilters } from './client-filters.ts';
 import { searchRecords } from './search.ts';
 
 /** Reads. For a caller bound to a client, only that client's data exists. */
@@ -51,16 +50,11 @@ export const queryHandlers = {
   get_approval: getApproval,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
-export interface BatchedQuery<D> {
-  context: MessageContext;
-  data: D;
-}
-
 /** Queries whose waiting messages are all answered with one statement, in order. */
 export const batchedQueryHandlers = {
   get_client: getClients,
   get_account: getAccounts,
-} satisfies { [N in MessageName]?: (pool: Pool, queries: BatchedQuery<MessageData<N>>[]) => Promise<ReplyBody[]> };
+} satisfies { [N in MessageName]?: (pool: Pool, queries: Asked<MessageData<N>>[]) => Promise<ReplyBody[]> };
 
 export type QueryName = keyof typeof queryHandlers;
 export type BatchedQueryName = keyof typeof batchedQueryHandlers;
@@ -85,7 +79,7 @@ async function listClients({ pool, context }: Read, data: MessageData<'list_clie
   return listTable(pool, source, data);
 }
 
-async function getClients(pool: Pool, queries: BatchedQuery<MessageData<'get_client'>>[]): Promise<ReplyBody[]> {
+async function getClients(pool: Pool, queries: Asked<MessageData<'get_client'>>[]): Promise<ReplyBody[]> {
   const ids = queries.map(({ data }) => data.client_id).filter((id) => isId('client', id));
   const result = await pool.query<ClientRow>(`select ${clientColumns} from clients where client_id = any($1)`, [ids]);
   const rows = new Map(result.rows.map((row) => [row.client_id, row]));
@@ -137,7 +131,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
   return listTable(pool, source, data);
 }
 
-async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
+async function getAccounts(pool: Pool, queries: Asked<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
   const accounts = await findAccounts(
     pool,
     queries.map(({ data }) => data.account_id),

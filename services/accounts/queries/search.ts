@@ -4,10 +4,9 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { numberPrefixes } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { ClientRow } from '../clients/client-store.ts';
-import { clientColumns } from '../clients/client-store.ts';
+import { clientColumns, clientFilters } from '../clients/client-store.ts';
 import type { AccountRow } from '../sagas/account-store.ts';
 import { accountColumns } from '../sagas/account-store.ts';
-import { clientFilters } from './client-filters.ts';
 import type { Read } from './queries.ts';
 
 /**

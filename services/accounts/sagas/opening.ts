@@ -34,16 +34,8 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     if (account_number === undefined) return refused(refusalOf({ context, data }) ?? clientNotFound(data.client_id));
     if (typeof account_number !== 'string') return refused(account_number);
     const { account_id, client_id, account_type, currency, status, initial_deposit, migrated } = data;
-    const payload = {
-      account_id,
-      client_id,
-      account_number,
-      account_type,
-      currency,
-      status,
-      initial_deposit,
-      migrated,
-    };
+    const account = { account_id, client_id, account_number, account_type, currency, status };
+    const payload = { ...account, initial_deposit, migrated };
     return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
   });
 }
@@ -68,19 +60,8 @@ async function insertAll(
     const drawn = rest.map(({ context, data }): AccountRow => {
       const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
       const account_number = data.account_number ?? accountNumber(account_type, drawFor(account_id, draws));
-      const [created_at, updated_at] = [context.time, context.time];
-      return {
-        account_id,
-        client_id,
-        account_number,
-        account_type,
-        currency,
-        status,
-        external_id,
-        metadata,
-        created_at,
-        updated_at,
-      };
+      const account = { account_id, client_id, account_number, account_type, currency, status };
+      return { ...account, external_id, metadata, created_at: context.time, updated_at: context.time };
     });
     const inserted = await insertOpenings(client, drawn);
     const others = drawn.filter(({ account_id }) => !inserted.has(account_id));
@@ -117,15 +98,8 @@ export async function finishOpenings(client: Queries, finished: Finished[], now:
     if (!body.ok) return refused(body.refusal);
     const full: Account = { ...account, balance: result?.balance ?? '', available_balance: result?.balance ?? '' };
     const { client_id, account_type, currency, status } = account;
-    return done(
-      full,
-      [
-        eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, {
-          account,
-          ...askedBy(step.context),
-        }),
-      ],
-      { client_id, account_type, currency, status },
-    );
+    const event = { account, ...askedBy(step.context) };
+    const events = [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, event)];
+    return done(full, events, { client_id, account_type, currency, status });
   });
 }

@@ -39,14 +39,8 @@ export async function changeAccountStatuses(
     const gone = refusedFor(account.client_id, clients.get(account.client_id));
     if (gone) return refused(gone);
     const payload = { transition_id, account_id, status, keep_frozen };
-    return begun({
-      step_id: transition_id,
-      message: 'change_ledger_account_status',
-      account_id,
-      payload,
-      context,
-      detail: { reason, note },
-    });
+    const step = { step_id: transition_id, account_id, payload, context, detail: { reason, note } };
+    return begun({ ...step, message: 'change_ledger_account_status' });
   });
 }
 
@@ -56,50 +50,20 @@ export async function changeAccountStatuses(
  */
 export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   if (!body.ok) return refused(body.refusal);
-  const {
-    from_status,
-    to_status,
-    changed,
-    status_version,
-    balance,
-    available_balance = balance,
-    changed_at,
-  } = messages.change_ledger_account_status.result.parse(body.data);
+  const result = messages.change_ledger_account_status.result.parse(body.data);
+  const { from_status, to_status, status_version, balance, available_balance = balance, changed_at } = result;
   const { account_id, step_id: transition_id, context } = step;
   const row = await followStatus(client, account_id, to_status, status_version, changed_at);
   const account: Account = { ...row, status: to_status, balance, available_balance };
   const { reason = null, note = null } = step.detail;
   // The note is free text about a person.
   const details = { from_status, to_status, reason };
-  if (!changed) return done(account, [], details);
-  const actor = context.actor;
-  await insertTransition(client, {
-    transition_id,
-    account_id,
-    status_version,
-    from_status,
-    to_status,
-    reason,
-    note,
-    actor,
-    created_at: changed_at,
-  });
-  const event = {
-    account_id,
-    client_id: row.client_id,
-    transition_id,
-    from_status,
-    to_status,
-    reason,
-    status_version,
-    actor,
-    changed_at,
-    account_number: row.account_number,
-    request_channel: askedBy(context).request_channel,
-  };
-  return done(
-    account,
-    [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)],
-    details,
-  );
+  if (!result.changed) return done(account, [], details);
+  const { client_id, account_number } = row;
+  const change = { transition_id, account_id, status_version, ...details, actor: context.actor };
+  await insertTransition(client, { ...change, note, created_at: changed_at });
+  const { request_channel } = askedBy(context);
+  const event = { ...change, client_id, account_number, changed_at, request_channel };
+  const events = [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)];
+  return done(account, events, details);
 }
