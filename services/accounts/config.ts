@@ -9,10 +9,6 @@ export const accountsConfig = z.object({
   ...macConfig,
   ...webhooksMac,
   ...keySigningConfig,
-  COMMAND_CONCURRENCY: wholeNumber(1, 100)
-    .prefault('6')
-    .describe('Number of partitions whose commands are executed concurrently'),
-  QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Number of query batches that run concurrently'),
   ...eventsRetentionConfig,
   RETENTION_YEARS: wholeNumber(0, 100)
     .prefault('10')
