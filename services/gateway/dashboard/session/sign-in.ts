@@ -17,7 +17,7 @@ import type { EndedSessions } from './ended-sessions.ts';
 import type { Issuer, SignInFault } from './issuer.ts';
 import { SignInFailed } from './issuer.ts';
 import { createSealer } from './seal.ts';
-import type { Sessions } from './session.ts';
+import type { Session, Sessions } from './session.ts';
 
 export interface SignInDependencies {
   issuer: Issuer;
@@ -93,41 +93,20 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       const sealed = sessions.seal(session);
       if (sealed === undefined)
         throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
-      await deps.auditRecords
-        .record(request, {
-          actor: caller.actor,
-          action: 'sign_in',
-          resource_id: session.id,
-          outcome: 'success',
-          details: {},
-        })
-        .catch((error: unknown) => {
-          throw new SignInFailed('unrecorded', error);
-        });
-      // From now on, copies of older cookies are rejected.
-      await deps.ended.endEarlier(session).catch((error: unknown) => {
-        throw new SignInFailed('unrecorded', error);
-      });
+      await begin(request, session);
       request.caller = caller;
       deps.auditRecords.done(request, 'sign_in');
       cookie.write(reply, sealed);
       return reply.redirect(login.to, 303);
     } catch (error) {
-      if (isRefusal(error) && isOneTooMany(request))
-        return signInFailed(reply, new SignInFailed('too_many', error), logger);
-      return signInFailed(reply, error, logger);
+      const isTooMany = isRefusal(error) && isOneTooMany(request);
+      return signInFailed(reply, isTooMany ? new SignInFailed('too_many', error) : error, logger);
     }
   });
   app.post('/admin/logout', { config: { action: 'sign_out' } }, async (request, reply) => {
     const visit = visitOf(request);
     cookie.clear(reply);
-    deps.auditRecords.note(request, {
-      actor: request.caller?.actor ?? 'unauthenticated',
-      action: 'sign_out',
-      resource_id: visit.session.id,
-      outcome: 'success',
-      details: {},
-    });
+    deps.auditRecords.note(request, actOf('sign_out', visit.session));
     deps.auditRecords.done(request, 'sign_out');
     try {
       await deps.ended.end(visit.session);
@@ -141,6 +120,16 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     }
     return reply.redirect('/admin/login?signed_out', 303);
   });
+
+  /** Records the sign-in. From then on, copies of the person's older cookies are rejected. */
+  async function begin(request: FastifyRequest, session: Session): Promise<void> {
+    try {
+      await deps.auditRecords.record(request, actOf('sign_in', session));
+      await deps.ended.endEarlier(session);
+    } catch (error) {
+      throw new SignInFailed('unrecorded', error);
+    }
+  }
 
   async function callerOf(token: string): Promise<Caller | undefined> {
     try {
@@ -166,6 +155,9 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     return login;
   }
 }
+
+const actOf = (action: string, { actor, id: resource_id }: Session) =>
+  ({ actor, action, resource_id, outcome: 'success', details: {} }) as const;
 
 /** The failures that are attempts of a person or browser to sign in. */
 const isRefusal = (error: unknown): error is SignInFailed =>
