@@ -6,6 +6,7 @@ import { ApiRefused } from '../api.ts';
 import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
 import { addForm, addPage, shownOf } from './frame.ts';
 import { csrfField } from './layout.ts';
+import { type Choice, optionsOf } from './show.ts';
 
 /** The parts of forms: an idempotency key, fields with the entered values, and error messages. */
 
@@ -63,7 +64,7 @@ export interface Field {
   /** The id of a datalist with suggestions. */
   suggestions?: string;
   /** The choices of a select: value and text. */
-  options?: readonly (readonly [value: string, text: string])[];
+  options?: readonly Choice[];
 }
 
 /** Shows a field with its label, hint, value, and error message. */
@@ -82,7 +83,7 @@ export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Ht
 
   function control(): Html {
     if (field.options)
-      return html`<select name="${field.name}"${required}${attributes}>${field.options.map(([option, said]) => html`<option value="${option}"${option === value && html` selected`}>${said}</option>`)}</select>`;
+      return html`<select name="${field.name}"${required}${attributes}>${optionsOf(field.options, value)}</select>`;
     if (field.type === 'textarea')
       return html`<textarea name="${field.name}" rows="3"${length}${required}${attributes}>${value}</textarea>`;
     return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${list}${length}${required}${focus}${attributes}>`;

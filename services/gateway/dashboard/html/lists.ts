@@ -7,6 +7,7 @@ import { csvOf } from './csv.ts';
 import { endOf, momentOf, zoneText } from './formats.ts';
 import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
 import { addDownload, addPage, shownOf } from './frame.ts';
+import { type Choice, optionsOf } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */
 
@@ -15,7 +16,7 @@ export interface Filter {
   label: string;
   hint?: string;
   /** The choices besides `any`: values, or values with their texts. */
-  options?: readonly (string | Choice)[];
+  options?: readonly Choice[];
   /** The text of the first choice, which means no filter. */
   any?: string;
   /** The filter is set by a link, not entered. Returns its description, which is shown with a link that removes it. */
@@ -24,10 +25,12 @@ export interface Filter {
 
 export const externalId: Filter = { name: 'external_id', label: 'External id', hint: 'CRM-1842' };
 
-type Choice = readonly [value: string, text: string];
-
 /** Returns the choices, with the chosen value if it is none of them. */
-export const withChosen = (choices: readonly Choice[], chosen: string | null, textOf: (value: string) => string) =>
+export const withChosen = (
+  choices: readonly Exclude<Choice, string>[],
+  chosen: string | null,
+  textOf: (value: string) => string,
+): readonly Choice[] =>
   !chosen || choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, textOf(chosen)] as const];
 
 export interface List<Row> {
@@ -162,13 +165,9 @@ function sortingOf(url: string, given: URLSearchParams): Sorting {
 
 function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLSearchParams): Html {
   const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
-  const option = (value: string, text: string, chosen: string | null) =>
-    html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
-  const choice = (each: string | Choice, chosen: string | null) =>
-    typeof each === 'string' ? option(each, each, chosen) : option(each[0], each[1], chosen);
   const control = ({ name, hint, options, any = 'Any' }: Filter) =>
     options
-      ? html`<select name="${name}">${option('', any, given.get(name))}${options.map((each) => choice(each, given.get(name)))}</select>`
+      ? html`<select name="${name}">${optionsOf([['', any], ...options], given.get(name))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
   // A list without filters is reversed by the link in its column.
   if (filters.length === 0 && hasDays !== true) return html``;
@@ -181,7 +180,7 @@ function filterForm({ filters = [], hasDays }: Filters, url: string, given: URLS
 ${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${addressOf(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
 ${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
-<label>Order <select name="order">${orders.map(([value, text]) => option(value, text, given.get('order')))}</select></label>
+<label>Order <select name="order">${optionsOf(orders, given.get('order'))}</select></label>
 <p class="actions"><button class="secondary">Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
 </form></details>`;
 }

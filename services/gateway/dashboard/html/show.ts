@@ -145,6 +145,15 @@ export function ownNames({
   ];
 }
 
+/** A value of a select with its text, or a value that is its own text. */
+export type Choice = string | readonly [value: string | number, text: string];
+
+/** The options of a select. */
+export const optionsOf = (choices: readonly Choice[], chosen: string | number | null): Html =>
+  html`${choices
+    .map((choice) => (typeof choice === 'string' ? [choice, choice] : choice))
+    .map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}`;
+
 /** Facts, with what can be done, on the left; what has happened, or a form, on the right. */
 export function desk(label: string, side: Html, content: Html): Html {
   return html`<div class="desk"><section class="side" aria-label="${label}">${side}</section><div>${content}</div></div>`;

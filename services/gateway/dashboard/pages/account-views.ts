@@ -209,7 +209,7 @@ export function openingForm(visit: Visit, holder: Client | undefined, values: UR
         wrong,
       );
   const fields = html`${client}
-${inputOf({ name: 'account_type', label: 'Type', options: accountType.options.map((type) => [type, type] as const) }, values, wrong)}
+${inputOf({ name: 'account_type', label: 'Type', options: accountType.options }, values, wrong)}
 ${inputOf({ name: 'currency', label: 'Currency', isRequired: true, maxLength: 3, placeholder: 'USD', hint: 'Three letters, such as KES, USD or EUR.' }, values, wrong)}
 ${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal', placeholder: '0.00', hint: 'For example 1500, 1,500 or 1 500,50. For a loan, the amount that is lent. Leave it empty for none.' }, values, wrong)}`;
   const id = values.get('client_id');

@@ -13,7 +13,7 @@ import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { facts, fullTimeOf, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, optionsOf, statusOf, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -213,7 +213,7 @@ const overlaps = [
 function rotationForm(visit: Visit, key: ApiKey, wrong: Wrong): Html {
   const fields = html`<p>A new key with the same name, scopes and client replaces this one. Both work until the old one ends, so that the program can be changed in the meantime.</p>
 ${factsOf(key)}
-<label>The old key <select name="overlap_seconds">${overlaps.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>`;
+<label>The old key <select name="overlap_seconds">${optionsOf(overlaps, 86_400)}</select></label>`;
   return formOf(visit, { wrong, button: 'Rotate', cancel: url }, fields);
 }
 

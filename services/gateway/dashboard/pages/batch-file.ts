@@ -13,10 +13,10 @@ export type FileLine = Record<Column, string> & { line: number };
 /** Returns the lines with payments, without blank lines, or what is wrong with the whole file. */
 export function linesIn(text: string): { lines: FileLine[] } | { wrong: string } {
   if (text.length > maxCharacters) return { wrong: 'The file is too large. Divide it into several files.' };
-  const told = /^sep=(.)\r?\n/i.exec(text);
-  const body = told ? text.slice(told[0].length) : text;
-  const separator = told?.[1] ?? separatorOf(body);
-  const records = recordsOf(body, separator, told ? 2 : 1);
+  const named = /^sep=(.)\r?\n/i.exec(text);
+  const body = named ? text.slice(named[0].length) : text;
+  const separator = named?.[1] ?? separatorOf(body);
+  const records = recordsOf(body, separator, named ? 2 : 1);
   if (records === undefined)
     return { wrong: 'The file cannot be read: a quotation mark is not closed. Save it as CSV again.' };
   const [head, ...rest] = records.filter(({ fields }) => fields.some((field) => field !== ''));

@@ -11,7 +11,7 @@ import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
-import { fullTimeOf, loaded, moneyText, numeric, refreshed, table, verdictOf } from '../html/show.ts';
+import { fullTimeOf, loaded, moneyText, numeric, optionsOf, refreshed, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;
@@ -150,8 +150,8 @@ const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day
 function section(data: PostingStatistics, currencies: readonly string[]): Html {
   const { currency, unit, buckets, complete, counted_from } = data;
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
-<form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
-<label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
+<form method="get" action="${postingsUrl}" class="filters"><label>Currency <select name="currency">${optionsOf(currencies, currency)}</select></label>
+<label>Period <select name="unit">${optionsOf(Object.entries(spans), unit)}</select></label><p class="actions"><button>Show</button></p></form>
 ${!complete && html`<p class="notice wrong" role="status">There were too many postings to count. These are the postings since ${fullTimeOf(counted_from)}.</p>`}
 <div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; the table below has its numbers" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(

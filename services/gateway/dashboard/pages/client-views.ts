@@ -83,14 +83,7 @@ const ussdFields: readonly Field[] = [
     placeholder: '+254700000001',
     hint: 'Must be unique.',
   },
-  {
-    name: 'ussd_status',
-    label: 'USSD',
-    options: [
-      ['inactive', 'inactive'],
-      ['active', 'active'],
-    ],
-  },
+  { name: 'ussd_status', label: 'USSD', options: ['inactive', 'active'] },
 ];
 export type ClientType = Client['client_type'];
 const openingFields: Record<ClientType, readonly Field[]> = {
