@@ -5,7 +5,7 @@ import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
+import { kafkaConfig, list, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -304,10 +304,6 @@ export function signInScopes(config: Pick<GatewayConfig, 'DASHBOARD_SCOPES' | 'J
 }
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
-
-export function loadGatewayConfig(): GatewayConfig {
-  return loadConfig(gatewayConfig);
-}
 
 /** Returns the settings of createApp that follow from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {

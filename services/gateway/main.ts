@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { topicTable } from '#libs/contracts/topics.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { createClock } from '#libs/service/clock.ts';
+import { loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
@@ -9,7 +10,7 @@ import { createBasics } from '#libs/service/service.ts';
 import { createAuditRecords } from './access/audit-records.ts';
 import { createTimeReader } from './api/bank-time.ts';
 import { createForwarder } from './api/forward.ts';
-import { appSettings, loadGatewayConfig } from './config.ts';
+import { appSettings, gatewayConfig } from './config.ts';
 import { createApp } from './http/app.ts';
 import { createMessaging } from './messaging.ts';
 import { createConsumerLag } from './observe/consumer-lag.ts';
@@ -24,7 +25,7 @@ run(
   'gateway',
   async (context) => {
     const { logger, instance, onStop } = context;
-    const config = loadGatewayConfig();
+    const config = loadConfig(gatewayConfig);
     const prefix = config.TOPIC_PREFIX;
     const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics('gateway', config, context);
     const metrics = createGatewayMetrics(registry);

@@ -32,6 +32,11 @@ export interface ApiKeysOptions {
 export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 const useEveryMs = 60_000;
+/**
+ * How long a request that changes an API key waits until this gateway knows the change (contract: effective on every
+ * gateway within 2 s).
+ */
+export const seenWithinMs = 2_000;
 const schema = events['corebanking.api_key.v1'].data;
 
 /** All API keys, as published on the topic `api-keys`. Verifying a key needs no lookup outside the process. */
@@ -99,7 +104,7 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
     /** Returns live or test, or undefined for an unknown key. */
     environment: (keyId: string) => known.get(keyId)?.state.environment,
     /** Resolves with true as soon as the key's state passes the test, or with false after `timeoutMs`. */
-    seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs: number): Promise<boolean> {
+    seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs = seenWithinMs): Promise<boolean> {
       const holds = (): boolean => {
         const key = known.get(keyId);
         return key !== undefined && test(key.state);

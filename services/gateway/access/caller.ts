@@ -1,3 +1,5 @@
+import { scopes as allScopes, type Scope } from '#libs/contracts/scopes.ts';
+
 /** An authenticated caller. The object is the same while its credential is cached. */
 export interface Caller {
   /** `key:<family_id>` or `jwt:<iss>|<sub>`. Idempotency keys and rate limits are scoped to it. */
@@ -9,4 +11,9 @@ export interface Caller {
   isStaff?: boolean;
   /** The API key, if the caller used one. */
   keyId?: string;
+}
+
+/** Returns the known scopes of a caller, for messages. */
+export function scopesOf({ scopes }: Caller): Scope[] {
+  return allScopes.filter((scope) => scopes.has(scope));
 }

@@ -1,8 +1,9 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
+import { scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
-import { presentApproval, scopesOf } from './approvals.ts';
+import { presentApproval } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
 import { about, type Input, type Planners } from './plan.ts';
 

@@ -5,8 +5,7 @@ import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import { scopes as allScopes } from '#libs/contracts/scopes.ts';
-import type { Caller } from '../access/caller.ts';
+import { scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
@@ -14,7 +13,6 @@ import { dataOf, outcomeUnknown, send } from './answer.ts';
 import type { Question } from './approval-question.ts';
 import { isApprovable, questionOf } from './approval-questions.ts';
 import type { CommandDependencies } from './commands.ts';
-import { seenWithinMs } from './commands.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
@@ -146,11 +144,6 @@ export function presentApproval(approval: Approval): Approval {
   };
 }
 
-/** Returns the known scopes of a caller, for messages. */
-export function scopesOf({ scopes }: Caller): string[] {
-  return allScopes.filter((scope) => scopes.has(scope));
-}
-
 async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder) {
   return dataOf(
     await forwarder.query('get_approval', { approval_id, scopes: scopesOf(origin.caller) }, approval_id, origin),
@@ -200,6 +193,6 @@ async function claimKey(
   if (claimed.kind === 'refused') return undefined;
   if (claimed.kind === 'failed')
     throw claimed.stage === 'not_sent' ? new Refused(unavailable) : outcomeUnknown({ approval_id, key_id }, false);
-  await apiKeys.seen(key_id, (state) => state.secret_hash === secret_hash, seenWithinMs);
+  await apiKeys.seen(key_id, (state) => state.secret_hash === secret_hash);
   return apiKey;
 }

@@ -3,16 +3,15 @@ import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
-import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
-import type { ApiKeys } from '../access/api-keys.ts';
-import type { Caller } from '../access/caller.ts';
+import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
+import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
-import { verificationOf } from './operations.ts';
+import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Planners } from './plan.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
@@ -41,12 +40,6 @@ function checkIdentity(caller: Caller, body: { [N in (typeof identityFields)[num
   if (caller.boundClientId === undefined || named.length === 0) return;
   throw refuse('insufficient_scope', `credentials bound to one client cannot change ${named.join(', ')}`);
 }
-
-/**
- * How long a request that changes an API key waits until this gateway knows the change (contract: effective on every
- * gateway within 2 s).
- */
-export const seenWithinMs = 2_000;
 
 export function createPlanners(dependencies: CommandDependencies): Planners {
   return {
@@ -195,11 +188,8 @@ function bookPlanners({ forwarder }: CommandDependencies) {
         async finish(data, _replayed, origin) {
           const books = data as Check;
           const { verification_id: id } = books;
-          const outcome = await forwarder.command(
-            { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },
-            origin,
-          );
-          return verificationOf(books, outcome.kind === 'done' ? outcome.data : undefined);
+          const command = { name: 'verify_audit' as const, id, key: id, data: { verification_id: id }, acceptedAt };
+          return verificationOf(books, answered(await forwarder.command(command, origin)));
         },
       };
     },
@@ -237,7 +227,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       return {
         ...plan,
         async finish(data, replayed) {
-          await apiKeys.seen(plan.id, () => true, seenWithinMs);
+          await apiKeys.seen(plan.id, () => true);
           return withSecret(apiKey, data, replayed);
         },
       };
@@ -250,7 +240,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       const fields = {
         rotates_key_id,
         overlap_seconds,
-        maker_scopes: allScopes.filter((scope) => caller.scopes.has(scope)),
+        maker_scopes: scopesOf(caller),
         maker_key_id: caller.keyId ?? null,
         secret_hash: hashApiKey(pepper, apiKey),
       };
@@ -259,12 +249,8 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
         ...plan,
         async finish(data, replayed) {
           await Promise.all([
-            apiKeys.seen(plan.id, () => true, seenWithinMs),
-            apiKeys.seen(
-              rotates_key_id,
-              (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs,
-              seenWithinMs,
-            ),
+            apiKeys.seen(plan.id, () => true),
+            apiKeys.seen(rotates_key_id, (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs),
           ]);
           return withSecret(apiKey, data, replayed);
         },
@@ -276,7 +262,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       return {
         ...plan,
         async finish(data) {
-          await apiKeys.seen(plan.key, (state) => state.revoked_at !== null, seenWithinMs);
+          await apiKeys.seen(plan.key, (state) => state.revoked_at !== null);
           return data;
         },
       };

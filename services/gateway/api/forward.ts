@@ -42,7 +42,7 @@ export interface Origin {
 
 export interface Command<N extends MessageName = MessageName> {
   name: N;
-  /** The ce_id, the same on every repeat. */
+  /** The ce_id, the same on every repeat; also the idempotency record. */
   id: string;
   /** Commands with the same key are executed in order. */
   key: string;

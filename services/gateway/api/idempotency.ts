@@ -1,6 +1,6 @@
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { Refused, unavailable } from '../http/errors.ts';
-import type { Outcome } from './forward.ts';
+import type { Origin, Outcome } from './forward.ts';
 import { derivedBits } from './ids.ts';
 
 /**
@@ -17,13 +17,7 @@ export interface IdempotencySecrets {
 }
 
 /** One attempt to send a command. The next one follows only if the service does not know this id and did nothing. */
-export interface Attempt {
-  bits: string;
-  /** The service replies with the outcome stored under this id and executes nothing. */
-  repeatOnly: boolean;
-  /** The latest time at which the command may start, in ms since 1970. */
-  notAfterMs?: number | undefined;
-}
+export type Attempt = Pick<Origin, 'repeatOnly' | 'notAfterMs'> & { bits: string };
 
 /**
  * More than any two of the bank's clocks can differ: each is compared with the database's clock to within half

@@ -10,15 +10,12 @@ export async function readOperations(
   { origin }: ReadInput,
   { forwarder, consumerLag, metrics }: ReadDependencies,
 ): Promise<Operations> {
-  const [ofLedger, ofAccounts, ofWebhooks, consumer_lag] = await Promise.all([
-    forwarder.query('get_ledger_operations', {}, origin.requestId, origin),
-    forwarder.query('get_accounts_operations', {}, origin.requestId, origin),
-    forwarder.query('get_webhooks_operations', {}, origin.requestId, origin),
+  const [ledger, accounts, webhooks, consumer_lag] = await Promise.all([
+    forwarder.query('get_ledger_operations', {}, origin.requestId, origin).then(answered),
+    forwarder.query('get_accounts_operations', {}, origin.requestId, origin).then(answered),
+    forwarder.query('get_webhooks_operations', {}, origin.requestId, origin).then(answered),
     consumerLag().catch(() => null),
   ]);
-  const ledger = answered(ofLedger);
-  const accounts = answered(ofAccounts);
-  const webhooks = answered(ofWebhooks);
   return {
     services: [
       { service: 'ledger', answers: ledger !== undefined, outbox: ledger?.outbox ?? null },
@@ -35,7 +32,8 @@ export async function readOperations(
   };
 }
 
-function answered<T>(outcome: Outcome<T>): T | undefined {
+/** Returns the data of an outcome, or undefined if there is none. */
+export function answered<T>(outcome: Outcome<T>): T | undefined {
   return outcome.kind === 'done' ? outcome.data : undefined;
 }
 

@@ -5,7 +5,7 @@ import { idFields, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Origin, Outcome } from './forward.ts';
+import type { Command, Origin, Outcome } from './forward.ts';
 import { pathId } from './unknown-ids.ts';
 
 type Endpoints = typeof endpoints;
@@ -17,13 +17,7 @@ export type WriteName = Exclude<
 >;
 
 /** The command for a writing request, with the data that its response needs. */
-export interface Plan<N extends MessageName = MessageName> {
-  name: N;
-  /** The ce_id, which is also the idempotency record. */
-  id: string;
-  key: string;
-  /** The bucket, if it is not that of the key. */
-  bucket?: number;
+export interface Plan<N extends MessageName = MessageName> extends Omit<Command<N>, 'data' | 'acceptedAt'> {
   data: MessageData<N>;
   /** The ids that a caller receives if the outcome is unknown. */
   resource: Record<string, string>;

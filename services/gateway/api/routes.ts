@@ -65,21 +65,22 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   now: () => number;
 }
 
+type HandlerDependencies = RouteDependencies & ReadDependencies & { acceptances: Acceptances };
+
 /** A planner, whichever the endpoint. Its input has the body that the endpoint's schema returned. */
 type Planner = (input: Input) => Omit<Plan, 'name'>;
 
-type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 const maxScans = 2;
 const tooManyScans = `more than ${maxScans} concurrent searches or sums over all accounts; wait for one of them to finish, or specify an account`;
 
 /** Adds one route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
-  const deps = { ...given, scans: new Shares(maxScans, tooManyScans) };
+  const deps = { ...given, scans: new Shares(maxScans, tooManyScans), acceptances: new Acceptances() };
   const planners = createPlanners(deps);
-  const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
-    const handler = handlerOf(name, endpoint, planners, { ...deps, acceptances });
+    const handler = handlerOf(name, endpoint, planners, deps);
     const { method, path: url, bodyLimit } = endpoint;
     app.route({
       method,
@@ -91,12 +92,7 @@ export function addRoutes(app: FastifyInstance, given: RouteDependencies): void 
   }
 }
 
-function handlerOf(
-  name: EndpointName,
-  endpoint: Endpoint,
-  planners: Planners,
-  deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances },
-): Handler {
+function handlerOf(name: EndpointName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
   if (name === 'health') return health(deps);
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
   if (name === 'create_batch') return batchHandler(planners, deps);
@@ -111,7 +107,7 @@ function health({ apiVersion }: RouteDependencies): Handler {
   };
 }
 
-function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & ReadDependencies): Handler {
+function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies): Handler {
   const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   const showAll = (items: unknown) => (items as unknown[]).map(show);
   const ask = reader(name, endpoint);
@@ -154,7 +150,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
   };
 }
 
-type Ask = (input: ReadInput, deps: RouteDependencies & ReadDependencies) => Promise<unknown>;
+type Ask = (input: ReadInput, deps: HandlerDependencies) => Promise<unknown>;
 
 /** Reads that consist of several messages, or are not shown as their message returns them. */
 const composed: { [N in EndpointName]?: Ask } = {
@@ -184,12 +180,7 @@ function nextLink(path: string, url: string, cursor: string, parameter = 'cursor
   return `<${path}?${parameters.toString()}>; rel="next"`;
 }
 
-function write(
-  name: WriteName,
-  endpoint: Endpoint,
-  planners: Planners,
-  deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances },
-): Handler {
+function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
   const plan = planners[name] as Planner;
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body ?? parameters.none;

@@ -1,4 +1,3 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
@@ -10,14 +9,12 @@ import { type Forwarder, type Origin, replyWaitMs } from './forward.ts';
 import { parseQuery } from './input.ts';
 import { filtersOf, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
 import { originOf } from './request.ts';
-import type { RouteDependencies } from './routes.ts';
+import type { Handler, RouteDependencies } from './routes.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** GET /accounts/:account_id/statement as a PDF: the whole period, ready to print. */
 
 const pdf = 'application/pdf';
-
-type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** Responds with a PDF if the request asks for one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: RouteDependencies): Handler {

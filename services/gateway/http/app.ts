@@ -90,7 +90,7 @@ const securityHeaders = {
 };
 
 /** Successful operations that are reported to a SIEM, in addition to refusals. */
-const toldToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key']);
+const reportedToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key']);
 
 /** Creates the public API from its dependencies. It does not listen yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
@@ -110,7 +110,10 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
   const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);
-  const keepConnection = connectionKeeper(deps);
+  // Fastify closes the connection after refusing a body. Here the rest of the body is read and dropped (receiveBody).
+  const keepConnection = (reply: FastifyReply): void => {
+    if (deps.isDraining?.() !== true) reply.removeHeader('connection');
+  };
   const answerError = errorHandler(deps, keepConnection);
   const entrance = createEntrance(deps, gate, answerError);
 
@@ -134,7 +137,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     markAnswered(request.raw);
     const { endpoint = 'none' } = request.routeOptions.config;
     deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000);
-    if (toldToSiem.has(endpoint) && reply.statusCode < 300) deps.auditRecords.done(request, endpoint);
+    if (reportedToSiem.has(endpoint) && reply.statusCode < 300) deps.auditRecords.done(request, endpoint);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();
   });
@@ -163,10 +166,12 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   return app;
 }
 
-type AnswerError = ReturnType<typeof errorHandler>;
-
 /** Processes a request before its route: response headers, CORS, authentication, scopes. */
-function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
+function createEntrance(
+  deps: AppDependencies,
+  gate: ReturnType<typeof createGate>,
+  answerError: ReturnType<typeof errorHandler>,
+) {
   const cors = createCors(deps.corsOrigins);
   const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -239,16 +244,6 @@ const requestIdForm = /^[\x20-\x7e]{1,128}$/;
 function requestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
-}
-
-/**
- * Returns what every error response needs: Fastify closes the connection after refusing a body. Here the rest of the
- * body is read and dropped instead (receiveBody).
- */
-function connectionKeeper({ isDraining }: AppDependencies) {
-  return (reply: FastifyReply): void => {
-    if (isDraining?.() !== true) reply.removeHeader('connection');
-  };
 }
 
 function errorHandler(
