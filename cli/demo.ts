@@ -10,7 +10,7 @@ type Entry = Pick<
 >;
 
 /** One operation, its postings, and its events. */
-interface Scene {
+interface Step {
   title: string;
   /** The error code, if the bank refuses. */
   refused?: string;
@@ -34,16 +34,16 @@ export function addDemo(program: Command): void {
       '\nEach run opens a new client with accounts. Events are shown for the local bank, or if KAFKA_BROKERS is set.',
     )
     .action(async ({ json }: { json?: true }) => {
-      const scenes: Scene[] = [];
-      await tell(openBank(), (scene) => {
-        scenes.push(scene);
-        if (!json) show(scene);
+      const steps: Step[] = [];
+      await runDemo(openBank(), (step) => {
+        steps.push(step);
+        if (!json) show(step);
       });
-      if (json) printJson(scenes);
+      if (json) printJson(steps);
     });
 }
 
-function show({ title, refused, entries, events }: Scene): void {
+function show({ title, refused, entries, events }: Step): void {
   print(`\n${title}${refused === undefined ? '' : `: refused, ${refused}`}`);
   for (const { account_number, direction, side, amount, currency, balance_after } of entries) {
     print(
@@ -59,7 +59,7 @@ const money = (amount: number): string => amount.toFixed(2);
 class Listener {
   readonly accounts = new Set<string>();
   readonly #events: Event[] = [];
-  #told = 0;
+  #returned = 0;
 
   take(event: Event): void {
     this.#events.push(event);
@@ -69,40 +69,40 @@ class Listener {
   async next(count: number): Promise<Event[]> {
     const ours = () =>
       this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
-    for (const end = performance.now() + eventsWithinMs; ours().length < this.#told + count; ) {
+    for (const end = performance.now() + eventsWithinMs; ours().length < this.#returned + count; ) {
       if (performance.now() > end)
         throw new Failure(3, `fewer than ${count} events arrived within ${eventsWithinMs / 1000} s`);
       await sleep(20);
     }
-    const events = ours().slice(this.#told, this.#told + count);
-    this.#told += count;
+    const events = ours().slice(this.#returned, this.#returned + count);
+    this.#returned += count;
     return events;
   }
 }
 
-async function tell(bank: Bank, scene: (scene: Scene) => void): Promise<void> {
+async function runDemo(bank: Bank, report: (step: Step) => void): Promise<void> {
   const listener = new Listener();
-  const isHeard = openKafka() !== undefined;
-  if (!isHeard) say('Events are not shown: KAFKA_BROKERS is not set.');
-  const following = isHeard ? await followEvents(eventTopics, 'end', (event) => listener.take(event)) : undefined;
-  const hear = async (count: number) => (isHeard ? listener.next(count) : []);
+  const isFollowed = openKafka() !== undefined;
+  if (!isFollowed) say('Events are not shown: KAFKA_BROKERS is not set.');
+  const following = isFollowed ? await followEvents(eventTopics, 'end', (event) => listener.take(event)) : undefined;
+  const nextEvents = async (count: number) => (isFollowed ? listener.next(count) : []);
   const entriesOf = async (transaction_id: string) => (await bank.getTimeline({ transaction_id })).entries;
   try {
-    await story(bank, { scene, hear, entriesOf, knows: (account) => listener.accounts.add(account) });
+    await takeSteps(bank, { report, nextEvents, entriesOf, follow: (account) => listener.accounts.add(account) });
   } finally {
     await following?.stop();
   }
 }
 
-interface Stage {
-  scene(scene: Scene): void;
-  /** The number of events of the last step. */
-  hear(count: number): Promise<Event[]>;
+interface StepContext {
+  report(step: Step): void;
+  /** Returns this number of events, those of the last step. */
+  nextEvents(count: number): Promise<Event[]>;
   entriesOf(transactionId: string): Promise<Entry[]>;
-  knows(accountId: string): void;
+  follow(accountId: string): void;
 }
 
-async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Promise<void> {
+async function takeSteps(bank: Bank, { report, nextEvents, entriesOf, follow }: StepContext): Promise<void> {
   const { client_id } = await bank.createClient({
     client_type: 'Retail',
     first_name: 'Amina',
@@ -119,12 +119,12 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
       initial_deposit,
       external_id,
     });
-    knows(account_id);
+    follow(account_id);
     const [first] = await bank.listTransactions({ account_id }).toArray(1);
-    scene({
+    report({
       title,
       entries: first === undefined ? [] : await entriesOf(first.transaction_id),
-      events: await hear(first === undefined ? 1 : 2),
+      events: await nextEvents(first === undefined ? 1 : 2),
     });
     return account_id;
   };
@@ -140,12 +140,16 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
       amount,
       description: title,
     });
-    scene({ title, entries: await entriesOf(transaction_id), events: await hear(1) });
+    report({ title, entries: await entriesOf(transaction_id), events: await nextEvents(1) });
   };
   const transfer = async (from_account_id: string, to_account_id: string, amount: number, title: string) => {
     const { transfer_id } = await bank.createTransfer({ from_account_id, to_account_id, amount, description: title });
     const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
-    scene({ title, entries: leg === undefined ? [] : await entriesOf(leg.transaction_id), events: await hear(3) });
+    report({
+      title,
+      entries: leg === undefined ? [] : await entriesOf(leg.transaction_id),
+      events: await nextEvents(3),
+    });
   };
   const refused = async (account_id: string, amount: number, title: string) => {
     const error: unknown = await bank
@@ -153,23 +157,23 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
       .catch((thrown: unknown) => thrown);
     if (!(error instanceof BankError))
       throw error instanceof Error ? error : new Failure(1, `${title}: the bank should have refused it`);
-    scene({ title, refused: error.code, entries: [], events: await hear(1) });
+    report({ title, refused: error.code, entries: [], events: await nextEvents(1) });
   };
   const status = async (account_id: string, to: 'Active' | 'Frozen', title: string) => {
     await bank.changeAccountStatus({ account_id, status: to, ...(to === 'Frozen' ? { reason: 'fraud' } : {}) });
-    scene({ title, entries: [], events: await hear(1) });
+    report({ title, entries: [], events: await nextEvents(1) });
   };
   const hold = async (account_id: string, amount: number, title: string) => {
     const { hold_id } = await bank.placeHold({ account_id, amount, description: title });
-    scene({ title, entries: [], events: await hear(1) });
+    report({ title, entries: [], events: await nextEvents(1) });
     return hold_id;
   };
   const capture = async (hold_id: string, amount: number, title: string) => {
     const { transaction } = await bank.captureHold({ hold_id, amount, description: title });
-    scene({
+    report({
       title,
       entries: transaction === undefined ? [] : await entriesOf(transaction.transaction_id),
-      events: await hear(2),
+      events: await nextEvents(2),
     });
   };
   const batch = async (from_account_id: string, payments: [string, number][], title: string) => {
@@ -184,7 +188,7 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
       const [leg] = await bank.listTransactions({ transfer_id: transfer?.transfer_id }).toArray(1);
       entries.push(...(leg === undefined ? [] : await entriesOf(leg.transaction_id)));
     }
-    scene({ title, entries, events: await hear(3 * payments.length) });
+    report({ title, entries, events: await nextEvents(3 * payments.length) });
   };
   const savings = await open('Savings', 1500, 'Amina opens a savings account with 1,500');
   const checking = await open('Checking', 0, 'and a checking account');
