@@ -196,23 +196,14 @@ function disableWebhooks(
   const id = `cmd_${randomBytes(16).toString('hex')}`;
   const type = messageType('disable_webhooks');
   const { request_id, actor, address, approved_by } = context;
+  const message = { message_id: id, type, source: source.accounts, time: now, subject };
   return {
     id,
     topic: 'webhooks.commands',
     key: subject,
     type,
     time: now,
-    headers: toHeaders({
-      message_id: id,
-      type,
-      source: source.accounts,
-      time: now,
-      subject,
-      request_id,
-      actor,
-      address,
-      approved_by,
-    }),
+    headers: toHeaders({ ...message, request_id, actor, address, approved_by }),
     payload: JSON.stringify({ made_by: families.map((family) => `key:${family}`), client_id }),
     partition: commandPartition(bucketOf(subject)),
   };

@@ -1,4 +1,4 @@
-import { maxHits, type SearchHit } from '#libs/contracts/administration.ts';
+import { type AuditRecord, maxHits, type SearchHit } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { numberPrefixes } from '#libs/contracts/resources.ts';
@@ -75,24 +75,11 @@ function phoneOf(q: string): { whole: string | null; end: string | null } {
   };
 }
 
-function clientHit({
-  client_id,
-  client_type,
-  company_name,
-  first_name,
-  last_name,
-  contact_number,
-  created_at,
-  matched,
-}: Matched<ClientRow>): SearchHit {
-  return {
-    kind: 'client',
-    id: client_id,
-    title: company_name ?? `${first_name} ${last_name}`,
-    subtitle: `${client_type}, ${contact_number}`,
-    matched,
-    created_at,
-  };
+function clientHit(row: Matched<ClientRow>): SearchHit {
+  const { client_id: id, matched, created_at } = row;
+  const title = row.company_name ?? `${row.first_name} ${row.last_name}`;
+  const subtitle = `${row.client_type}, ${row.contact_number}`;
+  return { kind: 'client', id, title, subtitle, matched, created_at };
 }
 
 /** Returns the account numbers that the text may mean: in any case, or as digits only. Pure. */
@@ -125,13 +112,7 @@ async function searchAccounts(pool: Pool, q: string): Promise<SearchHit[]> {
 }
 
 async function searchAudit(pool: Pool, q: string): Promise<SearchHit[]> {
-  const { rows } = await pool.query<{
-    audit_id: string;
-    action: string;
-    outcome: string;
-    actor: string;
-    created_at: string;
-  }>(
+  const { rows } = await pool.query<Pick<AuditRecord, 'audit_id' | 'action' | 'outcome' | 'actor' | 'created_at'>>(
     `select audit_id, action, outcome, actor, created_at from audit where request_id = $1 order by created_at desc, audit_id desc limit ${maxHits}`,
     [q],
   );

@@ -102,17 +102,7 @@ export async function followStatus(
   return accountOf(updated.rows[0] ?? account);
 }
 
-export interface TransitionRow {
-  transition_id: string;
-  account_id: string;
-  status_version: number;
-  from_status: AccountStatus;
-  to_status: AccountStatus;
-  reason: StatusTransition['reason'];
-  note: string | null;
-  actor: string;
-  created_at: string;
-}
+export type TransitionRow = Required<StatusTransition> & { status_version: number };
 
 export const transitionColumns =
   'transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at';
