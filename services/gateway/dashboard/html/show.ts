@@ -116,10 +116,11 @@ export function totalText(rows: readonly { amount: string; currency: string | nu
   return [...sums].map(([currency, sum]) => amountText(fromMinor(sum, currency), currency)).join(', ');
 }
 
-/** Shows the properties of one resource, without those that are absent. */
-export function facts(
-  pairs: readonly (readonly [name: string, value: Html | string | false | null | undefined])[],
-): Html {
+/** A property with its value; absent ones are not shown. */
+export type Fact<Value = Html | string> = readonly [name: string, value: Value | false | null | undefined];
+
+/** Shows the properties of one resource. */
+export function facts(pairs: readonly Fact[]): Html {
   const known = pairs.filter(([, value]) => value !== false && value !== null && value !== undefined && value !== '');
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
@@ -134,7 +135,7 @@ export function ownNames({
 }: {
   external_id?: string | null | undefined;
   metadata?: Record<string, string> | null | undefined;
-}): [name: string, value: Html | string | false | null | undefined][] {
+}): Fact[] {
   const texts = Object.entries(metadata ?? {});
   return [
     ['External id', external_id],

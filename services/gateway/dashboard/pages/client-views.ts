@@ -6,7 +6,7 @@ import { formOf, inputOf } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
+import { type Fact, facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
 
 /** The client pages. */
 
@@ -37,7 +37,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
 
 export function clientFacts(client: Client, { scopes }: Person): Html {
   const { client_type } = client;
-  const own: Parameters<typeof facts>[0] =
+  const own: Fact[] =
     client_type === 'Corporate'
       ? [
           ['Company', client.company_name],

@@ -7,7 +7,7 @@ import { waitingFor } from '../html/forms.ts';
 import type { Drawn, PageOptions, Shown, Visit } from '../html/frame.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
-import { facts } from '../html/show.ts';
+import { type Fact, facts } from '../html/show.ts';
 import { createSealer } from '../session/seal.ts';
 
 /**
@@ -69,7 +69,7 @@ export interface Confirmation<T> {
   leave: Html;
   /** What not to do while the outcome is unknown. */
   caution: string;
-  factsOf(instruction: T): Parameters<typeof facts>[0];
+  factsOf(instruction: T): readonly Fact[];
   summary(visit: Visit, instruction: T, sealed: string): Shown | Promise<Shown>;
   requestOf(instruction: T): { path: string; body: object };
   done(data: unknown): Shown;

@@ -43,7 +43,7 @@ import { addPart } from './account-views.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, counterpartOf, idOfPosting, refusalText } from './counter-instructions.ts';
 import { counterUrl, customer } from './counter-views.ts';
-import { addTask } from './tasks.ts';
+import { addTask, amountChange } from './tasks.ts';
 
 /** Adds the pages of holds: the list of an account, one hold, placing, capturing, and releasing. */
 export function addHolds(app: FastifyInstance, secrets: readonly string[]): void {
@@ -93,8 +93,8 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
   const ownedIn = (visit: Visit) => ownedOf(visit, visit.id);
   const dayIn = ({ now }: Visit, days: number) => dayOf(now + days * dayMs);
   addFormPage(app, url, page, {
-    async draw(visit, entered, wrong) {
-      const before = entered.size > 0 ? entered : task.enteredBefore(visit);
+    async draw(visit, sent, wrong) {
+      const before = task.valuesOf(visit, sent);
       const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(visit, 7) });
       return placeForm(visit, await ownedIn(visit), values, wrong);
     },
@@ -121,13 +121,7 @@ function addPlacing(app: FastifyInstance, secrets: readonly string[]): void {
           ['Reference', texts['reference']],
           ['Description', texts['description']],
         ],
-        changes: [
-          {
-            what: `${account_number}: available`,
-            before: amountText(availableOf(account), currency),
-            after: amountText(after, currency),
-          },
-        ],
+        changes: [amountChange(`${account_number}: available`, availableOf(account), after, currency)],
         ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
         button: `Hold ${amountText(amount, currency)}`,
         form: `${holdsUrl(account_id)}/new`,
@@ -149,10 +143,10 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
   const task = addTask(app, { name: 'capture', ...page, done: (data) => ({ goTo: receiptOf(data) }) }, secrets);
   const url = `${holdUrl(':hold_id')}/capture`;
   addFormPage(app, url, page, {
-    async draw(visit, entered, wrong) {
+    async draw(visit, sent, wrong) {
       const hold = await holdOf(visit);
       if (hold.status !== 'Active') return { goTo: holdUrl(hold.hold_id) };
-      const before = entered.size > 0 ? entered : task.enteredBefore(visit);
+      const before = task.valuesOf(visit, sent);
       const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
       return captureForm(visit, hold, await ownedOf(visit, hold.account_id), values, wrong);
     },
@@ -164,6 +158,7 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
       const entered = enteredIn(['to_number', 'description', 'keep'], fields);
       const { to_number, description, keep } = entered;
       const { account, owner } = await ownedOf(visit, hold.account_id);
+      const { account_number, balance } = account;
       const typed = typedAmount(fields.get('amount') ?? '', currency);
       const isMore = 'amount' in typed && sumText(left, typed.amount, currency, -1n).startsWith('-');
       const valid = accepted({
@@ -186,22 +181,14 @@ function addCapture(app: FastifyInstance, secrets: readonly string[]): void {
         facts: [
           ['Amount', money],
           ['Customer', owner && nameOf(owner)],
-          ['From account', account.account_number],
+          ['From account', account_number],
           ['To', to ? toText(to) : 'Cash'],
           ['Remaining afterwards', `${amountText(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
           ['Description', description],
         ],
         changes: [
-          {
-            what: `${account.account_number}: balance`,
-            before: amountText(account.balance, currency),
-            after: amountText(sumText(account.balance, amount, currency, -1n), currency),
-          },
-          {
-            what: `${account.account_number}: held by this hold`,
-            before: amountText(left, currency),
-            after: amountText(keeps ? rest : '0', currency),
-          },
+          amountChange(`${account_number}: balance`, balance, sumText(balance, amount, currency, -1n), currency),
+          amountChange(`${account_number}: held by this hold`, left, keeps ? rest : '0', currency),
         ],
         button: to ? `Capture ${money}` : `Pay out ${money}`,
         form: `${holdUrl(hold_id)}/capture`,
@@ -239,8 +226,10 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
     const hold = await holdOf(visit);
     const { account, owner } = await ownedOf(visit, hold.account_id);
     const { hold_id, currency } = hold;
-    const left = leftOf(hold);
     if (hold.status !== 'Active') return { goTo: holdUrl(hold_id) };
+    const left = leftOf(hold);
+    const available = availableOf(account);
+    const after = sumText(available, left, currency, 1n);
     return task.summarise(visit, {
       path: `/holds/${hold_id}/release`,
       body: {},
@@ -249,13 +238,7 @@ function addRelease(app: FastifyInstance, secrets: readonly string[]): void {
         ['Customer', owner && nameOf(owner)],
         ['Account', account.account_number],
       ],
-      changes: [
-        {
-          what: `${account.account_number}: available`,
-          before: amountText(availableOf(account), currency),
-          after: amountText(sumText(availableOf(account), left, currency, 1n), currency),
-        },
-      ],
+      changes: [amountChange(`${account.account_number}: available`, available, after, currency)],
       button: `Release ${amountText(left, currency)}`,
       form: holdUrl(hold_id),
       entered: {},

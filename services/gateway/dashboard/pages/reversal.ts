@@ -13,7 +13,7 @@ import { amountText, idLink } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
 import type { Change, Entered } from './tasks.ts';
-import { addTask, consequences } from './tasks.ts';
+import { addTask, amountChange, consequences } from './tasks.ts';
 
 /** The reversal of a transaction: the form, the summary, and the new transaction. */
 
@@ -36,9 +36,7 @@ export function addReversal(app: FastifyInstance, secrets: readonly string[]): v
     secrets,
   );
   addFormPage(app, urlOf(':transaction_id'), page, {
-    async draw(visit, entered, wrong) {
-      return show(visit, await plannedOf(visit), entered.size > 0 ? entered : task.enteredBefore(visit), wrong);
-    },
+    draw: async (visit, sent, wrong) => show(visit, await plannedOf(visit), task.valuesOf(visit, sent), wrong),
     async take(visit) {
       const { original, impossible, ...shown } = await plannedOf(visit);
       const { reason } = enteredIn(['reason'], visit.fields);
@@ -124,7 +122,7 @@ function changeOf(account: Party, { amount }: Transaction, gains: boolean): { ch
   const after = sumText(before, amount, currency, gains ? 1n : -1n);
   const name = owner ? `, ${nameOf(owner)}` : '';
   const what = `${account_number}${name}: ${isLoan(account) ? 'still owed' : 'available'}`;
-  return { account, change: { what, before: amountText(before, currency), after: amountText(after, currency) } };
+  return { account, change: amountChange(what, before, after, currency) };
 }
 
 /** Returns why the bank would refuse it at present. */

@@ -8,7 +8,7 @@ import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { facts, numeric, table } from '../html/show.ts';
+import { amountText, type Fact, facts, numeric, table } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -18,6 +18,10 @@ const url = '/admin/ui/summary';
 
 const changeSchema = z.object({ what: z.string(), before: z.string(), after: z.string() });
 export type Change = z.infer<typeof changeSchema>;
+
+export function amountChange(what: string, before: string, after: string, currency: string): Change {
+  return { what, before: amountText(before, currency), after: amountText(after, currency) };
+}
 
 const instructionSchema = z.object({
   /** The actor who made it; nobody else can confirm it. */
@@ -40,7 +44,7 @@ type Instruction = z.infer<typeof instructionSchema>;
 
 /** An instruction, as the page of the form creates it. */
 export interface Entered extends Omit<Instruction, 'actor' | 'idempotency_key' | 'facts'> {
-  facts: readonly (readonly [name: string, value: string | false | null | undefined])[];
+  facts: readonly Fact<string>[];
 }
 
 type Said = Html | string | false | undefined;
@@ -101,8 +105,9 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
       const idempotency_key = idempotencyKeyOf(visit) ?? randomUUID();
       return added.summarise({ ...entered, facts, actor: visit.actor, idempotency_key });
     },
-    /** The values entered before, if the form is opened again to change them. */
-    enteredBefore: ({ query, actor }: Visit) => new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
+    /** Returns the values to show in the form: those just sent, or those sent before if it is opened again to change them. */
+    valuesOf: ({ query, actor }: Visit, sent: URLSearchParams): URLSearchParams =>
+      sent.size > 0 ? sent : new URLSearchParams(added.open(query.get('of'), actor)?.entered ?? {}),
   };
 }
 

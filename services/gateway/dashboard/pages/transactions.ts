@@ -18,6 +18,7 @@ import { addListPage, externalId, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
 import {
   amountText,
+  type Fact,
   facts,
   fullTimeOf,
   idLink,
@@ -92,10 +93,8 @@ const moneyOf = ({ amount, currency }: Transaction | Transfer) => amountText(amo
 
 const link = (id: string | undefined) => id !== undefined && idLink(id);
 
-type Pairs = Parameters<typeof facts>[0];
-
 /** The properties of a posting, with its own ones in the middle. */
-function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: Pairs): Html {
+function postingFacts(row: Transaction | Transfer, id: string, direction: string, own: readonly Fact[]): Html {
   return facts([
     ['Status', statusOf(row.status)],
     ['Refused because', row.failure_code !== undefined && refusalText(row.failure_code, {})],
