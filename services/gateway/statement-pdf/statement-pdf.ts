@@ -1,7 +1,6 @@
 import PDFDocument from 'pdfkit';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
-import type { Line, Style } from './written-text.ts';
-import { TextWriter } from './written-text.ts';
+import { type Style, TextWriter } from './written-text.ts';
 
 /** The name and address of the bank, as printed on its letters. */
 export interface Letterhead {
@@ -78,7 +77,7 @@ export async function statementPdf({ statement, holder, letterhead, created_at }
   balanceRow(sheet, 'Opening balance', statement.opening_balance);
   for (const entry of statement.entries) entryRow(sheet, entry, time);
   balanceRow(sheet, 'Closing balance', statement.closing_balance);
-  if (sheet.anyMissing) sheet.paragraph('\uFFFD stands for characters that cannot be printed here.', text);
+  if (sheet.writer.anyMissing) sheet.paragraph('\uFFFD stands for characters that cannot be printed here.', text);
   footers(sheet, `${letterhead.name} · ${title}`);
   doc.end();
   await ended;
@@ -88,19 +87,15 @@ export async function statementPdf({ statement, holder, letterhead, created_at }
 /** The position of the next line. A new page is added when a page is full. */
 class Sheet {
   readonly doc: InstanceType<typeof PDFDocument>;
-  readonly #writer: TextWriter;
+  readonly writer: TextWriter;
   y = 0;
   /** Called at the top of each page except the first. */
   onNewPage: () => void = () => undefined;
 
   constructor(doc: InstanceType<typeof PDFDocument>) {
     this.doc = doc;
-    this.#writer = new TextWriter(doc);
+    this.writer = new TextWriter(doc);
     this.#newPage();
-  }
-
-  get anyMissing(): boolean {
-    return this.#writer.anyMissing;
   }
 
   #newPage(): void {
@@ -115,18 +110,16 @@ class Sheet {
     this.onNewPage();
   }
 
-  lines(content: string, width: number, style: Style): Line[] {
-    return this.#writer.lines(content, width, style);
-  }
-
-  write(line: Line | undefined, x: number, y: number, width: number, style: Style): void {
-    if (line) this.#writer.write(line, x, y, width, style);
+  /** Writes as much of the text as fits on one line. */
+  line(content: string, x: number, y: number, width: number, style: Style): void {
+    const [line] = this.writer.lines(content, width, style);
+    if (line) this.writer.write(line, x, y, width, style);
   }
 
   paragraph(content: string, style: Style, height = lineHeight): void {
-    for (const line of this.lines(content, width, style)) {
+    for (const line of this.writer.lines(content, width, style)) {
       this.reserve(1);
-      this.write(line, margin, this.y, width, style);
+      this.writer.write(line, margin, this.y, width, style);
       this.y += height;
     }
   }
@@ -136,12 +129,12 @@ class Sheet {
     const written = (Object.entries(cells) as [Column, string][]).map(([column, content]) => ({
       box: columns[column],
       style: { ...style, align: column === 'booked' || column === 'details' ? ('left' as const) : ('right' as const) },
-      lines: this.lines(content, columns[column].width, style),
+      lines: this.writer.lines(content, columns[column].width, style),
     }));
     const height = Math.max(...written.map(({ lines }) => lines.length));
     this.reserve(height);
     for (const { box, style: own, lines } of written)
-      for (const [i, line] of lines.entries()) this.write(line, box.x, this.y + i * lineHeight, box.width, own);
+      for (const [i, line] of lines.entries()) this.writer.write(line, box.x, this.y + i * lineHeight, box.width, own);
     this.y += height * lineHeight + 3;
   }
 
@@ -168,9 +161,9 @@ function head(sheet: Sheet, { name, address }: Letterhead, holder: string[]): vo
 function facts(sheet: Sheet, rows: [string, string][]): void {
   for (const [name, value] of rows) {
     sheet.reserve(1);
-    sheet.write(sheet.lines(name, 100, strong)[0], margin, sheet.y, 100, strong);
-    for (const line of sheet.lines(value, width - 104, text)) {
-      sheet.write(line, margin + 104, sheet.y, width - 104, text);
+    sheet.line(name, margin, sheet.y, 100, strong);
+    for (const line of sheet.writer.lines(value, width - 104, text)) {
+      sheet.writer.write(line, margin + 104, sheet.y, width - 104, text);
       sheet.y += lineHeight;
     }
   }
@@ -210,9 +203,8 @@ function footers(sheet: Sheet, name: string): void {
   for (let number = 1; number <= count; number++) {
     sheet.doc.switchToPage(number - 1);
     const y = page.height - margin;
-    sheet.write(sheet.lines(name, width - 80, text)[0], margin, y, width - 80, text);
-    const last = { ...text, align: 'right' as const };
-    sheet.write(sheet.lines(`Page ${number} of ${count}`, 80, text)[0], margin + width - 80, y, 80, last);
+    sheet.line(name, margin, y, width - 80, text);
+    sheet.line(`Page ${number} of ${count}`, margin + width - 80, y, 80, { ...text, align: 'right' });
   }
 }
 

@@ -44,7 +44,7 @@ interface Part {
 const whole = { features: { ccmp: false } } as unknown as PDFKit.Mixins.TextOptions;
 
 /** A line of a text, with the base direction of the whole text. */
-export interface Line {
+interface Line {
   text: string;
   base: 'ltr' | 'rtl';
 }
@@ -66,7 +66,8 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 export class TextWriter {
   readonly #doc: PDFKit.PDFDocument;
   readonly #fonts = new Map<FontName, Font>();
-  #anyMissing = false;
+  /** True if a character was written that no font has. */
+  anyMissing = false;
 
   constructor(doc: InstanceType<typeof PDFDocument>) {
     this.#doc = doc;
@@ -76,11 +77,6 @@ export class TextWriter {
       // pdfkit keeps the opened font in this property, which its types lack.
       this.#fonts.set(name, (doc as unknown as { _font: { font: Font } })._font.font);
     }
-  }
-
-  /** True if a character was written that no font has. */
-  get anyMissing(): boolean {
-    return this.#anyMissing;
   }
 
   /** Breaks the text into lines of at most that width: between words, and within a word that is too wide by itself. */
@@ -183,7 +179,7 @@ export class TextWriter {
     for (const { segment } of graphemes.segment(text)) {
       const font = this.#fontOf(segment, style.bold === true);
       const shown = font === undefined ? missing : segment;
-      if (font === undefined) this.#anyMissing = true;
+      if (font === undefined) this.anyMissing = true;
       const last = parts.at(-1);
       if (last?.font === (font ?? 'regular') && (font !== 'arabic' || isWord.test(last.text + shown)))
         last.text += shown;
