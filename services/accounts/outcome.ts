@@ -31,9 +31,13 @@ export interface DeadLetterTopics {
   publish(message: OutgoingMessage): Promise<void>;
 }
 
-/** The values that the handler of one command gets, with the open transaction. */
-export interface Work extends Moment {
+/** A moment with its open transaction. */
+export interface Writing extends Moment {
   client: Queries;
+}
+
+/** The values that the handler of one command gets. */
+export interface Work extends Writing {
   prefix: string;
   keys: MacKeys;
   deadLetters: DeadLetterTopics;

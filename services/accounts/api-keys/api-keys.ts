@@ -16,9 +16,8 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
 import { writeAudit } from '../audit/audit.ts';
-import { clientStates } from '../clients/client-store.ts';
-import { refusedFor } from '../clients/clients.ts';
-import type { Outcome, Work } from '../outcome.ts';
+import { refusalFor } from '../clients/clients.ts';
+import type { Outcome, Work, Writing } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { KeyRow } from './key-store.ts';
 import {
@@ -43,15 +42,13 @@ function later(time: string, ms: number): string {
   return new Date(Date.parse(time) + ms).toISOString();
 }
 
-type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
-
 /**
  * Returns the state of a key for the gateways, to be published on the compacted topic; never a tombstone. A state that
  * reduces rights (a revocation, an earlier expiry) is also written under a second record key that no other state uses.
  * A late copy of an older state may become the last record under the key's own record key, but cannot replace the
  * record under the second one.
  */
-function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
+function stateEvents(work: Writing, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
   const rights = { scopes: row.scopes, environment, client_id, expires_at, revoked_at };
   const state = { key_id, family_id, secret_hash, ...rights, version };
@@ -78,14 +75,11 @@ const earlier = (one: string, other: string | null | undefined): string =>
 const never = '9999-12-31T23:59:59.999Z';
 
 export async function createApiKey(
-  work: KeyWork,
+  work: Writing,
   { not_after, maker_key_id, ...data }: MessageData<'create_api_key'>,
 ): Promise<Outcome> {
   const { client, context, now } = work;
-  const foreign =
-    data.client_id === null
-      ? undefined
-      : refusedFor(data.client_id, (await clientStates(client, [data.client_id])).get(data.client_id));
+  const foreign = data.client_id === null ? undefined : await refusalFor(client, data.client_id);
   if (foreign) return refused(foreign);
   const maker = await lockMaker(client, { maker_key_id });
   if (maker?.revoked_at) return refused(revokedMaker);
@@ -150,7 +144,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
 }
 
 /** Replaces the secret of a key and publishes its new state. */
-export async function replaceSecret(work: KeyWork, keyId: string, secretHash: string): Promise<Outcome> {
+export async function replaceSecret(work: Writing, keyId: string, secretHash: string): Promise<Outcome> {
   const { client, now } = work;
   const row = await lockKey(client, keyId);
   if (!row) return refused(keyNotFound(keyId));
@@ -188,7 +182,7 @@ export async function revokeApiKey(
 
 /** Asks webhooks to disable the webhooks created by keys of these families, or those of the client. */
 function disableWebhooks(
-  { context, now }: KeyWork,
+  { context, now }: Writing,
   subject: string,
   families: string[],
   client_id: string | null,
@@ -213,7 +207,7 @@ function disableWebhooks(
  * Revokes every key that is bound to the client, with its family, and disables their webhooks. Returns the number of
  * keys, and the events for the gateways and webhooks.
  */
-export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
+export async function revokeKeysOf(work: Writing, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
   const revoked: KeyRow[] = [];
   const families = await familiesOf(work.client, clientId);
   for (const family of families) revoked.push(...(await revokeFamily(work.client, family, false, work.now)));

@@ -8,7 +8,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { isOneHand } from '../api-keys/key-store.ts';
-import type { Moment, Outcome, Step, Work } from '../outcome.ts';
+import type { Moment, Outcome, Step, Writing } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { ApprovalRow } from './store.ts';
 import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
@@ -23,12 +23,7 @@ export function approvalNotFound(id: string): Refusal {
   return refusal('approval_not_found', `approval ${id} not found`);
 }
 
-type DecisionWork = Pick<Work, 'client' | 'context' | 'now'>;
-
-export async function requestApproval(
-  { client, context, now }: DecisionWork,
-  request: ApprovalRequest,
-): Promise<Outcome> {
+export async function requestApproval({ client, context, now }: Writing, request: ApprovalRequest): Promise<Outcome> {
   const { name, data } = request.command;
   // A request that could not be sent must not be offered for approval.
   const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
@@ -53,10 +48,7 @@ export async function requestApproval(
 
 /** Approves a request, whose command is then sent, or rejects it. */
 export function decideRequest(status: 'Approved' | 'Rejected') {
-  return async (
-    work: DecisionWork,
-    { approval_id, reason, scopes }: MessageData<'approve_request'>,
-  ): Promise<Outcome> => {
+  return async (work: Writing, { approval_id, reason, scopes }: MessageData<'approve_request'>): Promise<Outcome> => {
     const row = await lockDecidable(work, approval_id, scopes);
     if ('kind' in row) return row;
     const { client, context, now } = work;
@@ -80,7 +72,7 @@ export function factsOf({ action, request: { operation }, requested_by }: Approv
 
 /** Locks the approval and returns it if this person may decide it now; otherwise returns the refusal. */
 async function lockDecidable(
-  { client, context, now }: DecisionWork,
+  { client, context, now }: Writing,
   id: string,
   scopes: readonly string[],
 ): Promise<ApprovalRow | Outcome> {

@@ -39,33 +39,16 @@ export const clientFilters = {
 /** Converts a row to the client that callers see: only the fields of its type. */
 export function clientOf(row: ClientRow): Client {
   const { client_id, email, contact_number, address, created_at, updated_at, erased_at } = row;
+  const contact = { email, contact_number, address };
   const rest = { ...namesOf(row), created_at, updated_at, ...(erased_at === null ? {} : { erased_at }) };
   if (row.client_type === 'Corporate') {
     const { company_name, registration_number } = row;
-    return {
-      client_id,
-      client_type: 'Corporate',
-      company_name: company_name ?? '',
-      registration_number: registration_number ?? '',
-      email,
-      contact_number,
-      address,
-      ...rest,
-    };
+    const names = { company_name: company_name ?? '', registration_number: registration_number ?? '' };
+    return { client_id, client_type: 'Corporate', ...names, ...contact, ...rest };
   }
   const { first_name, last_name, ussd_phone_number, ussd_status } = row;
-  return {
-    client_id,
-    client_type: 'Retail',
-    first_name: first_name ?? '',
-    last_name: last_name ?? '',
-    email,
-    contact_number,
-    address,
-    ussd_phone_number,
-    ussd_status,
-    ...rest,
-  };
+  const names = { first_name: first_name ?? '', last_name: last_name ?? '' };
+  return { client_id, client_type: 'Retail', ...names, ...contact, ussd_phone_number, ussd_status, ...rest };
 }
 
 /**

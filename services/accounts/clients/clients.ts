@@ -11,7 +11,14 @@ import type { AuditDetails } from '#libs/service/audit-record.ts';
 import type { Asked, Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { ClientRow, ClientState } from './client-store.ts';
-import { clientOf, insertClients, lockClient, takenExternalIds, updateClientRow } from './client-store.ts';
+import {
+  clientOf,
+  clientStates,
+  insertClients,
+  lockClient,
+  takenExternalIds,
+  updateClientRow,
+} from './client-store.ts';
 
 export function clientNotFound(clientId: string): Refusal {
   return refusal('client_not_found', `client ${clientId} not found`);
@@ -30,6 +37,11 @@ export function refusedFor(clientId: string, state: ClientState | undefined): Re
         'service_unavailable',
         `client ${clientId} is being erased; nothing was done, the request can be repeated`,
       );
+}
+
+/** Locks the client, and returns why nothing new may be started for it, or undefined. */
+export async function refusalFor(client: Queries, clientId: string): Promise<Refusal | undefined> {
+  return refusedFor(clientId, (await clientStates(client, [clientId])).get(clientId));
 }
 
 const phoneTaken = refusal('duplicate_ussd_phone', 'another client has this USSD phone number active');
@@ -68,32 +80,17 @@ export async function createClients(
 
 function newRow({ client_id, client: body }: MessageData<'create_client'>, time: string): ClientRow {
   const { client_type, email, contact_number, address = null, external_id = null, metadata = null } = body;
-  const empty = {
-    first_name: null,
-    last_name: null,
-    company_name: null,
-    registration_number: null,
-    ussd_phone_number: null,
-    ussd_status: 'inactive' as const,
-  };
-  const common = {
-    ...empty,
-    client_id,
-    client_type,
-    email,
-    contact_number,
-    address,
-    external_id,
-    metadata,
-    created_at: time,
-    updated_at: time,
-    erased_at: null,
-  };
+  const contact = { email, contact_number, address };
+  const times = { created_at: time, updated_at: time, erased_at: null };
+  const common = { client_id, client_type, ...contact, external_id, metadata, ...times };
   if (body.client_type === 'Corporate') {
-    return { ...common, company_name: body.company_name, registration_number: body.registration_number };
+    const { company_name, registration_number } = body;
+    const ofRetail = { first_name: null, last_name: null, ussd_phone_number: null, ussd_status: 'inactive' as const };
+    return { ...common, company_name, registration_number, ...ofRetail };
   }
   const { first_name, last_name, ussd_phone_number = null, ussd_status } = body;
-  return { ...common, first_name, last_name, ussd_phone_number, ussd_status };
+  const ofCorporate = { company_name: null, registration_number: null };
+  return { ...common, first_name, last_name, ussd_phone_number, ussd_status, ...ofCorporate };
 }
 
 type Changes = MessageData<'update_client'>['changes'];

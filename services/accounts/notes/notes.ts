@@ -4,8 +4,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Note } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
-import { clientStates } from '../clients/client-store.ts';
-import { clientNotFound, refusedFor } from '../clients/clients.ts';
+import { clientNotFound, refusalFor } from '../clients/clients.ts';
 import type { Outcome, Work } from '../outcome.ts';
 import { done, refused } from '../outcome.ts';
 import { findAccounts } from '../sagas/account-store.ts';
@@ -41,7 +40,7 @@ export async function addNote(
   const account_id = 'account_id' in data ? data.account_id : null;
   const client_id = await clientIdOf(client, data);
   if (client_id === undefined) return refused(accountNotFound(account_id ?? ''));
-  const gone = refusedFor(client_id, (await clientStates(client, [client_id])).get(client_id));
+  const gone = await refusalFor(client, client_id);
   if (gone) return refused(gone);
   const made: Note = { note_id, client_id, account_id, note, actor: context.actor, created_at: context.time };
   await client.query(insertRows('notes', noteColumns), [JSON.stringify([made])]);
