@@ -121,7 +121,6 @@ export function refusalOf(error: unknown): Refusal | undefined {
 }
 
 export const internalError = refusal('internal_error', 'an unexpected error occurred');
-export const unavailable = refusal(
-  'service_unavailable',
-  'the service cannot answer now; nothing was executed, the request can be repeated',
-);
+export const unavailableBecause = (why: string): Refusal =>
+  refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`);
+export const unavailable = unavailableBecause('the service cannot answer now');

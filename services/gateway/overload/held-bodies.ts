@@ -1,5 +1,5 @@
 import { refusal } from '#libs/contracts/errors.ts';
-import { Refused } from '../http/errors.ts';
+import { Refused, unavailableBecause } from '../http/errors.ts';
 
 export type HeldBodies = ReturnType<typeof createHeldBodies>;
 
@@ -11,9 +11,7 @@ const maxPerCaller = maxHeldBytes / 16;
 const tooManyOfCaller = new Refused(
   refusal('rate_limited', 'too many request bodies of this caller at once; nothing was executed'),
 );
-const tooMany = new Refused(
-  refusal('service_unavailable', 'too many requests at once; nothing was executed, the request can be repeated'),
-);
+const tooMany = new Refused(unavailableBecause('too many requests at once'));
 
 /** Counts the bytes of request bodies in memory, from their arrival until the response has closed. */
 export function createHeldBodies(onShed: () => void) {

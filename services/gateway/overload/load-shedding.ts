@@ -1,11 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { refusal } from '#libs/contracts/errors.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { Clock } from '#libs/service/clock.ts';
-import { Refused } from '../http/errors.ts';
+import { Refused, unavailableBecause } from '../http/errors.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
@@ -58,11 +57,9 @@ function topicsOf(name: EndpointName): TopicName[] {
   return message === null ? [] : [messages[message].topic, ...composed];
 }
 
-// The error is created once, because under overload every microsecond of a refusal matters.
-const unavailable = (why: string) =>
-  new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
-const overloaded = unavailable('too many requests at once');
-const wrongClock = unavailable("this gateway's clock is wrong");
+// The errors are created once, because under overload every microsecond of a refusal matters.
+const overloaded = new Refused(unavailableBecause('too many requests at once'));
+const wrongClock = new Refused(unavailableBecause("this gateway's clock is wrong"));
 
 /**
  * Rejects requests while more arrive than can be answered, so that accepted ones are answered soon (decision 12).

@@ -1,4 +1,5 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { rawJSON } from '../../api/present.ts';
 
 /** Parses amounts that people type. */
 
@@ -87,7 +88,5 @@ export function sumText(a: string, b: string, currency: string, sign: 1n | -1n):
 
 /** Returns a JSON number with exactly these digits. Anything else is sent as a string, which the API rejects. */
 export function jsonNumber(text: string): unknown {
-  return /^(0|[1-9]\d*)(\.\d+)?$/.test(text)
-    ? (JSON as typeof JSON & { rawJSON(text: string): unknown }).rawJSON(text)
-    : text;
+  return /^(0|[1-9]\d*)(\.\d+)?$/.test(text) ? rawJSON(text) : text;
 }

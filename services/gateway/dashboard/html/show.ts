@@ -185,6 +185,10 @@ export function parts(label: string, links: readonly PartLink[]): Html {
 const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved', 'Delivered']);
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting', 'Disabled']);
 
+/** Shows names that programs use, such as scopes. */
+export const tags = (names: readonly string[]): Html =>
+  html`<span class="tags">${names.map((name) => html`<code>${name}</code> `)}</span>`;
+
 /** Shows a status, coloured by whether it needs attention. */
 export function statusOf(status: string, text: Html | string = status): Html {
   return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${text}</span>`;

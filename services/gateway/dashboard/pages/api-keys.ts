@@ -13,7 +13,7 @@ import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { facts, fullTimeOf, optionsOf, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, optionsOf, statusOf, table, tags, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
@@ -135,11 +135,10 @@ function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html
 
 const fewScopes = 4;
 
-function scopeList(key: ApiKey): Html {
-  const [own, tags] = [key.scopes, tagsOf(key)];
+function scopeList({ scopes: own }: ApiKey): Html {
   return own.length <= fewScopes
-    ? tags
-    : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
+    ? tags(own)
+    : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags(own)}</details>`;
 }
 
 function keyForm(visit: Visit, values: URLSearchParams, wrong: Wrong): Html {
@@ -185,16 +184,13 @@ ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null &
 <p><a href="${url}">To the list</a></p>`;
 }
 
-const tagsOf = ({ scopes: own }: ApiKey) =>
-  html`<span class="tags">${own.map((scope) => html`<code>${scope}</code> `)}</span>`;
-
 function factsOf(key: ApiKey): Html {
   return facts([
     ['Name', key.name],
     ['Id', html`<code>${key.key_id}</code>`],
     ['Status', statusOf(key.status)],
     ['Environment', key.environment],
-    ['Scopes', tagsOf(key)],
+    ['Scopes', tags(key.scopes)],
     ['Only client', key.client_id !== null && html`<code>${key.client_id}</code>`],
     ['Expires', fullTimeOf(key.expires_at)],
     ['Revoked', key.revoked_at !== null && fullTimeOf(key.revoked_at)],

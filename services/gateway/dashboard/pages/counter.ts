@@ -50,7 +50,11 @@ export function addCounter(app: FastifyInstance, secrets: readonly string[]): vo
       take: (visit) => take(visit, kind, instructions),
     });
   }
-  addReceipt(app);
+  // A receipt contains only stored data, so it is the same whenever it is opened.
+  addPage(app, `${counterUrl}/receipts/:id`, { title: 'Receipt', scope: 'transactions:read' }, (visit) => {
+    const id = visit.params['id'] ?? '';
+    return isId('transfer', id) ? ofTransfer(visit, id) : ofTransaction(visit, id);
+  });
 }
 
 async function showForm(
@@ -208,17 +212,6 @@ async function search(api: Visit['api'], q: string): Promise<SearchHit[] | undef
     if (error instanceof ApiRefused && error.status === 400) return undefined;
     throw error;
   }
-}
-
-/**
- * Adds the receipt of a posting. It contains only stored data, so it is the same whenever it is
- * opened.
- */
-function addReceipt(app: FastifyInstance): void {
-  addPage(app, `${counterUrl}/receipts/:id`, { title: 'Receipt', scope: 'transactions:read' }, (visit) => {
-    const id = visit.params['id'] ?? '';
-    return isId('transfer', id) ? ofTransfer(visit, id) : ofTransaction(visit, id);
-  });
 }
 
 async function ofTransaction(visit: Visit, id: string): Promise<Shown> {

@@ -7,7 +7,7 @@ import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
-import { loaded, moneyText, numeric, refreshed, table, timeOf } from '../html/show.ts';
+import { loaded, moneyText, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';
@@ -144,7 +144,7 @@ export function addHome(app: FastifyInstance): void {
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
 <h2>Where to</h2>
 <div class="cards">${sections.map(({ url: href, title, about }) => html`<article><h3><a href="${href}">${title}</a></h3><p>${about}</p></article>`)}</div>
-<details><summary>Your permissions</summary><p class="tags">${[...person.scopes].sort().map((scope) => html`<code>${scope}</code> `)}</p></details>`,
+<details><summary>Your permissions</summary><p>${tags([...person.scopes].sort())}</p></details>`,
     };
   });
 }

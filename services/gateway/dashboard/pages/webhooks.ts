@@ -10,7 +10,7 @@ import { addForm } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
 import { addListPage } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, idText, statusOf, table, tags, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/webhooks';
 const scope = 'webhooks:manage';
@@ -59,7 +59,7 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
       { title: 'Created', sort, show: ({ webhook_id, created_at }) => idLink(webhook_id, timeOf(created_at)) },
       { title: 'Receiver', show: (row) => html`<span class="long">${row.url}</span>` },
       { title: 'Status', show: ({ status }) => statusOf(status) },
-      { title: 'Event types', show: eventTypes },
+      { title: 'Event types', show: ({ event_types }) => tags(event_types) },
       { title: 'Failing since', show: ({ failing_since }) => timeOf(failing_since) },
       { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
     ],
@@ -68,16 +68,13 @@ function webhookTable(webhooks: readonly Webhook[], sort: Sorting): Html {
   );
 }
 
-const eventTypes = ({ event_types }: Webhook) =>
-  html`<span class="tags">${event_types.map((type) => html`<code>${type}</code> `)}</span>`;
-
 async function webhookPage(webhook: Webhook, visit: Visit): Promise<Html> {
   const { webhook_id, client_id, created_by } = webhook;
   return html`<p><a href="${url}">To the list</a></p>${visit.query.has('sent') && html`<p class="notice" role="status">It is being sent. Reload this page to see the response.</p>`}
 ${facts([
   ['Receiver', webhook.url],
   ['Status', statusOf(webhook.status)],
-  ['Event types', eventTypes(webhook)],
+  ['Event types', tags(webhook.event_types)],
   ['Events of', client_id === null ? 'the whole bank' : idLink(client_id)],
   ['Description', webhook.description],
   ['Failing since', webhook.failing_since !== null && fullTimeOf(webhook.failing_since)],
