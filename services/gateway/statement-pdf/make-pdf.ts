@@ -12,9 +12,7 @@ const heap = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
  * Generates PDFs, each in a separate thread, so that other requests do not wait: one at a time, in the order of the
  * requests. A request whose turn has not come after `maxWaitMs` is refused with 503.
  */
-export function createPdfMaker(
-  maxWaitMs = 10_000,
-): <T extends PrintedStatement>(read: () => Promise<T>) => Promise<Buffer> {
+export function createPdfMaker(maxWaitMs = 10_000): (read: () => Promise<PrintedStatement>) => Promise<Buffer> {
   /** Resolves when every earlier request has ended. */
   let last: Promise<void> = Promise.resolve();
   return async (read) => {

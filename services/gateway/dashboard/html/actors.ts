@@ -9,7 +9,8 @@ import type { Visit } from './frame.ts';
 /** Names of API keys by their ids. */
 export type KeyNames = ReadonlyMap<string, string>;
 
-const keyUrl = '/admin/ui/api-keys';
+const keyIdOf = (actor: unknown): string | undefined =>
+  typeof actor === 'string' && actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;
 
 /** Returns the names of the keys in these fields if the person may read keys. Makes at most one API request. */
 export async function keyNamesOf<Row>(
@@ -17,29 +18,25 @@ export async function keyNamesOf<Row>(
   rows: readonly Row[],
   ...fields: readonly (keyof Row)[]
 ): Promise<KeyNames> {
-  const isKey = (actor: unknown) => typeof actor === 'string' && actor.startsWith('key:');
-  const isAsked = person.scopes.has('keys:manage') && rows.some((row) => fields.some((field) => isKey(row[field])));
-  if (!isAsked) return new Map();
+  const hasKey = rows.some((row) => fields.some((field) => keyIdOf(row[field]) !== undefined));
+  if (!hasKey || !person.scopes.has('keys:manage')) return new Map();
   const keys = await known(api.get<ApiKey[]>('/admin/api-keys?limit=500'));
   return new Map(keys?.data.map(({ key_id, name }) => [key_id, name]));
 }
 
 /** Returns the subject of a token, the name of a key, or the actor itself. Pure. */
 export function actorText(actor: string, names: KeyNames = new Map()): string {
-  if (actor.startsWith('key:')) {
-    const id = actor.slice('key:'.length);
-    const name = names.get(id);
-    return name === undefined ? id : `key ${name}`;
-  }
-  const subject = /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1];
-  return subject ?? actor;
+  const keyId = keyIdOf(actor);
+  if (keyId === undefined) return /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1] ?? actor;
+  const name = names.get(keyId);
+  return name === undefined ? keyId : `key ${name}`;
 }
 
 /** Shows the actor by its short name; a known key is a link to its page. */
 export function actorOf(actor: string, names: KeyNames = new Map()): Html {
   const text = actorText(actor, names);
-  const keyId = actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;
+  const keyId = keyIdOf(actor);
   if (keyId !== undefined && names.has(keyId))
-    return html`<a class="long" href="${keyUrl}/${keyId}" title="${actor}">${text}</a>`;
+    return html`<a class="long" href="/admin/ui/api-keys/${keyId}" title="${actor}">${text}</a>`;
   return html`<span class="long"${text !== actor && html` title="${actor}"`}>${text}</span>`;
 }
