@@ -84,8 +84,15 @@ async function decide(visit: Visit): Promise<Shown> {
   // Each of the two buttons sends a separate request.
   const key = idempotencyKeyOf(visit);
   const body = enteredIn(['reason'], visit.fields);
-  const post = () => visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
-  return { goTo: `${approvalsUrl}/${visit.id}${(await isTaken(post)) ? '' : '?unknown'}` };
+  const page = `${approvalsUrl}/${visit.id}`;
+  try {
+    await visit.api.post(`${path}/${visit.id}/${decision}`, body, key && `${key}-${decision}`);
+    return { goTo: page };
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status < 500) throw error;
+    // The bank did not confirm the decision. The page shows the state of the approval.
+    return { goTo: `${page}?unknown` };
+  }
 }
 
 function addList(app: FastifyInstance, { url, title, tab: _tab, ...list }: Shows): void {
@@ -123,17 +130,6 @@ const columns: CsvColumn<Approval>[] = [
 ];
 const changeText = ({ field, before, after }: Approval['changes'][number]) =>
   `${field}: ${before ?? '–'} → ${after ?? '–'}`;
-
-/** Returns false if the bank did not confirm the decision. The approval's page then shows its state. */
-async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await decide();
-    return true;
-  } catch (error) {
-    if (!(error instanceof ApiRefused) || error.status < 500) throw error;
-    return false;
-  }
-}
 
 const namesOf = (visit: Visit, rows: readonly Approval[]) => keyNamesOf(visit, rows, 'requested_by', 'decided_by');
 

@@ -51,7 +51,7 @@ export function addTransactions(app: FastifyInstance): void {
     ]);
     return {
       title: `${titleOf(data)} ${moneyOf(data)}`,
-      content: html`${visit.query.has('reversed') && reversed}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
+      content: html`${visit.query.has('reversed') && html`<p class="notice" role="status">The reversal was posted.</p>`}${transactionFacts(data, names)}${actions(data, data.transaction_id, data.transaction_id, visit.person)}${events}`,
     };
   });
   addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope }, async (visit) => {
@@ -67,8 +67,6 @@ export function addTransactions(app: FastifyInstance): void {
     };
   });
 }
-
-const reversed = html`<p class="notice" role="status">The reversal was posted.</p>`;
 
 /** The receipt, to print it again, and the reversal. `transactionId`: for a transfer, one of its two transactions. */
 function actions(posting: Transaction | Transfer, id: string, transactionId: string, person: Person): Html {
