@@ -1,8 +1,7 @@
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter } from '#libs/service/measures.ts';
-import type { Metrics } from '#libs/service/metrics.ts';
-import { kept } from '#libs/service/metrics.ts';
+import { kept, type Metrics } from '#libs/service/metrics.ts';
 import { isSampled, type Tracing } from '#libs/service/tracing.ts';
 import type { ConsumerDeps } from './consumers.ts';
 import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';

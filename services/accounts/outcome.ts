@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ApprovableCommand } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { isKept } from '#libs/contracts/errors.ts';
-import type { EventData, EventType } from '#libs/contracts/events.ts';
-import { events } from '#libs/contracts/events.ts';
+import { isKept, type Refusal } from '#libs/contracts/errors.ts';
+import { type EventData, type EventType, events } from '#libs/contracts/events.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';

@@ -2,8 +2,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
-import type { Scope } from '#libs/contracts/scopes.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
+import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { kafkaConfig, list, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
 import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
@@ -13,8 +12,7 @@ import type { FourEyes } from './access/four-eyes.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
-import type { IdempotencySecrets } from './api/idempotency.ts';
-import { inUse } from './api/idempotency.ts';
+import { type IdempotencySecrets, inUse } from './api/idempotency.ts';
 
 /** role=scope scope;role=scope */
 const roleScopes = z

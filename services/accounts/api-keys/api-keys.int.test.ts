@@ -3,12 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import { events } from '#libs/contracts/events.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
-import type { ApiKey } from '#libs/contracts/resources.ts';
-import { apiKeySchema } from '#libs/contracts/resources.ts';
+import { type ApiKey, apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { schema } from '../schema.ts';
-import type { Harness } from '../test/harness.ts';
-import { newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import { type Harness, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
 import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
 
 let bank: Harness;

@@ -1,30 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
-import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
-import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
+import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { bucketOf, idOf } from '#libs/contracts/ids.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messageType } from '#libs/contracts/messages.ts';
+import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { refusalFor } from '../clients/clients.ts';
-import type { Outcome, Work, Writing } from '../outcome.ts';
-import { done, eventOf, refused } from '../outcome.ts';
-import type { KeyRow } from './key-store.ts';
+import { done, eventOf, type Outcome, refused, type Work, type Writing } from '../outcome.ts';
 import {
   changeKey,
   familiesMadeBy,
   familiesOf,
   insertKey,
+  type KeyRow,
   keyColumns,
   keyOf,
   lockKey,

@@ -1,18 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { Approval, ApprovalRequest } from '#libs/contracts/approvals.ts';
-import { approvalSchema } from '#libs/contracts/approvals.ts';
+import { type Approval, type ApprovalRequest, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messageType } from '#libs/contracts/messages.ts';
+import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
 import { sweep } from '../commands/sweeper.ts';
-import type { Harness } from '../test/harness.ts';
 import {
+  type Harness,
   ledgerReply,
   messageFor,
   newAccount,

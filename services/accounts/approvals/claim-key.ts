@@ -1,11 +1,9 @@
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { replaceSecret } from '../api-keys/api-keys.ts';
-import type { Outcome, Work } from '../outcome.ts';
-import { refused } from '../outcome.ts';
+import { type Outcome, refused, type Work } from '../outcome.ts';
 import { approvalNotFound } from './decide.ts';
-import type { ApprovalRow } from './store.ts';
-import { lockApproval, setKeyClaimed } from './store.ts';
+import { type ApprovalRow, lockApproval, setKeyClaimed } from './store.ts';
 
 /** Returns the id of the key that the approval created, if its secret has not been shown. */
 export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {

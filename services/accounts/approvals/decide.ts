@@ -1,17 +1,12 @@
-import type { ApprovalRequest } from '#libs/contracts/approvals.ts';
-import { approvalLifetimeMs } from '#libs/contracts/approvals.ts';
+import { type ApprovalRequest, approvalLifetimeMs } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messages } from '#libs/contracts/messages.ts';
+import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { isOneHand } from '../api-keys/key-store.ts';
-import type { Moment, Outcome, Step, Writing } from '../outcome.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
-import type { ApprovalRow } from './store.ts';
-import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
+import { begun, done, eventOf, type Moment, type Outcome, refused, type Step, type Writing } from '../outcome.ts';
+import { type ApprovalRow, approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
 
 /**
  * Stores requests that need a second person's approval, and decides them. Approving updates the row and starts a saga

@@ -4,8 +4,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { decisionEvent, factsOf } from './decide.ts';
-import type { ApprovalRow } from './store.ts';
-import { approvalColumns } from './store.ts';
+import { type ApprovalRow, approvalColumns } from './store.ts';
 
 const perSweep = 200;
 const due = `status = 'Waiting' and expires_at <= clock_timestamp()`;

@@ -1,8 +1,7 @@
 import type { ApprovalOutcome } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { Decided, Finished } from '../outcome.ts';
-import { done } from '../outcome.ts';
+import { type Decided, done, type Finished } from '../outcome.ts';
 import { factsOf } from './decide.ts';
 import { approvalOf, setOutcome } from './store.ts';
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import type { Harness } from '../test/harness.ts';
-import { messageFor, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
+import { type Harness, messageFor, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
 
 let bank: Harness;
 beforeAll(async () => {

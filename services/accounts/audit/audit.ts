@@ -1,7 +1,6 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { events } from '#libs/contracts/events.ts';
-import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
 import { transaction } from '#libs/postgres/transaction.ts';

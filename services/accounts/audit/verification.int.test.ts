@@ -5,8 +5,7 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';
-import type { Harness } from '../test/harness.ts';
-import { newClient, newId, startHarness } from '../test/harness.ts';
+import { type Harness, newClient, newId, startHarness } from '../test/harness.ts';
 import { auditRules, ofAudit } from './verify-audit.ts';
 
 /** Tests the verification of the audit with the service's rights. services/ledger/verify tests what both have in common. */

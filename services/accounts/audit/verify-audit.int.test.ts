@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { Harness } from '../test/harness.ts';
-import { messageFor, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import { type Harness, messageFor, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';
 

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { clientSchema } from '#libs/contracts/resources.ts';
-import type { Harness } from '../test/harness.ts';
-import { corporate, messageFor, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
+import {
+  corporate,
+  type Harness,
+  messageFor,
+  newClient,
+  newId,
+  outboxOf,
+  retail,
+  startHarness,
+} from '../test/harness.ts';
 
 let bank: Harness;
 beforeAll(async () => {

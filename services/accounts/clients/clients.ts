@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusal } from '#libs/contracts/errors.ts';
 import { etagOf } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -8,10 +7,10 @@ import { namesOf } from '#libs/contracts/names.ts';
 import { identityFields } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
-import type { Asked, Outcome, Work } from '../outcome.ts';
-import { done, eventOf, refused } from '../outcome.ts';
-import type { ClientRow, ClientState } from './client-store.ts';
+import { type Asked, done, eventOf, type Outcome, refused, type Work } from '../outcome.ts';
 import {
+  type ClientRow,
+  type ClientState,
   clientOf,
   clientStates,
   insertClients,

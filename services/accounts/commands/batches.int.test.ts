@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import type { Harness } from '../test/harness.ts';
 import {
+  type Harness,
   ledgerReply,
   messageFor,
   newClient,

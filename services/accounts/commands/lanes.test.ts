@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
-import type { Item } from './lanes.ts';
-import { nextGroups } from './lanes.ts';
+import { type Item, nextGroups } from './lanes.ts';
 
 const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'dead_letter'] as const;
 

@@ -5,8 +5,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { PublishError } from '#libs/kafka/publish/publish.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { shownValue } from '../queries/administration-queries.ts';
-import type { Harness } from '../test/harness.ts';
-import { messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
+import { type Harness, messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
 import { deadLetterRow } from './dead-letters.ts';
 
 let bank: Harness;

@@ -1,17 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import { messageOfType, messages } from '#libs/contracts/messages.ts';
+import { type MessageData, type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { PublishError } from '#libs/kafka/publish/publish.ts';
-import type { DeadLetterTopics, Outcome, Work } from '../outcome.ts';
-import { done, refused } from '../outcome.ts';
-import type { DeadLetterRow, NewDeadLetter } from './dead-letter-store.ts';
-import { deadLetterOf, decideDeadLetter, lockDeadLetter } from './dead-letter-store.ts';
+import { type OutgoingMessage, PublishError } from '#libs/kafka/publish/publish.ts';
+import { type DeadLetterTopics, done, type Outcome, refused, type Work } from '../outcome.ts';
+import {
+  type DeadLetterRow,
+  deadLetterOf,
+  decideDeadLetter,
+  lockDeadLetter,
+  type NewDeadLetter,
+} from './dead-letter-store.ts';
 
 /** Lists the messages of `<topic>.dlq`, redrives them, and drops them. */
 

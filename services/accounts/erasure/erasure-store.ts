@@ -1,8 +1,7 @@
 import { erasedText } from '#libs/contracts/administration.ts';
 import type { AccountStatus } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { ClientRow } from '../clients/client-store.ts';
-import { clientColumns, clientOf } from '../clients/client-store.ts';
+import { type ClientRow, clientColumns, clientOf } from '../clients/client-store.ts';
 
 /** SQL of erasures. */
 

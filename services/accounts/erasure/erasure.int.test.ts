@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { erasureSchema } from '#libs/contracts/administration.ts';
+import { type AuditRecord, erasureSchema } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { verifyAudit } from '../audit/verify-audit.ts';
-import type { Harness } from '../test/harness.ts';
 import {
   corporate,
+  type Harness,
   ledgerReply,
   messageFor,
   newAccount,

@@ -2,18 +2,24 @@ import type { Erasure } from '#libs/contracts/administration.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messages } from '#libs/contracts/messages.ts';
-import type { TopicName } from '#libs/contracts/topics.ts';
-import { deadLetterTopics, longestKept, storedDays } from '#libs/contracts/topics.ts';
+import { type MessageData, messages } from '#libs/contracts/messages.ts';
+import { deadLetterTopics, longestKept, storedDays, type TopicName } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeKeysOf } from '../api-keys/api-keys.ts';
 import { lockClient } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
-import type { Decided, Finished, Outcome, Retention, Work } from '../outcome.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
-import type { OwnAccount } from './erasure-store.ts';
-import { eraseClientRow, eraseRecords, eraseReplies, settledAccounts } from './erasure-store.ts';
+import {
+  begun,
+  type Decided,
+  done,
+  eventOf,
+  type Finished,
+  type Outcome,
+  type Retention,
+  refused,
+  type Work,
+} from '../outcome.ts';
+import { eraseClientRow, eraseRecords, eraseReplies, type OwnAccount, settledAccounts } from './erasure-store.ts';
 
 /**
  * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the saga

@@ -1,12 +1,10 @@
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Note } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
 import { clientNotFound, refusalFor } from '../clients/clients.ts';
-import type { Outcome, Work } from '../outcome.ts';
-import { done, refused } from '../outcome.ts';
+import { done, type Outcome, refused, type Work } from '../outcome.ts';
 import { findAccounts } from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 

@@ -5,8 +5,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { byTime, listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import { unreadKeyOf } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
-import type { ApprovalRow } from '../approvals/store.ts';
-import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
+import { type ApprovalRow, approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
 import type { Read } from './queries.ts';
 
 /** An approval is shown to its requester and to everyone who may decide it. */

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
-import type { Harness } from '../test/harness.ts';
-import { newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
+import { type Harness, newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
 
 let bank: Harness;
 beforeAll(async () => {

@@ -6,15 +6,19 @@ import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contra
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
-import type { KeyRow } from '../api-keys/key-store.ts';
-import { findKey, keyColumns, keyOf } from '../api-keys/key-store.ts';
-import type { ClientRow } from '../clients/client-store.ts';
-import { clientColumns, clientFilters, clientOf } from '../clients/client-store.ts';
+import { findKey, type KeyRow, keyColumns, keyOf } from '../api-keys/key-store.ts';
+import { type ClientRow, clientColumns, clientFilters, clientOf } from '../clients/client-store.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { missingSubject, noteColumns, notForBound } from '../notes/notes.ts';
 import type { Asked, DeadLetterTopics } from '../outcome.ts';
-import type { AccountRow, TransitionRow } from '../sagas/account-store.ts';
-import { accountColumns, accountOf, findAccounts, transitionColumns } from '../sagas/account-store.ts';
+import {
+  type AccountRow,
+  accountColumns,
+  accountOf,
+  findAccounts,
+  type TransitionRow,
+  transitionColumns,
+} from '../sagas/account-store.ts';
 import { accountNotFound } from '../sagas/status.ts';
 import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { getApproval, listApprovals } from './approval-queries.ts';

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import type { Harness } from '../test/harness.ts';
-import { corporate, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
+import { corporate, type Harness, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
 import { accountSearch, clientSearch } from './search.ts';
 
 let bank: Harness;

@@ -3,10 +3,8 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { numberPrefixes } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { ClientRow } from '../clients/client-store.ts';
-import { clientColumns, clientFilters } from '../clients/client-store.ts';
-import type { AccountRow } from '../sagas/account-store.ts';
-import { accountColumns } from '../sagas/account-store.ts';
+import { type ClientRow, clientColumns, clientFilters } from '../clients/client-store.ts';
+import { type AccountRow, accountColumns } from '../sagas/account-store.ts';
 import type { Read } from './queries.ts';
 
 /**

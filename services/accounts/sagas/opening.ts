@@ -1,16 +1,13 @@
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messages } from '#libs/contracts/messages.ts';
+import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';
-import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
+import { type Asked, begun, type Decided, done, eventOf, type Finished, type Outcome, refused } from '../outcome.ts';
 import { accountNumber, drawFor } from './account-number.ts';
-import type { AccountRow, ClosedOpening } from './account-store.ts';
-import { closeOpenings, insertOpenings, takenBy } from './account-store.ts';
+import { type AccountRow, type ClosedOpening, closeOpenings, insertOpenings, takenBy } from './account-store.ts';
 
 /**
  * The opening saga. open_account inserts the account as opening and sends the ledger a command to open its account with

@@ -1,14 +1,11 @@
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messages } from '#libs/contracts/messages.ts';
+import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { refusedFor } from '../clients/clients.ts';
-import type { Asked, Decided, Finished, Outcome } from '../outcome.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
+import { type Asked, begun, type Decided, done, eventOf, type Finished, type Outcome, refused } from '../outcome.ts';
 import { findAccounts, followStatus, insertTransition } from './account-store.ts';
 
 export function accountNotFound(accountId: string): Refusal {

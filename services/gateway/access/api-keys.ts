@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { hashApiKey, parseApiKey, sameHash } from '#libs/contracts/api-key.ts';
-import type { EventData } from '#libs/contracts/events.ts';
-import { events } from '#libs/contracts/events.ts';
+import { type EventData, events } from '#libs/contracts/events.ts';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
 

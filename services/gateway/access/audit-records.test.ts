@@ -2,13 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
+import { type AuditRecord, auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
-import type { Service } from '../test/test-app.ts';
-import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
+import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 import { createAuditRecords } from './audit-records.ts';
 
 /**

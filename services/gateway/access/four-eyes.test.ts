@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { Caller } from './caller.ts';
-import type { FourEyes } from './four-eyes.ts';
-import { isAbove, isAboveSome, isWatched, mayDecide } from './four-eyes.ts';
+import { type FourEyes, isAbove, isAboveSome, isWatched, mayDecide } from './four-eyes.ts';
 
 const limits = new Map([
   ['KES', '1000000'],

@@ -1,5 +1,4 @@
-import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
-import { createLocalJWKSet, errors } from 'jose';
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 

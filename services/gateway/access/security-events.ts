@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import type { EventData } from '#libs/contracts/events.ts';
-import { events, schemaId } from '#libs/contracts/events.ts';
+import { type EventData, events, schemaId } from '#libs/contracts/events.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { Summary } from './activities.ts';

@@ -1,10 +1,8 @@
-import type { JWTPayload, JWTVerifyGetKey } from 'jose';
-import { decodeJwt, jwtVerify } from 'jose';
+import { decodeJwt, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
-import type { KeySet } from './jwks.ts';
-import { KeysUnavailable } from './jwks.ts';
+import { type KeySet, KeysUnavailable } from './jwks.ts';
 
 export const asymmetricAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
 type TokenAlgorithm = (typeof asymmetricAlgorithms)[number];

@@ -1,7 +1,6 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { scopesOf } from '../access/caller.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
-import { mayDecide } from '../access/four-eyes.ts';
+import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval } from './approvals.ts';
 import type { Forwarder } from './forward.ts';

@@ -1,10 +1,8 @@
 import type { ApprovableCommand, Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Transaction } from '#libs/contracts/resources.ts';
-import type { FourEyes, Posting } from '../access/four-eyes.ts';
-import { isAbove, isAboveSome } from '../access/four-eyes.ts';
-import type { Asker, Question } from './approval-question.ts';
-import { accountOf, ask, capturedPosting, destinationOf } from './approval-question.ts';
+import { type FourEyes, isAbove, isAboveSome, type Posting } from '../access/four-eyes.ts';
+import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
 import { readPosting } from './reads.ts';

@@ -1,11 +1,8 @@
 import type { DeadLetterContent } from '#libs/contracts/administration.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { messages } from '#libs/contracts/messages.ts';
-import type { FourEyes, Posting } from '../access/four-eyes.ts';
-import { isAbove } from '../access/four-eyes.ts';
+import { type MessageData, messages } from '#libs/contracts/messages.ts';
+import { type FourEyes, isAbove, type Posting } from '../access/four-eyes.ts';
 import { Refused } from '../http/errors.ts';
-import type { Asker, Question } from './approval-question.ts';
-import { accountOf, ask, capturedPosting } from './approval-question.ts';
+import { type Asker, accountOf, ask, capturedPosting, type Question } from './approval-question.ts';
 
 /** Returns the facts about a redrive, from the bytes of the dead letter. */
 export async function aboutRedrive(

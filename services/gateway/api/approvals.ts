@@ -1,13 +1,10 @@
 import type { FastifyReply } from 'fastify';
-import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
-import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
-import type { Endpoint } from '#libs/contracts/endpoints.ts';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { scopesOf } from '../access/caller.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
-import { isWatched } from '../access/four-eyes.ts';
+import { type FourEyes, isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { dataOf, outcomeUnknown, send } from './answer.ts';
 import type { Question } from './approval-question.ts';
@@ -17,8 +14,7 @@ import type { Forwarder, Origin } from './forward.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
-import type { Page, ReadDependencies, ReadInput } from './reads.ts';
-import { readPage } from './reads.ts';
+import { type Page, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
 import { pathId } from './unknown-ids.ts';
 
 /** Four eyes in the gateway: requests approvals instead of publishing commands, and reads and presents approvals. */

@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { Position } from '#libs/contracts/messages.ts';
-import { position } from '#libs/contracts/messages.ts';
+import { type Position, position } from '#libs/contracts/messages.ts';
 import { refuseViolations } from '../http/errors.ts';
 
 export type Cursors = ReturnType<typeof createCursors>;

@@ -3,19 +3,20 @@ import type { Logger } from 'pino';
 import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
-import { messages, messageType } from '#libs/contracts/messages.ts';
-import type { TopicName } from '#libs/contracts/topics.ts';
-import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import {
+  type MessageData,
+  type MessageName,
+  type MessageResult,
+  messages,
+  messageType,
+} from '#libs/contracts/messages.ts';
+import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import type { Reply, Requester } from '#libs/kafka/request-reply/request-reply.ts';
-import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
-import type { Tracing } from '#libs/service/tracing.ts';
-import { isSampled } from '#libs/service/tracing.ts';
+import { type Reply, RequestError, type Requester } from '#libs/kafka/request-reply/request-reply.ts';
+import { isSampled, type Tracing } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import type { Breaker } from '../overload/breaker.ts';
-import { createBreaker, isRefused } from '../overload/breaker.ts';
+import { type Breaker, createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
 
 /** The maximum time that a response waits for a reply (contract: Idempotency and time-outs). */

@@ -2,8 +2,7 @@ import { expect, it } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import type { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
-import type { Answer, Service } from '../test/test-app.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
+import { type Answer, ids, ok, type Service, samples, testApp } from '../test/test-app.ts';
 import { attemptsOf, changeMs } from './idempotency.ts';
 import { derivedBits } from './ids.ts';
 

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { ErrorCode, Violation } from '#libs/contracts/errors.ts';
-import { errorCodeSchema } from '#libs/contracts/errors.ts';
+import { type ErrorCode, errorCodeSchema, type Violation } from '#libs/contracts/errors.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { phoneFields, withCallingCode } from '#libs/contracts/texts.ts';
 import { refuseViolations } from '../http/errors.ts';

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import type { EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
-import type { IdField } from '#libs/contracts/ids.ts';
-import { idFields, idOf } from '#libs/contracts/ids.ts';
+import { type IdField, idFields, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import type { Service } from '../test/test-app.ts';
-import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
+import { ids, ok, refused, type Service, samples, useTestCaller } from '../test/test-app.ts';
 
 const start = useTestCaller();
 const turn = () => sleep(30);

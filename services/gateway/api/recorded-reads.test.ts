@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { Service } from '../test/test-app.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
+import { ids, ok, type Service, samples, testApp } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 /** Tests which reads are recorded: reads by staff, before the response, and none by machines. */

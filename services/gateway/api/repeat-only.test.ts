@@ -1,8 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { commandKey } from '#libs/contracts/ids.ts';
-import type { Answer, Service } from '../test/test-app.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
+import { type Answer, ids, ok, type Service, samples, testApp } from '../test/test-app.ts';
 import { changeMs } from './idempotency.ts';
 
 /**

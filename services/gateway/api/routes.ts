@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
-import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
+import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { tagsOf } from '#libs/contracts/etag.ts';
 import { parameters } from '#libs/contracts/fields.ts';
@@ -15,20 +14,28 @@ import { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
 import { askForApproval, checkFourEyes, readApproval, readApprovals } from './approvals.ts';
 import { batchHandler } from './batches.ts';
-import type { CommandDependencies } from './commands.ts';
-import { createPlanners } from './commands.ts';
-import type { Cursors } from './cursor.ts';
-import { listName } from './cursor.ts';
+import { type CommandDependencies, createPlanners } from './commands.ts';
+import { type Cursors, listName } from './cursor.ts';
 import type { Forwarder, Origin, Outcome } from './forward.ts';
-import type { IdempotencySecrets } from './idempotency.ts';
-import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
+import { attemptsOf, type IdempotencySecrets, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Input, Plan, Planners, WriteName } from './plan.ts';
 import { presenterOf } from './present.ts';
-import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
-import { readAccount, readAccounts, readBalance, readBatch, readOne, readPage, readPosting } from './reads.ts';
+import {
+  type Document,
+  type Page,
+  type ReadDependencies,
+  type ReadInput,
+  readAccount,
+  readAccounts,
+  readBalance,
+  readBatch,
+  readOne,
+  readPage,
+  readPosting,
+} from './reads.ts';
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 import { search } from './search.ts';

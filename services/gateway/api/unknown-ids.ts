@@ -1,8 +1,6 @@
 import { notFoundCodes } from '#libs/contracts/errors.ts';
-import type { IdField } from '#libs/contracts/ids.ts';
-import { idFields, isId, isIdField } from '#libs/contracts/ids.ts';
-import type { Refused } from '../http/errors.ts';
-import { quote, refuse } from '../http/errors.ts';
+import { type IdField, idFields, isId, isIdField } from '#libs/contracts/ids.ts';
+import { quote, type Refused, refuse } from '../http/errors.ts';
 
 /** A malformed id is unknown (contract: Envelope, ids, time), so it is a 404 and no query is sent. */
 

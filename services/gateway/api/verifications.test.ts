@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Check } from '#libs/contracts/administration.ts';
-import type { Answer, Service } from '../test/test-app.ts';
-import { ok, refused, useTestCaller } from '../test/test-app.ts';
+import { type Answer, ok, refused, type Service, useTestCaller } from '../test/test-app.ts';
 import { verificationOf } from './operations.ts';
 
 const start = useTestCaller();

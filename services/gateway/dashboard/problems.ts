@@ -1,9 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { errorCodes } from '#libs/contracts/errors.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import { KeysUnavailable } from '../access/jwks.ts';
 import { internalError, logRefused, refusalOf, unavailable } from '../http/errors.ts';

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import type { Refusal } from '#libs/contracts/errors.ts';
-import { errorCodes, refusal } from '#libs/contracts/errors.ts';
+import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import type { ServerSocket } from './connections.ts';
 import { errorBody, writeRefused } from './errors.ts';
 import { plainAddress } from './network.ts';

@@ -1,7 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
-import { errorCodes, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import {
+  type ErrorCode,
+  errorCodes,
+  type Refusal,
+  refusal,
+  type Violation,
+  violationsRefusal,
+} from '#libs/contracts/errors.ts';
 import { plainAddress } from './network.ts';
 
 /** An error response, thrown to the error handler. Its refusal may be shown to callers. */

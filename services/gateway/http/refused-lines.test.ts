@@ -1,5 +1,4 @@
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { createLogger } from '#libs/service/logger.ts';

@@ -1,7 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Breaker } from './breaker.ts';
-import { createBreaker, isRefused } from './breaker.ts';
+import { type Breaker, createBreaker, isRefused } from './breaker.ts';
 
 const silence = new Error('no reply');
 let breaker: Breaker<string>;

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { EndpointName } from '#libs/contracts/endpoints.ts';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { Clock } from '#libs/service/clock.ts';

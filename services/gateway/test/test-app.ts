@@ -2,11 +2,9 @@ import { pino } from 'pino';
 import { afterEach } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import type { EventData } from '#libs/contracts/events.ts';
-import type { MessageName } from '#libs/contracts/messages.ts';
-import { messageOfType } from '#libs/contracts/messages.ts';
+import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -16,11 +14,9 @@ import { createApiKeys } from '../access/api-keys.ts';
 import { createAuditRecords } from '../access/audit-records.ts';
 import { createCursors } from '../api/cursor.ts';
 import { createForwarder } from '../api/forward.ts';
-import type { AppDependencies } from '../http/app.ts';
-import { createApp } from '../http/app.ts';
+import { type AppDependencies, createApp } from '../http/app.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
-import type { LoadShedding } from '../overload/load-shedding.ts';
-import { createLoadShedding } from '../overload/load-shedding.ts';
+import { createLoadShedding, type LoadShedding } from '../overload/load-shedding.ts';
 
 /** The reply of a service: a body, or the reason why there is none. */
 export type Answer = ReplyBody | RequestError['stage'] | 'malformed';

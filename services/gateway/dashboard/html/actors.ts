@@ -1,6 +1,5 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { Visit } from './frame.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Api } from '../api.ts';
-import { ApiRefused } from '../api.ts';
+import { type Api, ApiRefused } from '../api.ts';
 import { csvLine, csvOf, maxRows } from './csv.ts';
 
 /** An API that returns a list of this many rows and refuses pages from `refusedAt` on. */

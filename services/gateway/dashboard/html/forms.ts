@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
-import { addForm, addPage, shownOf } from './frame.ts';
+import { addForm, addPage, type Drawn, type PageOptions, type Shown, shownOf, type Visit } from './frame.ts';
 import { csrfField } from './layout.ts';
 import { type Choice, optionsOf } from './show.ts';
 

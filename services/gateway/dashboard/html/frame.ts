@@ -7,14 +7,11 @@ import type { AuditRecords } from '../../access/audit-records.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
 import { filtersOf, recordOrRefuse } from '../../api/recorded-reads.ts';
 import { logRefused, refuse } from '../../http/errors.ts';
-import type { Api } from '../api.ts';
-import { createApi } from '../api.ts';
+import { type Api, createApi } from '../api.ts';
 import type { Cookies } from '../session/cookies.ts';
-import type { Session, Sessions } from '../session/session.ts';
-import { sameToken } from '../session/session.ts';
+import { type Session, type Sessions, sameToken } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
-import type { Person } from './layout.ts';
-import { renderPage } from './layout.ts';
+import { type Person, renderPage } from './layout.ts';
 import { hasAny } from './navigation.ts';
 
 /** The common part of every page and form of a signed-in person. */

@@ -1,7 +1,5 @@
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
-import type { AssetName } from './assets.ts';
-import { assetPath } from './assets.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { type AssetName, assetPath } from './assets.ts';
 import { bankName, decimalMark } from './formats.ts';
 import { sectionsOf } from './navigation.ts';
 

@@ -1,12 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import type { CsvColumn } from './csv.ts';
-import { csvOf } from './csv.ts';
+import { type CsvColumn, csvOf } from './csv.ts';
 import { endOf, momentOf, zoneText } from './formats.ts';
-import type { Drawn, PageOptions, Shown, Visit } from './frame.ts';
-import { addDownload, addPage, shownOf } from './frame.ts';
+import { addDownload, addPage, type Drawn, type PageOptions, type Shown, shownOf, type Visit } from './frame.ts';
 import { type Choice, optionsOf } from './show.ts';
 
 /** Shows pages of the API's lists, newest or oldest first, with filters and cursor in the address. */

@@ -1,6 +1,5 @@
 import type { Account, Client } from '#libs/contracts/resources.ts';
-import type { Api } from '../api.ts';
-import { ApiRefused, inTurns, known } from '../api.ts';
+import { type Api, ApiRefused, inTurns, known } from '../api.ts';
 import type { Visit } from './frame.ts';
 
 /** Reads the owners of the rows of a list, because people know names and account numbers, not ids. */

@@ -1,7 +1,6 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { dayEndingAt, decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
 /** Shows values on pages. */

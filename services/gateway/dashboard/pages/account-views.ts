@@ -1,17 +1,20 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account, Client, Entry, EntryLine, StatusTransition } from '#libs/contracts/resources.ts';
-import { accountType, freezeReason } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf } from '../html/actors.ts';
+import {
+  type Account,
+  accountType,
+  type Client,
+  type Entry,
+  type EntryLine,
+  freezeReason,
+  type StatusTransition,
+} from '#libs/contracts/resources.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { actorOf, type KeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Wrong } from '../html/forms.ts';
-import { confirmation, formOf, inputOf } from '../html/forms.ts';
+import { confirmation, formOf, inputOf, type Wrong } from '../html/forms.ts';
 import type { PageOptions, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import type { List, Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountOf, type Owned } from '../html/owners.ts';
 import {
   amountText,

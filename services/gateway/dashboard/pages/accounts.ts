@@ -1,22 +1,31 @@
 import type { FastifyInstance } from 'fastify';
 import { currencies, isCurrency } from '#libs/contracts/money.ts';
-import type { Account, Client, Entry, EntryLine, StatusTransition } from '#libs/contracts/resources.ts';
-import { accountStatus, accountType } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import {
+  type Account,
+  accountStatus,
+  accountType,
+  type Client,
+  type Entry,
+  type EntryLine,
+  type StatusTransition,
+} from '#libs/contracts/resources.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { keyNamesOf } from '../html/actors.ts';
-import type { TypedAmount } from '../html/amounts.ts';
-import { jsonNumber, typedAmount } from '../html/amounts.ts';
+import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Wrong } from '../html/forms.ts';
-import { addFormPage, checkConfirmed, enteredIn, idempotencyKeyOf, WrongInput, waitingFor } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
-import type { List } from '../html/lists.ts';
-import { addListPage, externalId } from '../html/lists.ts';
+import {
+  addFormPage,
+  checkConfirmed,
+  enteredIn,
+  idempotencyKeyOf,
+  type Wrong,
+  WrongInput,
+  waitingFor,
+} from '../html/forms.ts';
+import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addListPage, externalId, type List } from '../html/lists.ts';
 import { accountOf, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
 import { desk, idText, plainMoney } from '../html/show.ts';
-import type { OwnedAccount, StatusChange } from './account-views.ts';
 import {
   accountFacts,
   accountParts,
@@ -26,7 +35,9 @@ import {
   entryTable,
   historyTable,
   movementTable,
+  type OwnedAccount,
   openingForm,
+  type StatusChange,
   statusActions,
   statusChanges,
   statusForm,

@@ -1,18 +1,22 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Wrong } from '../html/forms.ts';
-import { addFormPage, enteredIn, formOf, idempotencyKeyOf, inputOf, reason, waitingFor } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
+import {
+  addFormPage,
+  enteredIn,
+  formOf,
+  idempotencyKeyOf,
+  inputOf,
+  reason,
+  type Wrong,
+  waitingFor,
+} from '../html/forms.ts';
+import { addPage, type Shown, type Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import type { List, Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { facts, fullTimeOf, optionsOf, statusOf, table, tags, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/api-keys';

@@ -1,21 +1,15 @@
 import type { FastifyInstance } from 'fastify';
-import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
-import { approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
+import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Wrong } from '../html/forms.ts';
-import { addFormPage, enteredIn, idempotencyKeyOf, inputOf, once, problem } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
+import { addFormPage, enteredIn, idempotencyKeyOf, inputOf, once, problem, type Wrong } from '../html/forms.ts';
+import { addPage, type Shown, type Visit } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
-import type { List, Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountsBy } from '../html/owners.ts';
 import {
   amountText,

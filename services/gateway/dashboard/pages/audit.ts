@@ -1,15 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { Endpoint } from '#libs/contracts/endpoints.ts';
-import { endpoints } from '#libs/contracts/endpoints.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorText, keyNamesOf } from '../html/actors.ts';
+import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import type { Visit } from '../html/frame.ts';
-import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListPage, withChosen } from '../html/lists.ts';
+import { addListPage, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { idText, resourceLink, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/audit';

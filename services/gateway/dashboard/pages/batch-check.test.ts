@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '#libs/contracts/resources.ts';
 import { samples } from '../../test/test-app.ts';
-import type { Mode } from './batch-check.ts';
-import { checkLines } from './batch-check.ts';
+import { checkLines, type Mode } from './batch-check.ts';
 
 const account = (account_number: string, changes: Partial<Account> = {}): [string, Account] => [
   account_number,

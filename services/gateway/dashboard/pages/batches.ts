@@ -2,27 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { Account, Batch } from '#libs/contracts/resources.ts';
-import { batchMode } from '#libs/contracts/resources.ts';
+import { type Account, type Batch, batchMode } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
-import type { CsvColumn } from '../html/csv.ts';
-import { csvHead, csvRows } from '../html/csv.ts';
+import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addDownload, addForm, addPage } from '../html/frame.ts';
+import { addDownload, addForm, addPage, type Shown, type Visit } from '../html/frame.ts';
 import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
 import { plainMoney } from '../html/show.ts';
-import type { Payment, RefusedLine } from './batch-check.ts';
-import { checkLines } from './batch-check.ts';
-import type { FileLine } from './batch-file.ts';
-import { linesIn, maxPayments } from './batch-file.ts';
-import type { Names, ResultRow } from './batch-views.ts';
+import { checkLines, type Payment, type RefusedLine } from './batch-check.ts';
+import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
 import {
   batchesUrl,
   batchPage,
+  type Names,
   preview,
+  type ResultRow,
   reasonOf,
   refusedBatch,
   resultRow,

@@ -1,16 +1,18 @@
 import type { FastifyInstance } from 'fastify';
-import type { Operations, PostingStatistics, PostingTotals, Verification } from '#libs/contracts/administration.ts';
-import { statisticsUnit } from '#libs/contracts/administration.ts';
+import {
+  type Operations,
+  type PostingStatistics,
+  type PostingTotals,
+  statisticsUnit,
+  type Verification,
+} from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
-import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
+import { csrfField, type Person } from '../html/layout.ts';
 import { fullTimeOf, loaded, moneyText, numeric, optionsOf, refreshed, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';

@@ -1,8 +1,6 @@
 import type { Client } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
-import type { Field, Wrong } from '../html/forms.ts';
-import { formOf, inputOf } from '../html/forms.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { type Field, formOf, inputOf, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';

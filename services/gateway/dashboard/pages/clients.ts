@@ -1,24 +1,22 @@
 import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
-import type { List } from '../html/lists.ts';
-import { addListPage, externalId, pager } from '../html/lists.ts';
+import { addPage, type Visit } from '../html/frame.ts';
+import { addListPage, externalId, type List, pager } from '../html/lists.ts';
 import { desk } from '../html/show.ts';
 import { accountTable } from './account-views.ts';
-import type { ClientType, Duplicate } from './client-views.ts';
 import {
+  type ClientType,
   clientFacts,
   clientForm,
   clientTable,
   correctableOf,
   correctionForm,
+  type Duplicate,
   meanwhileIn,
   nameOf,
   namesOf,

@@ -1,11 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { waitingFor } from '../html/forms.ts';
-import type { Drawn, PageOptions, Shown, Visit } from '../html/frame.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { addForm, addPage, type Drawn, type PageOptions, type Shown, type Visit } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
 import { type Fact, facts } from '../html/show.ts';
 import { createSealer } from '../session/seal.ts';

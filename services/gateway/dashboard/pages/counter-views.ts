@@ -1,22 +1,21 @@
 import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { bankName } from '../html/formats.ts';
-import type { Wrong } from '../html/forms.ts';
-import { amountField, descriptionField, formOf, inputsOf, referenceField } from '../html/forms.ts';
+import { amountField, descriptionField, formOf, inputsOf, referenceField, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
 import { amountText, desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
-import type { CounterKind, Instruction } from './counter-instructions.ts';
 import {
   availableOf,
+  type CounterKind,
   counterKinds,
   directionOf,
   hasOther,
+  type Instruction,
   kinds,
   kindsFor,
   refusalText,

@@ -4,24 +4,20 @@ import type { SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { Account, Statement, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import type { Api } from '../api.ts';
-import { ApiRefused } from '../api.ts';
+import { type Api, ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
-import type { Wrong } from '../html/forms.ts';
-import { accepted, addFormPage, enteredIn, idempotencyKeyOf } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
-import type { Owned } from '../html/owners.ts';
-import { accountOf, accountsOwnedBy, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
+import { accepted, addFormPage, enteredIn, idempotencyKeyOf, type Wrong } from '../html/forms.ts';
+import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { accountOf, accountsOwnedBy, clientsOf, holderOf, type Owned, ownedOf } from '../html/owners.ts';
 import { amountText } from '../html/show.ts';
-import type { Confirmation } from './confirmation.ts';
-import { addConfirmation } from './confirmation.ts';
-import type { CounterKind, Instruction } from './counter-instructions.ts';
+import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
+  type CounterKind,
   counterKinds,
   counterpartOf,
   directionOf,
   hasOther,
+  type Instruction,
   idOfPosting,
   instructionSchema,
   kinds,
@@ -30,8 +26,16 @@ import {
   requestOf,
   titleOf,
 } from './counter-instructions.ts';
-import type { ReceiptParts } from './counter-views.ts';
-import { choiceTable, counterForm, counterUrl, next, receipt, startForm, summary } from './counter-views.ts';
+import {
+  choiceTable,
+  counterForm,
+  counterUrl,
+  next,
+  type ReceiptParts,
+  receipt,
+  startForm,
+  summary,
+} from './counter-views.ts';
 import { notesFor } from './notes.ts';
 
 /**

@@ -1,14 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
-import { deadLetterState } from '#libs/contracts/administration.ts';
+import { type DeadLetter, type DeadLetterContent, deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Wrong } from '../html/forms.ts';
 import {
   addFormPage,
   checkConfirmed,
@@ -17,14 +13,12 @@ import {
   formOf,
   idempotencyKeyOf,
   inputOf,
+  type Wrong,
   waitingFor,
 } from '../html/forms.ts';
-import type { Shown, Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
-import type { List, Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
-import type { Column } from '../html/show.ts';
-import { facts, fullTimeOf, numeric, statusOf, table, timeOf } from '../html/show.ts';
+import { addPage, type Shown, type Visit } from '../html/frame.ts';
+import { addListPage, type List, type Sorting } from '../html/lists.ts';
+import { type Column, facts, fullTimeOf, numeric, statusOf, table, timeOf } from '../html/show.ts';
 
 export const deadLettersUrl = '/admin/ui/operations/dead-letters';
 

@@ -1,11 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Erasure } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
-import type { Wrong } from '../html/forms.ts';
-import { addFormPage, checkConfirmed, confirmation, formOf } from '../html/forms.ts';
+import { addFormPage, checkConfirmed, confirmation, formOf, type Wrong } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsOwnedBy, numbersOf } from '../html/owners.ts';

@@ -1,9 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
-import { maxHits } from '#libs/contracts/administration.ts';
+import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/administration.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';

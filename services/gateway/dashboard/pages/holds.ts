@@ -1,13 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import type { CapturedHold, Hold } from '#libs/contracts/holds.ts';
-import { holdStatus } from '#libs/contracts/holds.ts';
+import { type CapturedHold, type Hold, holdStatus } from '#libs/contracts/holds.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
 import { dayOf, endOf } from '../html/formats.ts';
-import type { Wrong } from '../html/forms.ts';
 import {
   accepted,
   addFormPage,
@@ -17,13 +14,12 @@ import {
   formOf,
   inputsOf,
   referenceField,
+  type Wrong,
 } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
+import { addPage, type Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
-import type { Owned } from '../html/owners.ts';
-import { holderOf, ownedOf } from '../html/owners.ts';
+import { holderOf, type Owned, ownedOf } from '../html/owners.ts';
 import {
   amountText,
   desk,

@@ -1,13 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account, Note } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
-import type { Form, Wrong } from '../html/forms.ts';
-import { addFormPage, idempotencyKeyOf, inputOf, once } from '../html/forms.ts';
+import { addFormPage, type Form, idempotencyKeyOf, inputOf, once, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
-import type { Person } from '../html/layout.ts';
-import { csrfField } from '../html/layout.ts';
+import { csrfField, type Person } from '../html/layout.ts';
 import { showList } from '../html/lists.ts';
 import { timeOf } from '../html/show.ts';
 

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/administration.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { facts, numeric, refreshed, table, verdictOf } from '../html/show.ts';
 import { deadLettersUrl } from './dead-letters.ts';

@@ -1,12 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client, Entry, Statement } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { csvOf } from '../html/csv.ts';
 import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
-import type { Visit } from '../html/frame.ts';
-import { addDownload, addFile, addPage } from '../html/frame.ts';
+import { addDownload, addFile, addPage, type Visit } from '../html/frame.ts';
 import { accountOf, holderOf } from '../html/owners.ts';
 import { amountText, desk, facts, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';

@@ -1,11 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, PostingTotals, Verification } from '#libs/contracts/administration.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import { dayOf, momentOf, timeText } from '../html/formats.ts';
-import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
+import { addPage, type Visit } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
 import { loaded, moneyText, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';

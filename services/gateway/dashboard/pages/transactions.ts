@@ -2,19 +2,21 @@ import type { FastifyInstance } from 'fastify';
 import type { Timeline } from '#libs/contracts/administration.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import { currencies } from '#libs/contracts/money.ts';
-import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
-import { transactionStatus, transactionType } from '#libs/contracts/resources.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import {
+  type Account,
+  type Client,
+  type Transaction,
+  type Transfer,
+  transactionStatus,
+  transactionType,
+} from '#libs/contracts/resources.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
-import type { KeyNames } from '../html/actors.ts';
-import { actorOf, actorText, keyNamesOf } from '../html/actors.ts';
+import { actorOf, actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import type { Visit } from '../html/frame.ts';
-import { addPage } from '../html/frame.ts';
+import { addPage, type Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import type { Filter, List, Sorting } from '../html/lists.ts';
-import { addListPage, externalId, withChosen } from '../html/lists.ts';
+import { addListPage, externalId, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
 import {
   amountText,

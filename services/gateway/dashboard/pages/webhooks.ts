@@ -1,15 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
-import { deliveryStatus } from '#libs/contracts/webhooks.ts';
-import type { Html } from '#libs/service/html.ts';
-import { html } from '#libs/service/html.ts';
+import { type Delivery, deliveryStatus, type Webhook } from '#libs/contracts/webhooks.ts';
+import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { idempotencyKeyOf, once } from '../html/forms.ts';
-import type { Visit } from '../html/frame.ts';
-import { addForm } from '../html/frame.ts';
+import { addForm, type Visit } from '../html/frame.ts';
 import { csrfField } from '../html/layout.ts';
-import type { Sorting } from '../html/lists.ts';
-import { addListPage } from '../html/lists.ts';
+import { addListPage, type Sorting } from '../html/lists.ts';
 import { facts, fullTimeOf, idLink, idText, statusOf, table, tags, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/webhooks';

@@ -3,8 +3,7 @@ import type { z } from 'zod';
 import { endedSessionSchema } from '#libs/contracts/administration.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
-import type { Session } from './session.ts';
-import { longestMs } from './session.ts';
+import { longestMs, type Session } from './session.ts';
 
 export type EndedSessions = ReturnType<typeof createEndedSessions>;
 

@@ -6,8 +6,7 @@ import { createAuditRecords } from '../../access/audit-records.ts';
 import { createLimiter } from '../../access/limits.ts';
 import { createCookie } from './cookies.ts';
 import { createEndedSessions } from './ended-sessions.ts';
-import type { Issuer, SignInFault } from './issuer.ts';
-import { SignInFailed } from './issuer.ts';
+import { type Issuer, SignInFailed, type SignInFault } from './issuer.ts';
 import { createSessions } from './session.ts';
 import { addSignIn } from './sign-in.ts';
 

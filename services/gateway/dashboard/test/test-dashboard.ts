@@ -1,6 +1,5 @@
 import { pino } from 'pino';
-import type { Service } from '../../test/test-app.ts';
-import { testApp } from '../../test/test-app.ts';
+import { type Service, testApp } from '../../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../../test/test-token.ts';
 import { createEndedSessions } from '../session/ended-sessions.ts';
 import { createSessions } from '../session/session.ts';
