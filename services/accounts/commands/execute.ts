@@ -1,4 +1,4 @@
-import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyAddress, type ReplyBody, replyAddress } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -10,7 +10,7 @@ import type { Answer } from '#libs/service/replies.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { finishErasure } from '../erasure/erasure.ts';
 import { mastersAfter } from '../masters.ts';
-import type { Begun, Decided, Finished, Outcome } from '../outcome.ts';
+import type { Decided, Finished, Outcome } from '../outcome.ts';
 import { refused } from '../outcome.ts';
 import { finishOpenings } from '../sagas/opening.ts';
 import { finishStatusChange } from '../sagas/status.ts';
@@ -63,8 +63,10 @@ export function executeCommands(
     const effects = noEffects();
     for (const [i, command] of fresh.entries()) {
       const outcome = outcomes[i] as Outcome;
-      if (outcome.kind === 'begun') addStep(effects, command, outcome, options.prefix);
-      else {
+      if (outcome.kind === 'begun') {
+        effects.steps.push(outcome.step);
+        effects.events.push(stepMessage(outcome.step, options.prefix), ...outcome.events);
+      } else {
         addDecision(effects, command.context, outcome, options.now);
         reply(answers, command, outcome.body);
       }
@@ -98,18 +100,12 @@ async function decide(
 }
 
 function noEffects(): Effects {
-  return { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
+  return { kept: [], unkept: [], steps: [], events: [], audits: [] };
 }
 
 /** Reports whether the outbox was written to. */
 function hasWritten({ events, audits }: Effects): boolean {
   return events.length + audits.length > 0;
-}
-
-function addStep(effects: Effects, { context, address }: Command, { step, events }: Begun, prefix: string): void {
-  if (address) effects.waiters.push({ ...address, command_id: context.message_id, replayed: false });
-  effects.steps.push(step);
-  effects.events.push(stepMessage(step, prefix), ...events);
 }
 
 function addDecision(
@@ -134,7 +130,9 @@ async function repeat(
 ): Promise<ReplyBody | undefined> {
   const repeated = replyToRepeat(context, known, known.reply);
   if (repeated) return repeated;
-  if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
+  // The saga's step contains the address of the first request, whose message was delivered again.
+  const isFirst = address?.correlation_id === known.correlation_id;
+  if (!address || isFirst || (await addWaiter(client, context.message_id, address))) return undefined;
   return {
     ok: false,
     refusal: refusal(
@@ -156,7 +154,11 @@ export function recordRepeat(
   reply(answers, command, body);
 }
 
-function reply(answers: Answer[], { address, context }: Command, body: ReplyBody | undefined): void {
+function reply(
+  answers: Answer[],
+  { address, context }: Pick<Command, 'address' | 'context'>,
+  body: ReplyBody | undefined,
+): void {
   if (address && body) answers.push({ address, body, context });
 }
 
@@ -200,21 +202,22 @@ function finish(client: Queries, finished: Finished, now: string): Promise<Decid
 
 async function conclude(client: Queries, finished: Finished[], decided: Decided[], now: string): Promise<Executed> {
   const effects = noEffects();
+  const answers: Answer[] = [];
   const replies = new Map<string, Omit<Answer, 'address'>>();
   const outcomes: Executed['outcomes'] = [];
   for (const [i, { step }] of finished.entries()) {
     const { context } = step;
     const decision = decided[i] as Decided;
     replies.set(context.message_id, { body: decision.body, context });
+    reply(answers, { address: replyAddress(context), context }, decision.body);
     outcomes.push({ name: messageOfType(context.type) ?? context.type, outcome: outcomeOf(decision.body) });
     addDecision(effects, context, decision, now);
   }
   effects.events.push(...(await mastersAfter(client, effects.events, now)));
   await writeEffects(client, effects);
-  const waiters = await takeWaiters(client, [...replies.keys()]);
-  const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
+  for (const { command_id, ...address } of await takeWaiters(client, [...replies.keys()])) {
     const answer = replies.get(command_id);
-    return answer ? [{ ...answer, address, body: replayed ? { ...answer.body, replayed } : answer.body }] : [];
-  });
+    if (answer) answers.push({ ...answer, address, body: { ...answer.body, replayed: true } });
+  }
   return { answers, wrote: hasWritten(effects), outcomes };
 }

@@ -7,7 +7,6 @@ import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { insertRows } from '#libs/postgres/rows.ts';
 import type { KnownCommand as Known } from '#libs/service/repeats.ts';
 import { auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
@@ -88,21 +87,14 @@ export interface Effects {
   kept: { id: string; body: ReplyBody }[];
   /** Claims to release, because the refusal is not stored. */
   unkept: string[];
-  waiters: Waiter[];
   steps: Step[];
   events: OutboxEvent[];
   audits: AuditRecord[];
 }
 
-export interface Waiter extends ReplyAddress {
-  command_id: string;
-  replayed: boolean;
-}
-
 const firstRetryS = 2;
 const maxRetryS = 60;
 
-const waiterColumns = 'command_id, correlation_id, topic, "partition", replayed';
 const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
 // Replies are not elements of a JSON parameter, because the message of a refusal may contain NUL, which Postgres rejects
@@ -111,37 +103,33 @@ const effectsStatement = `with kept as (
     update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id
   ), unkept as (
     delete from commands where command_id = any($3::text[])
-  ), waiting as (
-    ${insertRows('waiting_replies', waiterColumns, 4)} on conflict do nothing
   ), begun as (
     insert into saga_steps (${stepColumns}, next_attempt_at)
-    select ${stepColumns}, clock_timestamp() + interval '${firstRetryS} seconds' from json_populate_recordset(null::saga_steps, $5)
-  ), audited as (${auditInsert(6)}), ${outboxInsert(7)} select 1`;
+    select ${stepColumns}, clock_timestamp() + interval '${firstRetryS} seconds' from json_populate_recordset(null::saga_steps, $4)
+  ), audited as (${auditInsert(5)}), ${outboxInsert(6)} select 1`;
 
 /** Writes the effects with one statement. By then, the transaction must have locked the rows that order the events. */
-export async function writeEffects(
-  client: Queries,
-  { kept, unkept, waiters, steps, events, audits }: Effects,
-): Promise<void> {
+export async function writeEffects(client: Queries, { kept, unkept, steps, events, audits }: Effects): Promise<void> {
   await client.query(effectsStatement, [
     kept.map(({ id }) => id),
     kept.map(({ body }) => JSON.stringify(body)),
     unkept,
-    JSON.stringify(waiters),
     JSON.stringify(steps),
     JSON.stringify(audits),
     ...outboxValues([...events, ...audits.map(auditEvent)]),
   ]);
 }
 
-/** The maximum number of reply addresses per command. */
+/** The maximum number of repeats of a command that wait for its reply. */
 const maxWaiters = 1000;
 
-/** Adds a reply address to a running command, once per correlation id. Returns false if there are too many. */
+/**
+ * Adds the reply address of a repeat of a running command, once per correlation id. Returns false if there are too many.
+ */
 export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
   const added = await client.query(
-    `insert into waiting_replies (${waiterColumns})
-     select $1, $2, $3, $4, true where (select count(*) from waiting_replies where command_id = $1) < $5
+    `insert into waiting_replies (command_id, correlation_id, topic, "partition")
+     select $1, $2, $3, $4 where (select count(*) from waiting_replies where command_id = $1) < $5
      on conflict do nothing`,
     [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],
   );
@@ -154,12 +142,15 @@ export async function addWaiter(client: Queries, commandId: string, address: Rep
 }
 
 /**
- * Removes and returns the reply addresses of commands. Called after writeEffects has stored their replies, in a new
- * statement that sees the last added address; none can be added afterwards.
+ * Removes and returns the reply addresses of repeats of these commands. Called after writeEffects has stored their
+ * replies, in a new statement that sees the last added address; none can be added afterwards.
  */
-export async function takeWaiters(client: Queries, commandIds: string[]): Promise<Waiter[]> {
-  const taken = await client.query<Waiter>(
-    `delete from waiting_replies where command_id = any($1::text[]) returning ${waiterColumns}`,
+export async function takeWaiters(
+  client: Queries,
+  commandIds: string[],
+): Promise<(ReplyAddress & { command_id: string })[]> {
+  const taken = await client.query<ReplyAddress & { command_id: string }>(
+    `delete from waiting_replies where command_id = any($1::text[]) returning command_id, correlation_id, topic, "partition"`,
     [commandIds],
   );
   return taken.rows;

@@ -151,13 +151,12 @@ create function shown(reply json, field text) returns text language sql immutabl
 create index commands_by_client on commands (shown(reply, 'client_id')) where shown(reply, 'client_id') is not null;
 create index commands_by_approval on commands (shown(reply, 'approval_id')) where shown(reply, 'approval_id') is not null;
 
--- Requests that wait for the reply to a command whose saga is in progress.
+-- Repeats of a command whose saga is in progress, which wait for its reply. The address of the first request is in its step.
 create table waiting_replies (
   command_id     text collate "C" not null,
   correlation_id text not null,
   topic          text not null,
   "partition"    int not null,
-  replayed       boolean not null,
   created_at     timestamptz not null default clock_timestamp(),
   primary key (command_id, correlation_id)
 );
