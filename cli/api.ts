@@ -13,6 +13,7 @@ import {
   createBank,
   NoAnswerError,
 } from '../clients/typescript/index.ts';
+import { fetch } from './fetch.ts';
 
 /** The reason why a command failed, with the exit code of the process. */
 export class Failure extends Error {
@@ -87,7 +88,7 @@ function connection() {
 /** Returns a client of the bank. Throws a Failure that names missing settings. */
 export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
   const { base_url, credentials } = connection();
-  return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, ...options });
+  return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, fetch, ...options });
 }
 
 type Logger = ReturnType<typeof createLogger>;

@@ -3,7 +3,7 @@ import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
 import type { Approval, Calls, Operation } from './operations.ts';
 import { operations } from './operations.ts';
 import { createPages } from './pages.ts';
-import type { Answer, Patience, Request, Sender } from './send.ts';
+import type { Answer, Fetch, Patience, Request, Sender } from './send.ts';
 import { pathOf, pause, retryAfterMs, send } from './send.ts';
 
 /**
@@ -22,6 +22,8 @@ export type BankOptions = {
   attempts?: number;
   /** Timeout of one attempt in ms. Default: 15,000. The bank itself responds within 5 s. */
   attemptTimeoutMs?: number;
+  /** Sends the requests, for example through a proxy. Default: the global fetch. */
+  fetch?: Fetch;
 } & ({ apiKey: string } | { token: string | TokenProvider });
 
 export interface CallOptions {
@@ -47,8 +49,9 @@ export interface CallOptions {
  * or the reason of their signal.
  */
 export function createBank(options: BankOptions): Bank {
-  const { baseUrl, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
-  const sender: Sender = { baseUrl: new URL(baseUrl).href.replace(/\/$/, ''), credentials, attempts, attemptTimeoutMs };
+  const { baseUrl: url, fetch, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
+  const baseUrl = new URL(url).href.replace(/\/$/, '');
+  const sender: Sender = { baseUrl, credentials, attempts, attemptTimeoutMs, fetch };
   const patienceOf = (call: CallOptions): Patience => ({
     endsAt: performance.now() + (call.deadlineMs ?? deadlineMs),
     signal: call.signal,

@@ -27,11 +27,24 @@ export interface Answer {
   headers: Headers;
 }
 
+/** The part of the global fetch that is used. Rejects with a TypeError, or the reason of the signal, if there is no response. */
+export type Fetch = (
+  url: string,
+  request: {
+    method: string;
+    headers: Record<string, string>;
+    body: string | null;
+    redirect: 'error';
+    signal: AbortSignal;
+  },
+) => Promise<Pick<Response, 'ok' | 'status' | 'headers' | 'text' | 'bytes'>>;
+
 export interface Sender {
   baseUrl: string;
   credentials: { apiKey: string } | { token: string | TokenProvider };
   attempts: number;
   attemptTimeoutMs: number;
+  fetch: Fetch | undefined;
 }
 
 const firstWaitMs = 100;
@@ -64,23 +77,22 @@ export async function send(sender: Sender, request: Request, patience: Patience)
  * errors that no repeat can remedy, are thrown.
  */
 async function tryOnce(
-  sender: Sender,
+  // In a browser, fetch must not be called as a method of another object.
+  { fetch = globalThis.fetch, baseUrl, credentials, attemptTimeoutMs }: Sender,
   { method, path, body, idempotencyKey, ifMatch, accept }: Request,
   { endsAt, signal }: Patience,
   renew: boolean,
 ): Promise<Answer | BankError | NoAnswerError> {
-  const timeout = AbortSignal.timeout(
-    Math.max(1, Math.min(sender.attemptTimeoutMs, Math.ceil(endsAt - performance.now()))),
-  );
+  const timeout = AbortSignal.timeout(Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(endsAt - performance.now()))));
   try {
     const headers = {
-      ...(await credentialHeader(sender.credentials, renew)),
+      ...(await credentialHeader(credentials, renew)),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
       ...(accept === undefined ? {} : { accept }),
     };
-    const response = await fetch(sender.baseUrl + path, {
+    const response = await fetch(baseUrl + path, {
       method,
       headers,
       body: body ?? null,
@@ -93,14 +105,14 @@ async function tryOnce(
     if (response.ok && answer !== undefined)
       return { status: response.status, body: answer, headers: response.headers };
     if (!isErrorBody(answer))
-      return new NoAnswerError(`${sender.baseUrl} answered ${response.status}, but not as the bank does`, {
+      return new NoAnswerError(`${baseUrl} answered ${response.status}, but not as the bank does`, {
         idempotencyKey,
       });
     return new BankError(response.status, answer, retryAfterMs(response.headers), idempotencyKey);
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof TypeError || error instanceof DOMException)
-      return new NoAnswerError(`no answer from ${sender.baseUrl}: ${reasonOf(error)}`, {
+      return new NoAnswerError(`no answer from ${baseUrl}: ${reasonOf(error)}`, {
         cause: error,
         idempotencyKey,
       });
