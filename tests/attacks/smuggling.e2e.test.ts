@@ -58,7 +58,7 @@ describe('an invalid body after a refused request gets no separate response', ()
         ] as const,
     ),
   )('%s', async (_, headers, rest, isKnown) => {
-    const { answers, closed } = await send(post(headers, rest + hidden(), isKnown ? known : nobody));
+    const { answers, closed } = await send(post(headers, rest + hidden(), isKnown ? known : nobody), 3_000);
     expect([answers.length, closed]).toEqual([1, true]);
     expect([400, isKnown ? 404 : 401]).toContain(answers[0]?.status);
     checkErrorBody(answers[0]?.status ?? 0, answers[0]?.body ?? '');
@@ -80,7 +80,7 @@ describe('an invalid body after a refused request gets no separate response', ()
     ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
   ])('after ambiguous framing nothing more is read: %s', async (_, headers) => {
     for (const who of [known, nobody]) {
-      const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who));
+      const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who), 3_000);
       expect([answers.length, closed]).toEqual([1, true]);
       // Unauthenticated requests and unknown paths may be answered before the body is read.
       expect([400, who === known ? 404 : 401]).toContain(answers[0]?.status);
@@ -165,7 +165,7 @@ describe('target and Host', () => {
   );
 
   it('the HTTP/2 preface is not a request', async () => {
-    const { answers, closed } = await send(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\u0000'.repeat(9)}${hidden()}`);
+    const { answers, closed } = await send(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\u0000'.repeat(9)}${hidden()}`, 3_000);
     expect([statuses(answers), closed]).toEqual([[400], true]);
   });
 

@@ -19,6 +19,8 @@ beforeAll(async () => {
 const deposit = () => JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
 /** A request that a second response would reveal. */
 const hidden = () => `GET /accounts/${account.account_id} HTTP/1.1\r\n${authority}\r\n`;
+/** The same as the last request of a connection: the server closes it after the response. */
+const final = () => hidden().replace('\r\n', '\r\nConnection: close\r\n');
 const post = (headers: string, rest: string, path = '/transactions') =>
   `POST ${path} HTTP/1.1\r\n${authority}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const chunked = (...parts: string[]) =>
@@ -117,50 +119,51 @@ describe('a request followed by other bytes', () => {
     const { answers, closed } = await exchange(
       base,
       post(`Content-Length: ${deposit().length}\r\n`, `${deposit()}garbage\r\n\r\n`),
+      { quietMs: 3_000 },
     );
     expect([answers.map(({ status }) => status), closed]).toEqual([[201], true]);
     expect(Number((await footprint(world))['v_transactions'])).toBe(Number(before['v_transactions']) + 1);
   });
 
   it.each<[string, () => string, number[]]>([
-    ['two good ones', () => hidden() + hidden(), [200, 200]],
+    ['two good ones', () => hidden() + final(), [200, 200]],
     [
       'without credentials, with a body',
       () =>
-        `POST /transactions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}${hidden()}`,
+        `POST /transactions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}${final()}`,
       [401, 200],
     ],
-    ['an unknown path, with a body', () => post('Content-Length: 2\r\n', `{}${hidden()}`, '/nowhere'), [404, 200]],
+    ['an unknown path, with a body', () => post('Content-Length: 2\r\n', `{}${final()}`, '/nowhere'), [404, 200]],
     [
       'another media type',
-      () => post('Content-Length: 2\r\n', `{}${hidden()}`).replace('application/json', 'text/plain'),
+      () => post('Content-Length: 2\r\n', `{}${final()}`).replace('application/json', 'text/plain'),
       [415, 200],
     ],
-    ['malformed JSON', () => post('Content-Length: 2\r\n', `{x${hidden()}`), [400, 200]],
-    ['a body that is too large', () => post('Content-Length: 70000\r\n', ' '.repeat(70_000) + hidden()), [413, 200]],
+    ['malformed JSON', () => post('Content-Length: 2\r\n', `{x${final()}`), [400, 200]],
+    ['a body that is too large', () => post('Content-Length: 70000\r\n', ' '.repeat(70_000) + final()), [413, 200]],
     [
       'chunks that are too large',
-      () => post('Transfer-Encoding: chunked\r\n', chunked(' '.repeat(40_000), ' '.repeat(40_000)) + hidden()),
+      () => post('Transfer-Encoding: chunked\r\n', chunked(' '.repeat(40_000), ' '.repeat(40_000)) + final()),
       [413, 200],
     ],
     [
       'a GET with a request as its body',
-      () => hidden().replace('\r\n\r\n', `\r\nContent-Length: ${hidden().length}\r\n\r\n`) + hidden() + hidden(),
+      () => hidden().replace('\r\n\r\n', `\r\nContent-Length: ${hidden().length}\r\n\r\n`) + hidden() + final(),
       [200, 200],
     ],
     [
       'a GET with chunks',
-      () => hidden().replace('\r\n\r\n', '\r\nTransfer-Encoding: chunked\r\n\r\n') + chunked(hidden()) + hidden(),
+      () => hidden().replace('\r\n\r\n', '\r\nTransfer-Encoding: chunked\r\n\r\n') + chunked(hidden()) + final(),
       [200, 200],
     ],
     [
       'a compressed transfer',
-      () => post('Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n', chunked(deposit()) + hidden()),
+      () => post('Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n', chunked(deposit()) + final()),
       [415, 200],
     ],
     ['a good one and garbage', () => `${hidden()}garbage\r\n\r\n`, [200]],
   ])('both requests are answered in order: %s', async (_, bytes, statuses) => {
-    const { answers } = await exchange(base, bytes());
+    const { answers } = await exchange(base, bytes(), { quietMs: 3_000 });
     expect(answers.map(({ status }) => status)).toEqual(statuses);
   });
 });

@@ -294,7 +294,7 @@ export function expectError(answer: Answer, status: number, code: string, messag
 
 /**
  * Sends this text over a socket. Returns the bytes received until the server closed the connection or was silent for
- * two seconds.
+ * ten seconds.
  */
 export function rawHttp(baseUrl: string, text: string): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
@@ -305,7 +305,7 @@ export function rawHttp(baseUrl: string, text: string): Promise<string> {
       socket.destroy();
       resolve(received);
     };
-    socket.setTimeout(2000, done);
+    socket.setTimeout(10_000, done);
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
     });

@@ -104,7 +104,8 @@ export interface RawAnswer {
 
 /**
  * Writes bytes to a new connection. Returns the final responses (without 1xx) in order, and whether the server closed
- * the connection. Ends when it is closed, after `quietMs` of silence after a response, or after three seconds.
+ * the connection. Ends when it is closed, after `quietMs` of silence after a response, or after ten seconds. A
+ * response with `Connection: close` is followed by the end of the connection, so it is waited for.
  * `halfClose`: the caller ends its side.
  */
 export function exchange(
@@ -125,11 +126,13 @@ export function exchange(
       socket.destroy();
       resolve({ answers: splitAnswers(received), closed });
     };
-    const bound = setTimeout(() => end(false), 3000);
+    const bound = setTimeout(() => end(false), 10_000);
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
       clearTimeout(quiet);
-      if (splitAnswers(received).length > 0) quiet = setTimeout(() => end(false), quietMs);
+      const latest = splitAnswers(received).at(-1);
+      if (latest !== undefined && !/\r\nconnection: close/i.test(latest.head))
+        quiet = setTimeout(() => end(false), quietMs);
     });
     socket.on('close', () => end(true));
     socket.on('error', () => undefined);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Returns the response to these bytes, until the connection is closed or the time limit has passed. */
+/** Returns the response to these bytes, until the connection is closed or ten seconds have passed without any. */
 function talk(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));
@@ -29,7 +29,7 @@ function talk(bytes: string): Promise<string> {
     socket.on('data', (chunk) => (text += String(chunk)));
     socket.on('error', done);
     socket.on('close', done);
-    socket.setTimeout(1_000, done);
+    socket.setTimeout(10_000, done);
   });
 }
 

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { testApp } from '../test/test-app.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 
@@ -19,6 +20,8 @@ async function start(max: number, isProxy = (_address: string) => false) {
     response.on('finish', () => markAnswered(request));
     if (request.url !== '/slow') response.end('x');
   });
+  const accepted = new Map<string, Socket>();
+  server.on('connection', (socket) => accepted.set(`${socket.remoteAddress} ${socket.remotePort}`, socket));
   boundConnections(server, { max, isProxy, onCut: () => void cuts++ });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -31,9 +34,13 @@ async function start(max: number, isProxy = (_address: string) => false) {
     const socket = connect({ port, host: '127.0.0.1', localAddress });
     socket.on('error', () => undefined);
     await once(socket, 'connect');
+    const from = `${socket.localAddress} ${socket.localPort}`;
     if (text !== '') socket.write(text);
-    // Resolves when the server has read the bytes.
-    await sleep(50);
+    // Resolves when the server has read the bytes, or has closed the connection.
+    await eventually(async () => {
+      const atServer = accepted.get(from);
+      return atServer && (atServer.destroyed || atServer.bytesRead >= text.length);
+    });
     return socket;
   };
   const answered = async (socket: Socket): Promise<boolean> => {
@@ -55,6 +62,7 @@ test('an address has a tenth of all connections: incomplete requests are closed 
   const unfinished = await open(other, half);
   const elsewhere = await open(own, half);
   const [first, second] = [await open(other), await open(other)];
+  await eventually(async () => unfinished.closed && idle.closed);
   await sleep(50);
   expect([unfinished, idle, working, elsewhere, first, second].map(({ closed }) => closed)).toEqual([
     true,
@@ -79,6 +87,7 @@ test('beyond the total limit, a connection of the address with the most is close
   const ofProxy = await Promise.all(Array.from({ length: 10 }, () => open(other, half)));
   const caller = await open(own);
   expect(await answered(caller)).toBe(true);
+  await eventually(async () => ofProxy.some(({ closed }) => closed));
   expect(ofProxy.filter(({ closed }) => closed)).toHaveLength(1);
 });
 
