@@ -347,9 +347,10 @@ describe('offline for longer than the topic’s retention', () => {
           .then(() => started.push(n));
       await send(event('a', 1, 0));
       const first = start(1);
-      await eventually(async () => delayed.mock.calls.length === 1);
+      // A member may join once more when the leaders of the new topic become known, so there may be more calls.
+      await eventually(async () => delayed.mock.calls.length >= 1);
       const second = start(2);
-      await eventually(async () => delayed.mock.calls.length === 3);
+      await eventually(async () => delayed.mock.calls.length >= 3);
       expect(started).toEqual([]);
       known.resolve();
       await Promise.all([first, second]);
@@ -560,13 +561,13 @@ describe('members of a group', () => {
     const handle = async ({ id }: { id: string }) => {
       begun += 1;
       await new Promise((resolve) => {
-        setTimeout(resolve, 3_000);
+        setTimeout(resolve, 6_000);
       });
       done.push(id);
     };
     const first = consumer({
       handlers: { [completed]: handle },
-      sessionTimeoutMs: 2_000,
+      sessionTimeoutMs: 4_000,
       logger: { ...silent, info: (_, message) => void (joins += Number(message.startsWith('joined'))) },
     });
     await first.start();

