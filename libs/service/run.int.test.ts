@@ -29,7 +29,7 @@ async function outcome(
     out += data.toString();
     if (!had && out.includes('"started"')) signals.forEach((signal, n) => setTimeout(() => child.kill(signal), n * 50));
   });
-  const guard = setTimeout(() => child.kill('SIGKILL'), 15_000);
+  const guard = setTimeout(() => child.kill('SIGKILL'), 30_000);
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   clearTimeout(guard);
   const messages = out

@@ -4,6 +4,13 @@ import { createRelayHarness, event, fakeBroker, numberOf, range, until } from '.
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, processWith, drained, published } = harness;
+/** Returns who has the lease, and for how long in database time. */
+const lease = async () => {
+  const { rows } = await pool.query<{ holder: string; ms: number }>(
+    'select holder, (extract(epoch from expires_at - clock_timestamp()) * 1000)::float8 as ms from outbox_lease',
+  );
+  return rows[0];
+};
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
@@ -17,23 +24,23 @@ describe('only one relay publishes', () => {
     expect(Math.min(first.sent.length, second.sent.length)).toBe(0);
     expect(first.sent.length + second.sent.length).toBe(50);
     const active = relays.findIndex((relay) => relay.active());
+    const holder = (await lease())?.holder;
     await relays[active]?.stop();
-    const begun = performance.now();
+    // The lease was released, so that the other relay does not wait until it ends.
+    expect((await lease())?.holder).not.toBe(holder);
     await write(event(50));
     await until(() => [first, second][1 - active]?.sent.length === 1);
-    expect(performance.now() - begun).toBeLessThan(1500);
   });
 
-  test('after a relay was killed between publishing and marking, another one publishes the same bytes with the same ce_id within 4 s', async () => {
+  test('after a relay was killed between publishing and marking, another one publishes the same bytes with the same ce_id when the lease of 3 s has ended', async () => {
     await write(event(1, { payload: '{ "n":1.00, "a":"✓" }' }), event(2));
     const { child } = processWith('dies', 'die-before-mark');
-    const died = new Promise<number>((resolve) => child.once('exit', () => resolve(performance.now())));
-    const diedAt = await died;
+    await new Promise((resolve) => child.once('exit', resolve));
+    expect((await lease())?.ms).toBeLessThanOrEqual(3000);
     expect(await published()).toHaveLength(2);
     const broker = fakeBroker();
     relayWith(broker);
     await until(() => broker.sent.length === 2);
-    expect(performance.now() - diedAt).toBeLessThan(4000);
     const before = await published();
     expect(broker.sent.map((m) => [m.headers['ce_id'], m.key, m.value])).toEqual(
       before.map((row) => [row.ce_id, row.key, row.value]),
@@ -41,18 +48,17 @@ describe('only one relay publishes', () => {
     await drained();
   });
 
-  test('a hanging relay is replaced within 4 s, and afterwards neither publishes nor marks', async () => {
+  test('a hanging relay is replaced when its lease of 3 s has ended, and afterwards neither publishes nor marks', async () => {
     const hung = processWith('hung');
     await hung.active;
     await write(event(1));
     hung.child.send('wake');
     await drained();
     hung.child.kill('SIGSTOP');
-    const stoppedAt = performance.now();
+    expect((await lease())?.ms).toBeLessThanOrEqual(3000);
     await write(event(2));
     const next = processWith('next');
     await until(async () => (await published()).length === 2);
-    expect(performance.now() - stoppedAt).toBeLessThan(4500);
     hung.child.kill('SIGCONT');
     for (const n of range(3, 40)) {
       await write(event(n));
@@ -78,7 +84,7 @@ describe('only one relay publishes', () => {
     let stalls = 1;
     const stallOnce = (topic: string) => {
       next.child.kill('SIGCONT');
-      if (stalls-- > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+      if (stalls-- > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 8000);
       return topic;
     };
     relayWith(broker, { topicName: stallOnce });
@@ -94,13 +100,13 @@ describe('only one relay publishes', () => {
       if (!steal) return;
       steal = false;
       await pool.query(
-        `update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '1 second'`,
+        `update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '5 seconds'`,
       );
     });
     await write(event(1));
     await write(event(2));
     const relay = relayWith(broker, { maxEvents: 1 });
-    await until(() => broker.sent.length === 1);
+    await until(() => broker.sent.length === 1 && !relay.active());
     await sleep(300);
     expect(relay.active()).toBe(false);
     expect(broker.numbers()).toEqual([1]);

@@ -29,5 +29,5 @@ run(
       }, 50);
     if (behaviour === 'unhandled') setTimeout(() => void Promise.reject(new Error('boom')), 50);
   },
-  { stopStepMs: 1500, stopMs: 2500 },
+  { stopStepMs: 3000, stopMs: 10_000 },
 );
