@@ -178,6 +178,7 @@ test('a killed connection is a fault, not a dead letter', async () => {
             "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and usename <> current_user and datname = current_database()",
           )
         ).rowCount,
+      { timeout: 10_000 },
     )
     .toBeGreaterThan(0);
   await holder.query('rollback');

@@ -205,28 +205,33 @@ test('a fault of the ledger decides nothing: the step is sent again', async () =
 test('the sweeper sends steps older than 2 s again, each once, from two processes, and then waits longer', async () => {
   await bank.owner.query('delete from saga_steps');
   const openings = Array.from({ length: 30 }, () => openingOf(client_id));
-  for (const data of openings) await bank.send('open_account', data, { message_id: data.account_id });
+  await bank.handleCommands(openings.map((data) => messageFor('open_account', data, { message_id: data.account_id })));
   const second = bank.process();
   const sweepBoth = () =>
     Promise.all(
       [bank.pool, second.deps.pool, bank.pool, second.deps.pool].map((pool) => sweep({ pool, prefix: 'p.' })),
     );
+  const inTwoSeconds = await bank.owner.query(
+    "select from saga_steps where next_attempt_at - created_at between interval '1 second' and interval '3 seconds'",
+  );
+  expect(inTwoSeconds.rowCount).toBe(30);
+  // Not due, however long this test has taken.
+  await bank.owner.query("update saga_steps set next_attempt_at = now() + interval '1 minute'");
   expect(await sweepBoth()).toEqual([0, 0, 0, 0]);
-  expect(
-    (await bank.owner.query("select from saga_steps where next_attempt_at > now() + interval '2 seconds'")).rowCount,
-  ).toBe(0);
   await letStepsAge();
+  const { rows: begun } = await bank.owner.query<{ at: string }>('select clock_timestamp()::text as at');
   expect((await sweepBoth()).reduce((a, b) => a + b)).toBe(30);
   await bank.owner.query('update outbox_batches set published_at = now()');
   expect(await sweepBoth()).toEqual([0, 0, 0, 0]);
+  const waits = await bank.pool.query(
+    "select distinct attempts, next_attempt_at - $1::timestamptz > interval '3 seconds' as later from saga_steps",
+    [begun[0]?.at],
+  );
+  expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
   const first = openings[0]?.account_id ?? '';
   const sent = await outboxOf(bank.pool, first);
   expect(sent).toHaveLength(2);
   expect(sent[1]).toEqual(sent[0]);
-  const waits = await bank.pool.query(
-    "select distinct attempts, next_attempt_at - now() > interval '3 seconds' as later from saga_steps",
-  );
-  expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
 });
 
 test('the sweeper sends nothing while messages wait in the outbox', async () => {
@@ -243,11 +248,12 @@ test('the sweeper sends nothing while messages wait in the outbox', async () => 
 
 test('steps that began in time are completed, even after the deadline', async () => {
   const data = openingOf(client_id);
-  const deadline = new Date(Date.now() + 1000).toISOString();
-  const message = messageFor('open_account', data, { message_id: data.account_id, deadline });
+  const [deadline, reply_by] = [30_000, 600_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  const message = messageFor('open_account', data, { message_id: data.account_id, deadline, reply_by });
   await bank.handleCommands([message]);
-  await new Promise((resolve) => setTimeout(resolve, Date.parse(deadline) - Date.now() + 50));
+  bank.clock.now = new Date(Date.parse(deadline ?? '') + 1);
   await bank.handleCommands([ledgerReply(data.account_id, data.account_id, opened(data.account_id))]);
+  bank.clock.now = undefined;
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true }]);
 });
 

@@ -332,7 +332,7 @@ describe("the issuer's keys", () => {
     pass(1_000);
     // This token causes the keys to be fetched in the background.
     await status(seen);
-    await vi.waitFor(async () => expect([await status(seen), await status(fresh())]).toEqual([401, 401]));
+    await vi.waitFor(async () => expect([await status(seen), await status(fresh())]).toEqual([401, 401]), 10_000);
     expect(fetches).toBe(2);
   });
 
@@ -364,7 +364,7 @@ describe("the issuer's keys", () => {
     const before = found;
     now += 60_000;
     keySet.current();
-    await vi.waitFor(() => expect(fetches).toBe(2));
+    await vi.waitFor(() => expect(fetches).toBe(2), 10_000);
     expect(await verify(one)).toBeDefined();
     expect(found).toBe(before);
   });

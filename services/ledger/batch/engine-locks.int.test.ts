@@ -180,7 +180,7 @@ describe('a batch', () => {
   it('a lock timeout is retryable: the error is that of the lock, not of the statements after it', async () => {
     const a = await open('50');
     const impatient = createPool(
-      { url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 },
+      { url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 2_000 },
       silent,
     );
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')], { pool: impatient });

@@ -26,7 +26,11 @@ beforeAll(async () => {
   url.username = role;
   url.password = 'test-password';
   const pool = (target: string, name: string) =>
-    createPool({ url: target, application_name: name, schema: ledgerSchema, max: 4 }, silent);
+    createPool(
+      // Some tests queue a hundred batches at once.
+      { url: target, application_name: name, schema: ledgerSchema, max: 4, connection_timeout_ms: 30_000 },
+      silent,
+    );
   owner = pool(database.url, 'owner');
   one = pool(url.href, 'ledger one');
   two = pool(url.href, 'ledger two');

@@ -253,7 +253,7 @@ describe('an expired hold', () => {
   it('does not count from its expiry on, in reads and decisions, swept or not; the next decision records it', async () => {
     const a = await ledger.open('Savings', '100');
     const [short, long] = [holdId(), holdId()];
-    const expires_at = inMs(1500);
+    const expires_at = inMs(3000);
     expect(
       await book([placing(a, '60', short, expires_at), placing(a, '30', long), ledger.cash('Withdrawal', a, '11')]),
     ).toEqual(['done', 'done', 'insufficient_funds']);
@@ -283,7 +283,7 @@ describe('an expired hold', () => {
 
   it('is recorded by the sweeper once if nothing else uses the account, however many processes sweep', async () => {
     const accounts = await Promise.all(Array.from({ length: 3 }, () => ledger.open('Savings', '100')));
-    const expires_at = inMs(1000);
+    const expires_at = inMs(2500);
     await book(
       accounts.flatMap((a) => [
         placing(a, '10', holdId(), expires_at),

@@ -16,6 +16,7 @@ import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { runBatch } from '../batch/engine.ts';
 import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
@@ -130,6 +131,8 @@ async function newTopics(partitions = 1): Promise<string> {
     kafka,
     topicsOfBank.map((name) => ({ name: topicName(prefix, name), ...topics[name], partitions, replication_factor: 1 })),
   );
+  // The broker may refuse to tell the offsets of a topic until it has become the leader of all partitions.
+  for (const name of topicsOfBank) await eventually(() => topicRanges(kafka, topicName(prefix, name)));
   return prefix;
 }
 

@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 /** A server that answers every request with `response`, or never if there is none. */
-async function issuerThatSays(response?: string) {
+async function issuerThatSays(response?: string, timeoutMs = 10_000) {
   server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -28,7 +28,7 @@ async function issuerThatSays(response?: string) {
     clientSecret: 'a secret',
     redirectUri: 'http://bank.example/admin/callback',
     scope: 'openid api://bank/.default',
-    timeoutMs: 200,
+    timeoutMs,
   });
 }
 
@@ -49,7 +49,7 @@ describe('an unusable issuer counts as unavailable, for sign-in and callback', (
       ),
     ],
   ])('because it %s', async (_reason, response) => {
-    const issuer = await issuerThatSays(response);
+    const issuer = await issuerThatSays(response, 200);
     await expect(issuer.begin()).rejects.toMatchObject({ name: 'SignInFailed', fault: 'issuer_away' });
     await expect(issuer.finish(callback, begun)).rejects.toMatchObject({ name: 'SignInFailed', fault: 'issuer_away' });
   });
