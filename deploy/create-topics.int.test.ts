@@ -4,6 +4,7 @@ import { afterAll, expect, it } from 'vitest';
 import { eventTopics, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { changeSettings } from '#libs/kafka/topics.ts';
+import { eventually } from '../tests/support/eventually.ts';
 import { createTopics, topicsConfig } from './create-topics.ts';
 
 const prefix = `topics-${randomUUID().slice(0, 8)}.`;
@@ -43,30 +44,35 @@ async function setting(name: string): Promise<Record<string, string | null>> {
   );
 }
 
+/** Returns the setting of all topics once these have this value. Brokers learn of a change after it was answered. */
+function whenSet(name: string, value: string, of: readonly string[]): Promise<Record<string, string | null>> {
+  return eventually(async () => {
+    const all = await setting(name);
+    return of.every((topic) => all[topic] === value) && all;
+  });
+}
+
 it('EVENTS_RETENTION_DAYS and EVENTS_COMPRESSION apply to new and existing topics, and no other setting changes', async () => {
   const kept = eventTopics.filter((name) => topics[name].config['cleanup.policy'] === 'delete');
   const others = Object.keys(topics).filter((name) => !kept.some((topic) => topic === name));
   const retentionOf = (names: readonly string[], all: Record<string, unknown>) => names.map((name) => all[name]);
   expect(await createTopics(kafka, config())).toMatchObject({ changed: [] });
-  const before = await setting('retention.ms');
-  expect(new Set(retentionOf(kept, before))).toEqual(new Set([String(400 * dayMs)]));
+  const before = await whenSet('retention.ms', String(400 * dayMs), kept);
   const own = { 'segment.ms': '86400000' };
   await changeSettings(kafka, new Map([[topicName(prefix, 'transactions'), own]]));
+  await whenSet('segment.ms', own['segment.ms'], ['transactions']);
   expect(await createTopics(kafka, config('30'))).toMatchObject({ created: [] });
-  const after = await setting('retention.ms');
-  expect(new Set(retentionOf(kept, after))).toEqual(new Set([String(30 * dayMs)]));
+  const after = await whenSet('retention.ms', String(30 * dayMs), kept);
   expect(retentionOf(others, after)).toEqual(retentionOf(others, before));
   expect((await setting('segment.ms'))['transactions']).toBe(own['segment.ms']);
   expect((await setting('message.timestamp.type'))['transactions']).toBe('LogAppendTime');
   expect((await setting('cleanup.policy'))['balances']).toBe('compact');
   await createTopics(kafka, config('-1'));
-  expect(new Set(retentionOf(kept, await setting('retention.ms')))).toEqual(new Set(['-1']));
+  await whenSet('retention.ms', '-1', kept);
   expect(await createTopics(kafka, config('-1'))).toEqual({ created: [], changed: [] });
   expect(await setting('compression.type')).toMatchObject({ transactions: 'producer', balances: 'producer' });
   await createTopics(kafka, config('-1', 'zstd'));
-  expect(await setting('compression.type')).toMatchObject({
-    transactions: 'zstd',
-    balances: 'zstd',
+  expect(await whenSet('compression.type', 'zstd', ['transactions', 'balances'])).toMatchObject({
     'ledger.commands': 'producer',
   });
   expect((await setting('cleanup.policy'))['balances']).toBe('compact');

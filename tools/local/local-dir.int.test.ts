@@ -73,7 +73,7 @@ test('processes of a killed run are ended, but not others with the same pid', as
   const stranger = spawn('sleep', ['62']);
   await once(stranger, 'spawn');
   // The process is started by exec, during which it has no command line.
-  await expect.poll(() => commandLine(left.pid)).toMatch(/^sleep /);
+  await expect.poll(() => commandLine(left.pid), { timeout: 10_000 }).toMatch(/^sleep /);
   const pid = stranger.pid!;
   first.recordProcess({ name: 'stranger', pid, identity: processIdentity(pid)!, marker: 'sleep 62' });
   const records = join(dir, 'processes.json');

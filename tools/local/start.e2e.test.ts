@@ -130,7 +130,7 @@ test('a killed service is restarted, and connection.json has its new pid', async
     const before = connection().services.find((service) => service.name === name)!;
     process.kill(before.pid, 'SIGKILL');
     const pid = () => connection().services.find((service) => service.name === name)!.pid;
-    await vi.waitUntil(() => pid() !== before.pid, { timeout: 1000, interval: 20 });
+    await vi.waitUntil(() => pid() !== before.pid, { timeout: 10_000, interval: 20 });
     await vi.waitUntil(async () => (await statusOf({ url: before.health_url })) === 200, {
       timeout: 20_000,
       interval: 100,
