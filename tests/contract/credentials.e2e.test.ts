@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import { expectError } from '../support/client.ts';
-import { eventually, useBank } from '../support/world.ts';
+import { eventually, together, useBank } from '../support/world.ts';
 
 /** Tests the contract of authentication, with tokens that no real issuer would sign, and of rate limits. */
 interface SigningKey {
@@ -218,7 +218,7 @@ describe('Rate limits', () => {
     expect(Number(first.header('ratelimit-remaining'))).toBeLessThan(limit);
     expect(Number(first.header('ratelimit-reset'))).toBeLessThanOrEqual(60);
     // A new minute may begin during the requests, so twice the limit exceeds it in one of the two minutes.
-    const answers = await Promise.all(Array.from({ length: 2 * limit + 1 }, () => caller.get('/')));
+    const answers = await together(2 * limit + 1, () => caller.get('/'));
     const refused = answers.find(({ status }) => status === 429);
     expectError(refused as NonNullable<typeof refused>, 429, 'rate_limited');
     expect(Number(refused?.header('retry-after'))).toBeGreaterThan(0);
@@ -227,7 +227,7 @@ describe('Rate limits', () => {
   });
 
   it('failed authentications are limited per address; correct credentials are still accepted', async () => {
-    const answers = await Promise.all(Array.from({ length: 601 }, () => api.withKey('wrong').get('/')));
+    const answers = await together(601, () => api.withKey('wrong').get('/'));
     const statuses = new Set(answers.map(({ status }) => status));
     expect(statuses).toEqual(new Set([401, 429]));
     expectError(answers.find(({ status }) => status === 429) as (typeof answers)[number], 429, 'rate_limited');

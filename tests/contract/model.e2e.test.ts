@@ -301,7 +301,7 @@ async function openAccounts(): Promise<Account[]> {
 }
 
 describe('The bank and a model of it agree', () => {
-  it.each([1, 2, 3])('on the outcomes of random operations with seed %i', async (seed) => {
+  it.each([1, 2, 3])('on the outcomes of random operations with seed %i', { timeout: 180_000 }, async (seed) => {
     const below = random(seed);
     const model = new Model(await openAccounts());
     const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;

@@ -41,7 +41,13 @@ export function testAudit({ world, ui, as }: Dashboard): void {
     it('hides reads unless they are selected, and shows the records of one request together', async () => {
       const { client_id } = await api.client({ first_name: 'Together' });
       const officer = await as('officer');
-      await officer.page.goto(ui(`/clients/${client_id}`));
+      const answer = await officer.page.goto(ui(`/clients/${client_id}`));
+      const request_id = answer?.headers()['x-request-id'] ?? '';
+      // The records of reads are written after the response. The created client's is older than them.
+      await eventually(async () => {
+        const records = await api.all<AuditRecord>(`/admin/audit?request_id=${request_id}`);
+        return ['get_client', 'list_client_notes'].every((name) => records.some(({ action }) => action === name));
+      });
       const { page, complaints } = await as('auditor');
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'Create a client' }).first().waitFor();

@@ -46,7 +46,7 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       const picture = () => page.evaluate("document.querySelector('#postings canvas').toDataURL()");
       const light = await picture();
       await page.emulateMedia({ colorScheme: 'dark' });
-      await expect.poll(picture).not.toBe(light);
+      await expect.poll(picture, { timeout: 15_000 }).not.toBe(light);
       await page.emulateMedia({ colorScheme: 'light' });
       await page.getByLabel('Period').selectOption('minute');
       await page.getByRole('button', { name: 'Show' }).click();

@@ -105,11 +105,11 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       expect(await page.title()).toBe('Today – Core Banking');
       await expectFine(page, 'home-today');
 
-      const asked: string[] = [];
-      page.on('request', (request) => void (request.url().endsWith('/today') && asked.push(request.url())));
       const pretend = (hidden: boolean) =>
         page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true })`);
       await pretend(true);
+      const asked: string[] = [];
+      page.on('request', (request) => void (request.url().endsWith('/today') && asked.push(request.url())));
       await page.evaluate("htmx.trigger('#today', 'refresh')");
       await pretend(false);
       expect(asked).toEqual([]);

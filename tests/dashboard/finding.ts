@@ -31,6 +31,7 @@ export function testFinding({ ui, as }: Dashboard, records: () => Records): void
           await page.waitForURL(ui(path));
         }
         await find(transfer.transfer_id.replace('trf_', 'opr_'));
+        await page.waitForURL('**/find?q=opr_**');
         await page
           .getByRole('link', { name: /^Transfer/ })
           .first()

@@ -102,10 +102,13 @@ it('3 and 4: shows request, command, entries, and events, and the receiver’s e
 
 it('5: shows the webhook and the delivery of this event', async () => {
   expect(listed<{ webhook_id: string }>(webhooks, {}).map(({ webhook_id }) => webhook_id)).toContain(paid.webhook);
-  const { data } = JSON.parse(shell(timeline, { TRANSACTION_ID: paid.transaction })) as { data: Timeline };
-  const completed = data.events.find(({ type }) => type === 'corebanking.transaction.completed.v1');
-  expect(completed).toMatchObject({ state: 'published' });
-  const EVENT_ID = completed?.ce_id ?? '';
+  const completed = await eventually(async () => {
+    const { data } = JSON.parse(shell(timeline, { TRANSACTION_ID: paid.transaction })) as { data: Timeline };
+    return data.events.find(
+      ({ type, state }) => type === 'corebanking.transaction.completed.v1' && state === 'published',
+    );
+  });
+  const EVENT_ID = completed.ce_id;
   const found = await eventually(async () => {
     const text = shell(deliveries, { WEBHOOK_ID: paid.webhook, EVENT_ID });
     return text.includes('"status":"Delivered"') ? text : undefined;

@@ -65,7 +65,7 @@ describe('a call is executed once', () => {
     const calls = [
       bank.createTransaction(deposit(6)),
       failure(bank.createTransaction({ ...deposit(1e6), transaction_type: 'Withdrawal' })),
-      failure(bank.createTransaction(deposit(7), { deadlineMs: 6000 })),
+      failure(bank.createTransaction(deposit(7), { deadlineMs: 8000 })),
     ] as const;
     const tooLate = await calls[2];
     expect(tooLate).toMatchObject({

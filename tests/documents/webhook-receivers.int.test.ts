@@ -82,6 +82,7 @@ for (const { file, start, runs, build } of receivers)
         expect(await post(signed(other))).toBe(401);
         expect(await post(signed(secret), body.replace('client', 'account'))).toBe(401);
         expect(await post(signedHeaders([secret], event.id, Math.floor(Date.now() / 1000) - 3600, body))).toBe(401);
+        await eventually(async () => printed.includes('\n'));
         const lines = printed.trim().split('\n');
         expect([lines.length, lines[0]?.includes(event.type), lines[0]?.includes(event.id)]).toEqual([1, true, true]);
       } finally {

@@ -186,9 +186,10 @@ describe('Dead letters: redrive', () => {
       first.partition,
       kept,
     ]);
-    const audited = (await api.all<AuditRecord>(`/admin/audit?resource_id=${dead_letter_id}`)).map(
-      ({ action, outcome, details }) => ({ action, outcome, details }),
-    );
+    const audited = await eventually(async () => {
+      const records = await api.all<AuditRecord>(`/admin/audit?resource_id=${dead_letter_id}`);
+      return records.length >= 3 && records.map(({ action, outcome, details }) => ({ action, outcome, details }));
+    });
     expect(audited.find(({ outcome }) => outcome === 'success')).toMatchObject({
       action: 'redrive_dead_letter',
       details: { topic: 'ledger.commands.dlq', message: 'create_transaction', renew_deadline: false },
