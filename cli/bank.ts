@@ -8,12 +8,12 @@ import { addHolds } from './holds.ts';
 import { addImport } from './import.ts';
 import { addKeys } from './keys.ts';
 import { addLoad } from './load.ts';
-import { addShow } from './show.ts';
 import { addOpening } from './opening.ts';
 import { addOperations } from './operations.ts';
 import { addPostings } from './postings.ts';
 import { addRepublish } from './republish.ts';
 import { addSeed } from './seed.ts';
+import { addShow } from './show.ts';
 import { addTail } from './tail.ts';
 import { addWebhooks } from './webhooks.ts';
 

@@ -18,7 +18,7 @@ import {
 } from './records.ts';
 
 /** The input and output of decisions. Pure. */
-export type SingleName =
+type SingleName =
   | 'create_transaction'
   | 'create_transfer'
   | 'reverse_transaction'
