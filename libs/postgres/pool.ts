@@ -38,9 +38,9 @@ export interface PoolOptions {
 }
 
 /**
- * The `options` of a pool whose statements all look up rows by index with keys in arrays. Each statement is planned
- * once, with index scans and nested loops only. A plan made for empty tables is then also right for full ones, and no
- * call needs planning.
+ * The `options` of a pool whose statements all look up rows by index with keys in arrays. Each named statement is
+ * planned once, with index scans and nested loops only. A plan made for empty tables is then also right for full ones,
+ * and no call needs planning.
  */
 export const lookupPlans = {
   plan_cache_mode: 'force_generic_plan',

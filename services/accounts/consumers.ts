@@ -195,14 +195,20 @@ async function read(
   return [await handler({ pool, context, now: now().toISOString(), prefix, deadLetters }, data)];
 }
 
+/** The number of transactions of commands that run concurrently. */
+export const commandConcurrency = 6;
+
 /**
  * Creates the consumers: one group for commands, replies of the ledger, and dead letters, and one for queries. Does not
  * start them.
  */
-export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
+export function createConsumers(
+  kafka: KafkaClient,
+  config: AccountsConfig,
+  { commandPool, ...deps }: Omit<ConsumerDeps, 'concurrency'> & { commandPool: Pool },
+) {
   const group = consumerGroups(kafka, config, deps.logger);
-  // Together with the queries, this is the default number of connections.
-  const execution = accountsCommands({ ...deps, concurrency: 6 });
+  const execution = accountsCommands({ ...deps, pool: commandPool, concurrency: commandConcurrency });
   const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
     handle: execution.handle,
   });

@@ -9,7 +9,7 @@ import { createHeadPublisher } from './audit/audit-heads.ts';
 import { ofAudit } from './audit/verify-audit.ts';
 import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
-import { createConsumers } from './consumers.ts';
+import { commandConcurrency, createConsumers } from './consumers.ts';
 import { measureBacklogs, observeHandled } from './measure.ts';
 import { createAccountsPublishing } from './publishing.ts';
 import { migrations } from './schema.ts';
@@ -21,13 +21,15 @@ run('accounts', async (context) => {
   const prefix = config.TOPIC_PREFIX;
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('accounts', config, context);
   // There is a pool per purpose, so that a busy service cannot delay the relay, and a check of the audit, which takes
-  // minutes, cannot delay reads.
+  // minutes, cannot delay reads. Commands look up rows by their ids, so each of their statements is planned once.
   const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
+  // Two connections are for recognizing repeats.
+  const commandPool = newPool('accounts-commands', { max: commandConcurrency + 2, options: lookupPlans });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
   // One connection for the lock and one for the check. The name is of this process alone, because stop ends its sessions.
   const verifyPool = newPool(`accounts ${context.instance} verifies`, { max: 2 });
-  const clock = await connectDatabase(pool, [pool, relayPool, verifyPool], context);
+  const clock = await connectDatabase(pool, [pool, commandPool, relayPool, verifyPool], context);
   await checkBrokers();
 
   const keys = macKeys(config);
@@ -51,6 +53,7 @@ run('accounts', async (context) => {
 
   const { commands, queries, execution } = createConsumers(kafka, config, {
     pool,
+    commandPool,
     prefix,
     keys,
     logger,
@@ -67,7 +70,7 @@ run('accounts', async (context) => {
     observe: observeHandled(metrics, tracing),
   });
   measureBacklogs(metrics, pool);
-  measurePools(metrics, { pool });
+  measurePools(metrics, { pool, commands: commandPool });
   const consumers = { commands, queries };
   const ready = { replies: () => publishers.replies.health(), events: () => publishers.events.health() };
   const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };

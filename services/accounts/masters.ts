@@ -33,14 +33,19 @@ export async function mastersAfter(
   const erased = changes.flatMap(({ type, key }) => (type === 'corebanking.client.erased.v1' ? (key ?? []) : []));
   const ofEvents = changes.filter(({ topic }) => topic === 'accounts' || topic === 'clients');
   const headers = new Map(ofEvents.map((event) => [event.key, event.headers]));
-  const wanted = { accounts: keysOf('accounts'), ofClients: erased, clients: keysOf('clients'), headers };
-  return readMasters(client, wanted, now);
+  const accounts = keysOf('accounts');
+  if (erased.length > 0) {
+    const { rows } = await client.query<{ account_id: string }>(
+      "select account_id from accounts where client_id = any($1::text[]) and state = 'open'",
+      [erased],
+    );
+    accounts.push(...rows.map(({ account_id }) => account_id));
+  }
+  return readMasters(client, { accounts, clients: keysOf('clients'), headers }, now);
 }
 
 interface Wanted {
   accounts: readonly string[];
-  /** Returns all accounts of these clients. */
-  ofClients?: readonly string[];
   clients: readonly string[];
   /** By account or client. */
   headers?: Map<string | null, OutboxEvent['headers']>;
@@ -48,26 +53,29 @@ interface Wanted {
 
 async function readMasters(
   client: Queries,
-  { accounts, ofClients = [], clients, headers = new Map() }: Wanted,
+  { accounts, clients, headers = new Map() }: Wanted,
   time: string,
 ): Promise<OutboxEvent[]> {
   const states: OutboxEvent[] = [];
-  if (accounts.length + ofClients.length > 0) {
-    const { rows } = await client.query<AccountRow & { status_version: number }>(
-      `select ${accountColumns}, status_version from accounts
-       where (account_id = any($1::text[]) or client_id = any($2::text[])) and state = 'open' order by account_id for share`,
-      [accounts, ofClients],
-    );
-    for (const { status_version, ...row } of rows) {
+  if (accounts.length > 0) {
+    // The state is not a condition, because Postgres could then read all of a list's index instead of the primary key.
+    const { rows } = await client.query<AccountRow & { status_version: number; state: string }>({
+      name: 'account_masters',
+      text: `select ${accountColumns}, status_version, state from accounts where account_id = any($1::text[]) order by account_id for share`,
+      values: [accounts],
+    });
+    for (const { status_version, state, ...row } of rows) {
+      if (state !== 'open') continue;
       const cause = headers.get(row.account_id) ?? headers.get(row.client_id);
       states.push(stateOf(accountType, row.account_id, { account: accountOf(row), status_version }, time, cause));
     }
   }
   if (clients.length > 0) {
-    const { rows } = await client.query<ClientRow>(
-      `select ${clientColumns} from clients where client_id = any($1::text[]) order by client_id for share`,
-      [clients],
-    );
+    const { rows } = await client.query<ClientRow>({
+      name: 'client_masters',
+      text: `select ${clientColumns} from clients where client_id = any($1::text[]) order by client_id for share`,
+      values: [clients],
+    });
     for (const row of rows) {
       const { client_id, client_type, created_at, updated_at, erased_at } = row;
       const data = { client_id, client_type, created_at, updated_at, erased_at, ...namesOf(row) };

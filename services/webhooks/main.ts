@@ -31,8 +31,10 @@ run('webhooks', async (context) => {
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('webhooks', config, context);
   const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('webhooks', { max: config.DATABASE_POOL_MAX });
+  // Stores events and creates deliveries, with one connection each.
+  const feedPool = newPool('webhooks-feeds', { max: 2, options: lookupPlans });
   const relayPool = newPool('webhooks-relay', { max: 3, options: lookupPlans });
-  const clock = await connectDatabase(pool, [pool, relayPool], context);
+  const clock = await connectDatabase(pool, [pool, feedPool, relayPool], context);
   await checkBrokers();
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
 
@@ -56,6 +58,7 @@ run('webhooks', async (context) => {
   onStop('connections to receivers', () => sender.stop());
   const deliverer = createDeliverer({
     pool,
+    feedPool,
     sender,
     secretKeys,
     now,
@@ -82,7 +85,7 @@ run('webhooks', async (context) => {
     },
   });
   async function handleEvents(messages: ReceivedMessage[]): Promise<void> {
-    const { stored, skipped } = await takeEvents(pool, messages, logger);
+    const { stored, skipped } = await takeEvents(feedPool, messages, logger);
     count.stored.inc(stored);
     count.unreadable.inc(skipped);
     deliverer.wake();
@@ -96,7 +99,7 @@ run('webhooks', async (context) => {
     events: group('webhooks-events', feedTopics, { handle: handleEvents }),
   };
   measureDeliveries(metrics, pool, deliverer);
-  measurePools(metrics, { pool });
+  measurePools(metrics, { pool, feeds: feedPool });
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
   const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);

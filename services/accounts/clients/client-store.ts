@@ -57,10 +57,11 @@ export function clientOf(row: ClientRow): Client {
  * may take the same ones.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
-  const inserted = await client.query<{ client_id: string }>(
-    `${insertRows('clients', clientColumns)} on conflict do nothing returning client_id`,
-    [JSON.stringify(rows)],
-  );
+  const inserted = await client.query<{ client_id: string }>({
+    name: 'insert_clients',
+    text: `${insertRows('clients', clientColumns)} on conflict do nothing returning client_id`,
+    values: [JSON.stringify(rows)],
+  });
   return new Set(inserted.rows.map((row) => row.client_id));
 }
 
@@ -115,15 +116,17 @@ export type ClientState = 'live' | 'being erased' | 'erased';
  */
 export async function clientStates(client: Queries, ids: string[]): Promise<Map<string, ClientState>> {
   const wellFormed = ids.filter((id) => isId('client', id));
-  const found = await client.query<Pick<ClientRow, 'client_id' | 'erased_at'>>(
-    'select client_id, erased_at from clients where client_id = any($1::text[]) order by client_id for share',
-    [wellFormed],
-  );
+  const found = await client.query<Pick<ClientRow, 'client_id' | 'erased_at'>>({
+    name: 'lock_clients',
+    text: 'select client_id, erased_at from clients where client_id = any($1::text[]) order by client_id for share',
+    values: [wellFormed],
+  });
   // A separate statement, which sees the step of an erasure for which the locks may have waited.
-  const erasing = await client.query<{ client_id: string }>(
-    `select account_id as client_id from saga_steps where message = 'erase_ledger_texts' and account_id = any($1::text[])`,
-    [wellFormed],
-  );
+  const erasing = await client.query<{ client_id: string }>({
+    name: 'find_erasing',
+    text: `select account_id as client_id from saga_steps where message = 'erase_ledger_texts' and account_id = any($1::text[])`,
+    values: [wellFormed],
+  });
   const under = new Set(erasing.rows.map(({ client_id }) => client_id));
   const stateOf = ({ client_id, erased_at }: Pick<ClientRow, 'client_id' | 'erased_at'>): ClientState =>
     erased_at !== null ? 'erased' : under.has(client_id) ? 'being erased' : 'live';

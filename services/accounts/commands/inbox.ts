@@ -26,15 +26,16 @@ export async function claim(client: Queries, commands: readonly MessageContext[]
   // The order of ids prevents deadlocks between two batches with the same commands.
   let open = commands.toSorted((a, b) => (a.message_id < b.message_id ? -1 : 1));
   for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
-    const claimed = await client.query<{ command_id: string }>(
-      `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
+    const claimed = await client.query<{ command_id: string }>({
+      name: 'claim',
+      text: `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
        on conflict (command_id) do nothing returning command_id`,
-      [
+      values: [
         open.map(({ message_id }) => message_id),
         open.map(({ fingerprint = null }) => fingerprint),
         open.map(({ correlation_id = null }) => correlation_id),
       ],
-    );
+    });
     const ours = new Set(claimed.rows.map((row) => row.command_id));
     const others = open.map(({ message_id }) => message_id).filter((id) => !ours.has(id));
     for (const [id, command] of others.length > 0 ? await lockKnown(client, others) : []) known.set(id, command);
@@ -110,14 +111,18 @@ const effectsStatement = `with kept as (
 
 /** Writes the effects with one statement. By then, the transaction must have locked the rows that order the events. */
 export async function writeEffects(client: Queries, { kept, unkept, steps, events, audits }: Effects): Promise<void> {
-  await client.query(effectsStatement, [
-    kept.map(({ id }) => id),
-    kept.map(({ body }) => JSON.stringify(body)),
-    unkept,
-    JSON.stringify(steps),
-    JSON.stringify(audits),
-    ...outboxValues([...events, ...audits.map(auditEvent)]),
-  ]);
+  await client.query({
+    name: 'write_effects',
+    text: effectsStatement,
+    values: [
+      kept.map(({ id }) => id),
+      kept.map(({ body }) => JSON.stringify(body)),
+      unkept,
+      JSON.stringify(steps),
+      JSON.stringify(audits),
+      ...outboxValues([...events, ...audits.map(auditEvent)]),
+    ],
+  });
 }
 
 /** The maximum number of repeats of a command that wait for its reply. */
@@ -149,19 +154,21 @@ export async function takeWaiters(
   client: Queries,
   commandIds: string[],
 ): Promise<(ReplyAddress & { command_id: string })[]> {
-  const taken = await client.query<ReplyAddress & { command_id: string }>(
-    `delete from waiting_replies where command_id = any($1::text[]) returning command_id, correlation_id, topic, "partition"`,
-    [commandIds],
-  );
+  const taken = await client.query<ReplyAddress & { command_id: string }>({
+    name: 'take_waiters',
+    text: `delete from waiting_replies where command_id = any($1::text[]) returning command_id, correlation_id, topic, "partition"`,
+    values: [commandIds],
+  });
   return taken.rows;
 }
 
 /** Removes steps, to be finished in this transaction; finished ones are skipped. Waits for concurrent transactions. */
 export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
-  const taken = await client.query<Step>(
-    `delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`,
-    [stepIds],
-  );
+  const taken = await client.query<Step>({
+    name: 'take_steps',
+    text: `delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`,
+    values: [stepIds],
+  });
   return taken.rows;
 }
 

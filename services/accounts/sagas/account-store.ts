@@ -25,10 +25,11 @@ export function accountOf({ external_id, metadata, created_at, updated_at, ...ro
  * take the same ones.
  */
 export async function insertOpenings(client: Queries, accounts: AccountRow[]): Promise<Set<string>> {
-  const inserted = await client.query<{ account_id: string }>(
-    `${insertRows('accounts', accountColumns)} on conflict do nothing returning account_id`,
-    [JSON.stringify(accounts)],
-  );
+  const inserted = await client.query<{ account_id: string }>({
+    name: 'insert_openings',
+    text: `${insertRows('accounts', accountColumns)} on conflict do nothing returning account_id`,
+    values: [JSON.stringify(accounts)],
+  });
   return new Set(inserted.rows.map((row) => row.account_id));
 }
 
@@ -60,12 +61,18 @@ export interface ClosedOpening {
 
 /** Ends openings: the accounts are open with the ledger's status, or refused. Returns all of them by id. */
 export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
-  const updated = await client.query<AccountRow>(
-    `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
-     from json_populate_recordset(null::accounts, $1) as c
+  const updated = await client.query<AccountRow>({
+    name: 'close_openings',
+    text: `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
+     from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
      where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
-    [JSON.stringify(closed)],
-  );
+    values: [
+      closed.map(({ account_id }) => account_id),
+      closed.map(({ state }) => state),
+      closed.map(({ status }) => status),
+      closed.map(({ status_version }) => status_version),
+    ],
+  });
   return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
 }
 

@@ -12,7 +12,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { createPool } from '#libs/postgres/pool.ts';
+import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies, type RepliesOptions } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
@@ -45,24 +45,26 @@ export async function startHarness() {
   const url = new URL(database.url);
   url.username = role;
   url.password = password;
-  const newPool = () => createPool({ url: url.href, application_name: 'accounts-test', schema, max: 10 }, silent);
+  const newPool = (options: Record<string, string> = {}) =>
+    createPool({ url: url.href, application_name: 'accounts-test', schema, max: 10, options }, silent);
   const pool = newPool();
+  const commandPool = newPool(lookupPlans);
   const owner = createPool(
     { url: database.url, application_name: 'accounts-test-owner', schema, max: 2, statement_timeout_ms: 60_000 },
     silent,
   );
-  const pools = [pool, owner];
+  const pools = [pool, commandPool, owner];
   return {
     pool,
     owner,
     ownerUrl: database.url,
     /** Starts another process with its own connections, consumers, and replies. */
     process() {
-      const own = newPool();
+      const own = newPool(lookupPlans);
       pools.push(own);
-      return createProcess(own);
+      return createProcess(pool, own);
     },
-    ...createProcess(pool),
+    ...createProcess(pool, commandPool),
     async stop() {
       await Promise.all(pools.map((each) => each.end()));
       await database.drop();
@@ -72,7 +74,7 @@ export async function startHarness() {
 
 type Overrides = Partial<MessageContext>;
 
-function createProcess(pool: Pool) {
+function createProcess(pool: Pool, commandPool: Pool) {
   const replies: { topic: string; partition: number; correlation_id: string; body: ReplyBody }[] = [];
   const deadLetters: { message: OutgoingMessage; code: string }[] = [];
   const clock: { now: Date | undefined } = { now: undefined };
@@ -97,7 +99,7 @@ function createProcess(pool: Pool) {
   const repliesBy = (to: RepliesOptions['publisher']) =>
     createReplies({ publisher: to, source: source.accounts, logger: silent, now: () => now().getTime() });
   const deps: ConsumerDeps = {
-    pool,
+    pool: commandPool,
     prefix: 'p.',
     keys: testKeys,
     logger: silent,
@@ -114,7 +116,7 @@ function createProcess(pool: Pool) {
     observe: () => undefined,
   };
   const { handle: handleCommands } = accountsCommands(deps);
-  const handleQueries = accountsQueries(deps);
+  const handleQueries = accountsQueries({ ...deps, pool });
   const repliesTo = (correlationId: string) =>
     replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
 

@@ -13,6 +13,8 @@ import { type Attempt, isDelivered, retryDelaysMs } from './verdict.ts';
 
 export interface DelivererOptions {
   pool: Pool;
+  /** For creating and claiming deliveries, with plans that look up rows (lookupPlans). */
+  feedPool: Pool;
   sender: Sender;
   secretKeys: SecretKeys;
   /** Returns the bank's time in ms since 1970. */
@@ -50,7 +52,7 @@ interface Receiver {
  * receiver that hangs therefore does not delay others.
  */
 export function createDeliverer(options: DelivererOptions) {
-  const { pool, sender, secretKeys, now, concurrency, logger } = options;
+  const { pool, feedPool, sender, secretKeys, now, concurrency, logger } = options;
   const receivers = new Map<string, Receiver>();
 
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
@@ -58,14 +60,14 @@ export function createDeliverer(options: DelivererOptions) {
   /** Returns whether there are more events to create deliveries for. If it fails, the claims expire. */
   async function round(): Promise<boolean> {
     const pace = sleep(paceMs);
-    const isFed = await feedAll(pool);
+    const isFed = await feedAll(feedPool);
     let shared = concurrency;
     const loads = [...receivers].map(([webhook_id, { running: count, failures }]) => {
       shared -= Math.max(0, count - 1);
       const places = (failures >= failuresInARow ? 1 : maxPerWebhook) - count;
       return { webhook_id, running: count, places: Math.max(0, places) };
     });
-    for (const one of await showTo(pool, await claimDue(pool, loads, shared))) void attempt(one);
+    for (const one of await showTo(feedPool, await claimDue(feedPool, loads, shared))) void attempt(one);
     await pace;
     return isFed;
   }

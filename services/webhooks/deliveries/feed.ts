@@ -78,7 +78,7 @@ const insertDeliveries = (feed: Feed): string => `with examined as materialized 
 export async function feedAll(pool: Pool): Promise<boolean> {
   for (const fed: string[] = []; ; ) {
     const webhookId = await transaction(pool, async (client) => {
-      const [feed] = (await client.query<Feed>(nextFeed, [fed])).rows;
+      const [feed] = (await client.query<Feed>({ name: 'next_feed', text: nextFeed, values: [fed] })).rows;
       if (feed) await client.query(insertDeliveries(feed), [feed.feed_id, feed.event_types.flatMap(typesOf)]);
       return feed?.webhook_id;
     });

@@ -32,8 +32,9 @@ export async function claimDue(
   loads: readonly { webhook_id: string; running: number; places: number }[],
   shared: number,
 ): Promise<Claimed[]> {
-  const { rows } = await pool.query<Claimed>(
-    `with due as materialized (
+  const { rows } = await pool.query<Claimed>({
+    name: 'claim_due',
+    text: `with due as materialized (
        select d.*, coalesce(l.running, 0) = 0
          and row_number() over (partition by d.webhook_id order by d.next_attempt_at) = 1 as is_first
        from webhooks w
@@ -53,8 +54,8 @@ export async function claimDue(
      returning d.ordinal::text, d.claim, d.tries, d.webhook_id, d.event_id, w.url, w.client_id, w.secret,
        case when w.previous_secret_ends_at > clock_timestamp() then w.previous_secret end as previous_secret,
        coalesce(d.body, (select event from events where position = d.event_position)) as event`,
-    [JSON.stringify(loads), shared],
-  );
+    values: [JSON.stringify(loads), shared],
+  });
   return rows;
 }
 

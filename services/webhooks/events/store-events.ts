@@ -51,8 +51,9 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
   return transaction(pool, async (client) => {
     await client.query('select from event_head for update');
     await addOwners(client, events);
-    const { rowCount } = await client.query(
-      `with given as materialized (
+    const { rowCount } = await client.query({
+      name: 'store_events',
+      text: `with given as materialized (
          select (select position from event_head) + n as position, e.* from json_to_recordset($1::json) as e (n int8,
            event_id uuid, type text, subject text, subjects text[], occurred_at timestamptz, event text)
        ), added as (
@@ -61,14 +62,14 @@ export function storeEvents(pool: Pool, events: readonly FeedEvent[]): Promise<n
          on conflict (event_id) do nothing returning position
        ), found_by as (
          insert into event_subjects (subject, position, event_position)
-         select found.subject, position, position from added join given using (position) cross join lateral (
+         select found.subject, position, position from given cross join lateral (
            select unnest(subjects) union select client_id from account_owners where account_id = any(subjects)
-         ) as found (subject)
+         ) as found (subject) where position = any(array(select position from added))
        ), advanced as (
          update event_head set position = (select max(position) from given)
        ) select from added`,
-      [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
-    );
+      values: [JSON.stringify(events.map((event, i) => ({ ...event, n: i + 1 })))],
+    });
     return rowCount ?? 0;
   });
 }
@@ -84,8 +85,9 @@ async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise
     return isOwner ? [{ account_id, client_id }] : [];
   });
   if (owners.length === 0) return;
-  await client.query(
-    `with owners as (
+  await client.query({
+    name: 'add_owners',
+    text: `with owners as (
        insert into account_owners (account_id, client_id)
        select * from json_to_recordset($1::json) as o (account_id text, client_id text)
        on conflict do nothing returning account_id, client_id
@@ -98,8 +100,8 @@ async function addOwners(client: Queries, events: readonly FeedEvent[]): Promise
        select client_id, (select position from event_head) + row_number() over (order by event_position, client_id),
          event_position from late returning 1
      ) update event_head set position = position + (select count(*) from numbered)`,
-    [JSON.stringify(owners)],
-  );
+    values: [JSON.stringify(owners)],
+  });
 }
 
 /** Returns the known owners of these accounts. */

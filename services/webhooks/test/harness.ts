@@ -17,7 +17,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
-import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { createPool, lookupPlans, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
@@ -47,12 +47,13 @@ export async function startHarness() {
   url.username = role;
   url.password = password;
   const pools: Pool[] = [];
-  const newPool = (of: string, max: number) => {
-    const pool = createPool({ url: of, application_name: 'webhooks-test', schema, max }, silent);
+  const newPool = (of: string, max: number, options: Record<string, string> = {}) => {
+    const pool = createPool({ url: of, application_name: 'webhooks-test', schema, max, options }, silent);
     pools.push(pool);
     return pool;
   };
   const pool = newPool(url.href, 10);
+  const feedPool = newPool(url.href, 2, lookupPlans);
   const owner = newPool(database.url, 3);
   const replies: { correlation_id: string; body: ReplyBody }[] = [];
   const publish = async ({ headers, value }: OutgoingMessage) =>
@@ -116,6 +117,7 @@ export async function startHarness() {
       const own = newPool(url.href, 5);
       const deliverer = createDeliverer({
         pool: own,
+        feedPool: newPool(url.href, 2, lookupPlans),
         sender,
         secretKeys: options.secretKeys ?? secretKeys,
         now: deps.now,
@@ -129,7 +131,7 @@ export async function startHarness() {
     },
     /** Stores messages as if they came from Kafka. */
     async take(...messages: ReceivedMessage[]) {
-      const taken = await takeEvents(pool, messages, silent);
+      const taken = await takeEvents(feedPool, messages, silent);
       deliverers.forEach((one) => one.wake());
       return taken;
     },
