@@ -8,7 +8,7 @@ import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
-import { createLogger } from '#libs/service/logger.ts';
+import { createLogger, reasonOf } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
 import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
@@ -102,7 +102,7 @@ if (import.meta.main) {
   try {
     process.exitCode = (await main()) ? 0 : 1;
   } catch (error) {
-    process.stderr.write(`verify-books cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`verify-books cannot run: ${reasonOf(error)}\n`);
     process.exitCode = 2;
   }
 }

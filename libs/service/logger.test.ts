@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger, serializeError } from './logger.ts';
+import { createLogger, reasonOf, serializeError } from './logger.ts';
 
 function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
   let text = '';
@@ -71,4 +71,11 @@ test('logging does not change the object', () => {
   const client = { email: 'a@b.c', list: [{ email: 'd@e.f' }] };
   logged((logger) => logger.info({ client }, 'm'));
   expect(client).toEqual({ email: 'a@b.c', list: [{ email: 'd@e.f' }] });
+});
+
+test('the reason of an error without a message, such as that of a host with two addresses, is that of its parts', () => {
+  const parts = ['::1', '127.0.0.1'].map((address) => new Error(`connect ECONNREFUSED ${address}:1`));
+  expect(reasonOf(new AggregateError(parts, ''))).toBe('connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1');
+  expect(reasonOf(new AggregateError(parts, 'all failed'))).toBe('all failed');
+  expect(reasonOf('no error')).toBe('no error');
 });

@@ -116,3 +116,12 @@ export function serializeError(error: unknown, depth = 0): SerializedError | str
   if (error instanceof AggregateError) serialized.errors = error.errors.map((item) => serializeError(item, depth + 1));
   return serialized;
 }
+
+/**
+ * Returns the message of an error, for people. pg and Node throw an AggregateError without a message if a host has
+ * several addresses and none accepts connections.
+ */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { withTimeout } from '#libs/kafka/wait.ts';
 import { ConfigError, loadConfig, processConfig } from './config.ts';
-import { createLogger, flushLogs } from './logger.ts';
+import { createLogger, flushLogs, reasonOf } from './logger.ts';
 
 export interface RunContext {
   /** Configured by LOG_LEVEL and INSTANCE; the only logger of the process. */
@@ -50,7 +50,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
     {
       delay: stopMs,
       // The process exits immediately afterwards, so this is not written to the asynchronous log.
-      logger: { error: (reason) => void process.stderr.write(`${name} exits before its stop: ${describe(reason)}\n`) },
+      logger: { error: (reason) => void process.stderr.write(`${name} exits before its stop: ${reasonOf(reason)}\n`) },
     },
     async ({ err, signal }) => {
       ignoreFurtherSignals();
@@ -112,12 +112,6 @@ async function stopAll(stops: [string, () => unknown][], stepMs: number, logger:
 }
 
 function printStartFailure(name: string, error: unknown): void {
-  const reason = error instanceof ConfigError ? error.message : describe(error);
+  const reason = error instanceof ConfigError ? error.message : reasonOf(error);
   process.stderr.write(`${name} cannot start: ${reason}\n`);
-}
-
-/** pg and Node throw an AggregateError without a message if a host has several addresses. */
-function describe(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(describe).join('; ');
-  return error instanceof Error ? error.message : String(error);
 }
