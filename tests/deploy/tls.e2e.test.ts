@@ -222,7 +222,7 @@ describe('an untrusted server or a failed login ends the start; the message name
       'a wrong password for the broker',
       'accounts',
       () => ({ KAFKA_SASL_PASSWORD: `${user.password}x` }),
-      /accounts cannot start: KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses/,
+      /accounts cannot start: KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker rejects the login/,
     ],
     [
       'an unknown user at the broker',
