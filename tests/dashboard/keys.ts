@@ -27,7 +27,7 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       expect(apiKey).toMatch(/^cbk_test_/);
       await expectFine(page, 'key-shown-once');
       await page.getByRole('button', { name: 'Copy' }).click();
-      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      await page.getByRole('button', { name: 'Copied', exact: true }).waitFor();
       expect(await page.evaluate('navigator.clipboard.readText()')).toBe(apiKey);
       await eventually(
         async () => (await statusWith(apiKey, 0)) === 200 && (await statusWith(apiKey, 1)) === 200,
