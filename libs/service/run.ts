@@ -3,7 +3,7 @@ import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { withTimeout } from '#libs/kafka/wait.ts';
-import { ConfigError, loadConfig, processConfig } from './config.ts';
+import { loadConfig, processConfig } from './config.ts';
 import { createLogger, flushLogs, reasonOf } from './logger.ts';
 
 export interface RunContext {
@@ -112,6 +112,5 @@ async function stopAll(stops: [string, () => unknown][], stepMs: number, logger:
 }
 
 function printStartFailure(name: string, error: unknown): void {
-  const reason = error instanceof ConfigError ? error.message : reasonOf(error);
-  process.stderr.write(`${name} cannot start: ${reason}\n`);
+  process.stderr.write(`${name} cannot start: ${reasonOf(error)}\n`);
 }
