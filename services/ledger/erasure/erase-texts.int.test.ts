@@ -124,32 +124,54 @@ describe('the texts of a client', () => {
       amount: null,
       to_account_id: null,
       final: true,
-      description: null,
+      description: 'Ada left',
     };
+    const released = idOf('hold', freshBits());
     await ledger.book([
       { name: 'place_hold', data, context: ledger.contextOf(freshBits(), { message_id: hold_id }) },
       { name: 'capture_hold', data: capture, context: ledger.contextOf(bits) },
+      {
+        name: 'place_hold',
+        data: { ...data, hold_id: released },
+        context: ledger.contextOf(freshBits(), { message_id: released }),
+      },
+      { name: 'release_hold', data: { hold_id: released }, context: ledger.contextOf(freshBits()) },
       ledger.cash('Withdrawal', account_id, '6'),
     ]);
+    const repliesWith = async (text: string) =>
+      (await ledger.owner.query<{ name: string }>("select name from commands where outcome::text like '%' || $1 || '%'", [text])).rows
+        .map(({ name }) => name)
+        .toSorted();
+    const replies = ['capture_hold', 'place_hold', 'place_hold', 'release_hold'];
+    expect(await repliesWith('Ada')).toEqual(replies);
     await expect(ledger.reads.query('select erase_hold_texts($1)', [idBits(account_id)])).rejects.toThrow(/is in use/);
     await deactivate(account_id);
     expect(await erase({ client_id: await clientOf(account_id), kept_since: later })).toMatchObject({
       ok: true,
     });
     const { rows } = await ledger.owner.query(
-      'select description, reference, external_id, metadata, amount_minor, status from holds where account_id = $1',
+      'select description, reference, external_id, metadata, amount_minor, status from holds where account_id = $1 order by status',
       [idBits(account_id)],
     );
+    const erased = {
+      description: '(erased)',
+      reference: null,
+      external_id: '(erased)',
+      metadata: { erased: '(erased)' },
+      amount_minor: 400n,
+    };
     expect(rows).toEqual([
-      {
-        description: '(erased)',
-        reference: null,
-        external_id: '(erased)',
-        metadata: { erased: '(erased)' },
-        amount_minor: 400n,
-        status: 'Captured',
-      },
+      { ...erased, status: 'Captured' },
+      { ...erased, status: 'Released' },
     ]);
+    expect(await repliesWith('Ada')).toEqual([]);
+    expect(await repliesWith('ada-7')).toEqual([]);
+    expect(await repliesWith(released)).toEqual(['place_hold', 'release_hold']);
+    // A repeat gets the reply with the replaced texts.
+    const [repeat] = await ledger.book([
+      { name: 'place_hold', data, context: ledger.contextOf(freshBits(), { message_id: hold_id }) },
+    ]);
+    expect(repeat).toMatchObject({ ok: true, replayed: true, data: { hold_id, amount: '4.00', description: '(erased)' } });
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
   });
 

@@ -116,7 +116,8 @@ create index holds_by_account on holds (account_id, created_at, hold_id);
 create index holds_active on holds (account_id) where status = 'Active';
 create index holds_to_expire on holds (expires_at) where status = 'Active';
 
--- Commands that record no transaction (an opening, a change of status, a hold), with their replies as sent.
+-- Commands with their replies as sent: those that record no transaction (an opening, a change of status, a hold), and reversals and
+-- captures, whose replies show more than their transactions.
 create table commands (
   command_id  uuid primary key,
   name        text not null,
@@ -124,6 +125,9 @@ create table commands (
   outcome     json not null,
   created_at  timestamptz not null default now()
 );
+
+-- An erasure finds the reply to a release by its hold; the other replies have the id of what their command created.
+create index releases_by_hold on commands ((outcome -> 'data' ->> 'hold_id')) where name = 'release_hold';
 
 -- Postings that became dead letters. They are undecided, and their callers may have got a 202, so their ids are not unknown. The
 -- row remains after the command has been redriven; the transaction then takes precedence.
@@ -225,6 +229,23 @@ create trigger entries_posted after insert on entries referencing new table as n
   for each statement execute function post_entries();
 alter table entries enable always trigger entries_posted;
 
+-- Returns a reply with its texts replaced.
+create function without_texts(reply jsonb) returns jsonb language plpgsql immutable set search_path = ledger, pg_temp as $$
+begin
+  return case jsonb_typeof(reply) when 'object' then (
+    select coalesce(jsonb_object_agg(key, case
+        when key in ('description', 'reference', 'external_id') and jsonb_typeof(value) = 'string' then '"(erased)"'
+        when key = 'metadata' then '{"erased":"(erased)"}'
+        else without_texts(value) end), '{}')
+    from jsonb_each(reply)
+  ) else reply end;
+end $$;
+
+-- Returns the id under which the reply to the command that created this is stored (commandKey in libs/contracts/ids.ts).
+create function command_key(id uuid) returns uuid language sql immutable strict parallel safe set search_path = ledger, pg_temp as $$
+  select (left(id::text, 34) || '00')::uuid
+$$;
+
 -- Replaces the texts of those of these transactions that belong to the account, or to its counterparty in the same operation. The
 -- service's role may not update transactions. This function runs as the owner, for an account that is Inactive and empty.
 create function erase_texts(erased uuid, ids uuid[]) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
@@ -244,11 +265,15 @@ begin
       and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}'
         or idempotency_key is not null);
   get diagnostics changed = row_count;
+  update commands set outcome = without_texts(outcome::jsonb)
+    where outcome::jsonb <> without_texts(outcome::jsonb) and command_id = any(array(
+      select command_key(transaction_id) from transactions
+      where id_key(transaction_id) = any(array(select id_key(id) from unnest(ids) as id)) and (account_id = erased or counterparty_account_id = erased)));
   return changed;
 end $$;
 revoke all on function erase_texts(uuid, uuid[]) from public;
 
--- Replaces the texts of an account's holds when its client is erased.
+-- Replaces the texts of an account's holds, and of the replies to their commands, when its client is erased.
 create function erase_hold_texts(erased uuid) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
   changed int;
@@ -264,6 +289,11 @@ begin
     where account_id = erased
       and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}');
   get diagnostics changed = row_count;
+  update commands set outcome = without_texts(outcome::jsonb)
+    where outcome::jsonb <> without_texts(outcome::jsonb) and (
+      command_id = any(array(select command_key(hold_id) from holds where account_id = erased))
+      or name = 'release_hold' and outcome -> 'data' ->> 'hold_id' = any(array(
+        select 'hld_' || replace(hold_id::text, '-', '') from holds where account_id = erased)));
   return changed;
 end $$;
 revoke all on function erase_hold_texts(uuid) from public;
