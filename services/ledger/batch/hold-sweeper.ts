@@ -10,7 +10,7 @@ export interface HoldSweeperOptions {
   logger: Logger;
 }
 
-const accountsAtOnce = 200;
+const holdsAtOnce = 200;
 /** Holds must be recorded as Expired within 10 s. */
 const pauseMs = 2_000;
 
@@ -23,23 +23,18 @@ export function createHoldSweeper({ pool, wake, logger }: HoldSweeperOptions): S
   const sweep = async (): Promise<boolean> => {
     const found = await sweepHolds(pool);
     if (found > 0) wake();
-    return found === accountsAtOnce;
+    return found === holdsAtOnce;
   };
   return sweeping('recording expired holds', sweep, pauseMs, logger);
 }
 
-/** Returns the number of accounts with expired holds. */
+/** Returns the number of due holds that were found; their accounts may have had more. */
 export async function sweepHolds(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ account_id: string }>({
     name: 'due_holds',
-    text: `select distinct account_id from (select account_id from holds where status = 'Active' and expires_at <= clock_timestamp() order by expires_at limit ${accountsAtOnce}) due`,
+    text: `select account_id from holds where status = 'Active' and expires_at <= clock_timestamp() order by expires_at limit ${holdsAtOnce}`,
   });
-  if (rows.length > 0)
-    await runBatch(
-      pool,
-      [],
-      0,
-      rows.map(({ account_id }) => account_id),
-    );
+  const accounts = new Set(rows.map(({ account_id }) => account_id));
+  if (accounts.size > 0) await runBatch(pool, [], 0, [...accounts]);
   return rows.length;
 }
