@@ -112,10 +112,12 @@ describe('placing a hold', () => {
       amount: string,
       rest: Parameters<typeof placing>[2],
       others: AccountState[] = [account],
+      isKept = true,
     ): string => {
       const books = booksOf(others);
       const decision = decide(placing(account, amount, rest), books);
-      expect([decision.keep, books.changedHolds.size, account.held_minor]).toEqual([decision.reply, 0, 0n]);
+      const keep = isKept ? decision.reply : undefined;
+      expect([decision.keep, books.changedHolds.size, account.held_minor]).toEqual([keep, 0, 0n]);
       return codeOf(decision);
     };
     expect(refused(accountOf(9, 'Loan'), '1', {}, [])).toBe('account_not_found');
@@ -125,11 +127,19 @@ describe('placing a hold', () => {
     expect(refused(accountOf(9, 'Savings'), '1', {})).toBe('insufficient_funds');
     expect(refused(rich(), '1.005', {})).toBe('invalid_amount_precision');
     for (const expires_at of [now, '2026-02-02T03:04:05.679Z', '2025-01-01T00:00:00.000Z'])
-      expect(refused(rich(), '1', { expires_at })).toBe('validation_failed');
+      expect(refused(rich(), '1', { expires_at }, undefined, false)).toBe('validation_failed');
     expect(refused(rich(), '1', { context: { deadline: '2026-01-01T00:00:00.000Z' } })).toBe('deadline_exceeded');
     expect(refused(rich(), '1', { context: { bound_client_id: idOf('client', bitsOf(77)) } })).toBe(
       'account_not_found',
     );
+  });
+
+  it('can be repeated under the same key with another expires_at after a validation error', () => {
+    const [a, fingerprint] = [rich(), 'f'.repeat(32)];
+    const books = booksOf([a]);
+    expect(code(placing(a, '1', { n: 7, expires_at: now }), books)).toBe('validation_failed');
+    expect(code(placing(a, '1', { n: 7, context: { fingerprint } }), books)).toBe('done');
+    expect(code(placing(a, '1', { n: 7, expires_at: now }), books)).not.toBe('validation_failed');
   });
 
   it('counts the changes of the account and publishes each', () => {
