@@ -70,7 +70,8 @@ async function book(commands: Command[], pool = one): Promise<string[]> {
 }
 
 async function balance({ account_id }: AccountState, pool = one): Promise<string | undefined> {
-  return (await getLedgerAccounts(pool, [account_id]))[0]?.balance;
+  const query = { data: { account_ids: [account_id] }, context: {} };
+  return (await getLedgerAccounts(pool, [query]))[0]?.[0]?.balance;
 }
 
 /** Returns true as soon as this many transactions wait for a lock, and false after a time limit. */

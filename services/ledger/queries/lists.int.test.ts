@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { type LedgerHarness, startLedger } from '../test/harness.ts';
 import { listTransactions, listTransfers } from './lists.ts';
 
@@ -79,4 +80,39 @@ it('filters by currency and caller', async () => {
   expect(amounts(await list({ currency: 'EUR' }))).toEqual([3]);
   expect(amounts(await list({ actor: 'key:teller', currency: 'EUR' }))).toEqual([3]);
   expect(amounts(await list({ actor: 'key:teller', currency: 'USD' }))).toEqual([]);
+});
+
+it('the transaction_type of a refused payment matches the filter as its caller sees it', async () => {
+  const [payer, loan] = [await ledger.open('Savings', '50'), await ledger.open('Loan', '5')];
+  await ledger.book([ledger.transfer(payer, loan, '6')]);
+  const { rows } = await ledger.owner.query<{ client_id: string }>(
+    'select client_id from accounts where account_id = $1',
+    [idBits(payer)],
+  );
+  const owner = idOf('client', (rows[0]?.client_id ?? '').replaceAll('-', ''));
+  const typesIn = async (transaction_type: 'Transfer' | 'Loan Payment', bound?: string) => {
+    const filters = { account_id: payer, status: 'Failed' as const, transaction_type };
+    const page = await listTransactions(ledger.reads, { limit: 10, order: 'desc', ...filters }, bound);
+    return page?.items.map((item) => [item.transaction_type, item.failure_code]);
+  };
+  expect(await typesIn('Loan Payment')).toEqual([['Loan Payment', 'amount_exceeds_outstanding']]);
+  expect(await typesIn('Transfer')).toEqual([]);
+  expect(await typesIn('Loan Payment', owner)).toEqual([]);
+  expect(await typesIn('Transfer', owner)).toEqual([['Transfer', 'destination_refused']]);
+});
+
+it('an id that differs from that of a transfer only in its last byte finds nothing', async () => {
+  const [transfer_id = ''] = (await list({ transaction_type: 'Transfer' })).items.map((item) => item.transfer_id);
+  expect((await list({ transfer_id })).items).toHaveLength(2);
+  const last = transfer_id.slice(-2) === '00' ? '01' : '00';
+  expect((await list({ transfer_id: transfer_id.slice(0, -2) + last })).items).toEqual([]);
+});
+
+it('balances are returned only to callers who may see the account', async () => {
+  const owner = idOf('client', 'a'.repeat(32));
+  const balances = async (bound_client_id?: string) => {
+    const reply = await ledger.ask({ name: 'get_ledger_accounts', data: { account_ids: [account_id] } }, { bound_client_id });
+    return reply.ok && (reply.data as unknown[]).length;
+  };
+  expect([await balances(), await balances(owner)]).toEqual([1, 0]);
 });

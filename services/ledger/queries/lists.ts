@@ -183,20 +183,26 @@ export async function listTransactions(
   const within = new Where(shown)
     .equal({ 't.reference': reference, 't.idempotency_key': idempotency_key, 't.external_id': external_id })
     .between('t.created_at', from, to);
-  const only = new Where().equal({
-    't.transaction_type': transaction_type,
-    't.currency': currency,
-    't.actor': actor,
-  });
+  const only = new Where().equal({ 't.currency': currency, 't.actor': actor });
+  if (transaction_type !== undefined) only.add(`${shownType(only, bound)} = ?`, transaction_type);
   addStatus(status === 'Failed' ? within : only, status);
   addAmount(only, '>=', filters.min_amount);
   addAmount(only, '<=', filters.max_amount);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
+    // The first condition has an index; the second compares the bucket too.
     within.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id))', uuids(legs));
+    within.add('t.transaction_id = any(?::uuid[])', uuids(legs));
     within.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
   return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toListed(row, bound));
+}
+
+/** SQL of the transaction_type that the caller sees (withoutReason). */
+function shownType(where: Where, bound: string | undefined): string {
+  if (bound === undefined) return 't.transaction_type';
+  return `case when t.reverses_transaction_id is null and exists (select from accounts c
+    where c.account_id = t.failure_account_id and c.client_id <> ${where.parameter(bits('client', bound))}) then 'Transfer' else t.transaction_type end`;
 }
 
 /**

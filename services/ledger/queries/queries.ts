@@ -25,7 +25,7 @@ type Handler<N extends MessageName> = (pool: Pool, data: MessageData<N>, context
 /** One handler per query. Each runs one statement, so that it sees one snapshot, and throws only if the database fails. */
 const queryHandlers = {
   get_time: async (pool) => done({ time: new Date(await readTime(pool)).toISOString() }),
-  get_ledger_accounts: async (pool, { account_ids }) => done(await getLedgerAccounts(pool, account_ids)),
+  get_ledger_accounts: async (pool, data, context) => done((await getLedgerAccounts(pool, [{ data, context }]))[0]),
   get_balance_by_number: async (pool, { account_number: number }, { bound_client_id }) =>
     found(
       await getBalanceByNumber(pool, number, bound_client_id),
@@ -77,23 +77,39 @@ interface AccountView {
   balance_minor: bigint;
 }
 
-/** Returns balance and status of the customer accounts among these ids. */
+export interface AccountsQuery {
+  data: MessageData<'get_ledger_accounts'>;
+  context: Pick<MessageContext, 'bound_client_id'>;
+}
+
+/** Returns, for each of these queries, balance and status of the accounts among its ids that its caller may see. */
 export async function getLedgerAccounts(
   pool: Pool,
-  accountIds: string[],
-): Promise<MessageResult<'get_ledger_accounts'>> {
-  const { rows } = await pool.query<AccountView & { available_minor: bigint }>({
+  queries: readonly AccountsQuery[],
+): Promise<MessageResult<'get_ledger_accounts'>[]> {
+  const ids = new Set(queries.flatMap(({ data }) => data.account_ids.filter((id) => isId('account', id))));
+  const { rows } = await pool.query<AccountView & { client_id: string; available_minor: bigint }>({
     name: 'get_ledger_accounts',
-    text: `select account_id, account_number, currency, status, balance_minor, ${availableMinor} as available_minor
+    text: `select account_id, client_id, account_number, currency, status, balance_minor, ${availableMinor} as available_minor
       from accounts a where account_id = any($1::uuid[]) and client_id is not null`,
-    values: [uuids(accountIds.filter((id) => isId('account', id)))],
+    values: [uuids([...ids])],
   });
-  return rows.map(({ balance_minor, available_minor, account_id, ...rest }) => ({
-    ...rest,
-    account_id: prefixed('acc', account_id),
-    balance: fromMinor(balance_minor, rest.currency),
-    available_balance: fromMinor(available_minor, rest.currency),
+  const known = rows.map(({ client_id, balance_minor, available_minor, account_id, ...rest }) => ({
+    owner: prefixed('cli', client_id),
+    account: {
+      ...rest,
+      account_id: prefixed('acc', account_id),
+      balance: fromMinor(balance_minor, rest.currency),
+      available_balance: fromMinor(available_minor, rest.currency),
+    },
   }));
+  const byId = new Map(known.map((one) => [one.account.account_id, one]));
+  return queries.map(({ data, context: { bound_client_id: bound } }) =>
+    data.account_ids.flatMap((id) => {
+      const found = byId.get(id);
+      return found && (bound === undefined || bound === found.owner) ? [found.account] : [];
+    }),
+  );
 }
 
 async function getBalanceByNumber(

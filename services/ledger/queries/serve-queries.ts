@@ -10,7 +10,7 @@ import { createQueryConsumer, type Request } from '#libs/service/query-consumer.
 import type { Replies } from '#libs/service/replies.ts';
 import type { Verifier } from '#libs/service/verifications.ts';
 import type { Erase } from '../erasure/erase-texts.ts';
-import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+import { type AccountsQuery, answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
   pool: Pool;
@@ -34,7 +34,6 @@ interface EraseCommand {
   name: 'erase_ledger_texts';
   data: MessageData<'erase_ledger_texts'>;
 }
-type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
 /** Reports whether a query scans many rows. Other queries do not wait for such a query. */
@@ -59,13 +58,7 @@ async function answer(requests: Item<Request>[], deps: QueryDependencies): Promi
   const [query] = queries as [(typeof queries)[number]];
   if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
   if (query.name === 'erase_ledger_texts') return [await deps.erase(query.data)];
-  return query.name === 'get_ledger_accounts'
-    ? answerTogether(queries as BalanceQuery[], deps.pool)
-    : [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query)];
-}
-
-async function answerTogether(queries: BalanceQuery[], pool: Pool): Promise<ReplyBody[]> {
-  const ids = new Set(queries.flatMap(({ data }) => data.account_ids));
-  const found = new Map((await getLedgerAccounts(pool, [...ids])).map((account) => [account.account_id, account]));
-  return queries.map(({ data }) => ({ ok: true, data: data.account_ids.flatMap((id) => found.get(id) ?? []) }));
+  if (query.name === 'get_ledger_accounts')
+    return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((data) => ({ ok: true, data }));
+  return [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query)];
 }
