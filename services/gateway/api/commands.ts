@@ -7,12 +7,13 @@ import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { refuse } from '../http/errors.ts';
+import { Refused, refuse } from '../http/errors.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Planners } from './plan.ts';
+import { readPosting } from './reads.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
@@ -47,6 +48,7 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
     ...accountPlanners,
     ...notePlanners,
     ...moneyPlanners,
+    ...reversalPlanners(dependencies),
     ...holdPlanners,
     ...deadLetterPlanners,
     ...bookPlanners(dependencies),
@@ -149,20 +151,37 @@ const moneyPlanners = {
       pending: (acceptedAt) => ({ ...plan.data, status: 'Pending', created_at: acceptedAt.toISOString() }),
     };
   },
-  reverse_transaction({ params, body, bits }) {
-    const reverses_transaction_id = pathId('transaction_id', params);
-    // The command is in the bucket of the original transaction, which may still be waiting there.
-    const bucket = bucketOfId(reverses_transaction_id);
-    const fields = { reverses_transaction_id, reason: body.reason, ...namesOf(body) };
-    const plan = creation(
-      'transaction_id',
-      inBucket(bits, bucket),
-      (transaction_id) => ({ transaction_id, ...fields }),
-      reverses_transaction_id,
-    );
-    return { ...plan, bucket };
-  },
 } satisfies Partial<Planners>;
+
+function reversalPlanners({ forwarder }: CommandDependencies) {
+  return {
+    reverse_transaction({ params, body, bits }) {
+      const reverses_transaction_id = pathId('transaction_id', params);
+      // The command is in the bucket of the original transaction, which may still be waiting there.
+      const bucket = bucketOfId(reverses_transaction_id);
+      const fields = { reverses_transaction_id, reason: body.reason, ...namesOf(body) };
+      const plan = creation(
+        'transaction_id',
+        inBucket(bits, bucket),
+        (transaction_id) => ({ transaction_id, ...fields }),
+        reverses_transaction_id,
+      );
+      return {
+        ...plan,
+        bucket,
+        /**
+         * Waits until the original transaction is decided: items of batches are on another topic than reversals. The
+         * ledger itself refuses the reversal of an unknown transaction, because that refusal is kept.
+         */
+        async before(origin) {
+          await readPosting('transaction', { params, origin }, { forwarder }).catch((error: unknown) => {
+            if (!(error instanceof Refused && error.refusal.code === 'transaction_not_found')) throw error;
+          });
+        },
+      };
+    },
+  } satisfies Partial<Planners>;
+}
 
 const deadLetterPlanners = {
   redrive_dead_letter(input) {

@@ -26,6 +26,8 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
    * (acceptances.ts).
    */
   pending?(acceptedAt: Date): Transaction | Transfer;
+  /** Runs before the command is sent, and may refuse it. */
+  before?(origin: Origin): Promise<void>;
   /** Runs before a success response and may extend the data. */
   finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
   /** Reads the outcome in another way if no reply arrived in time. */

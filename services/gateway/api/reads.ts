@@ -146,8 +146,8 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
  */
 export async function readPosting(
   kind: 'transaction' | 'transfer',
-  { params, origin }: ReadInput,
-  { forwarder }: ReadDependencies,
+  { params, origin }: Pick<ReadInput, 'params' | 'origin'>,
+  { forwarder }: Pick<ReadDependencies, 'forwarder'>,
 ): Promise<unknown> {
   const id = knownForm(kind, params[`${kind}_id`]);
   const ask = (behind?: Behind): Promise<Outcome> =>
