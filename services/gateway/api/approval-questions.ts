@@ -2,6 +2,7 @@ import type { ApprovableCommand, Approval, ApprovalAction } from '#libs/contract
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Transaction } from '#libs/contracts/resources.ts';
 import { type FourEyes, isAbove, isAboveSome, type Posting } from '../access/four-eyes.ts';
+import { refuse, refuseViolations } from '../http/errors.ts';
 import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
@@ -16,7 +17,7 @@ type Ask<N extends ApprovableCommand> = (data: MessageData<N>, asker: Asker) => 
 const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[]; about: Ask<N> } } = {
   reverse_transaction: { mayNeed: ['reverse'], about: aboutReversal },
   change_account_status: { mayNeed: ['unfreeze'], about: aboutStatus },
-  create_api_key: { mayNeed: ['create_key'], about: async (data) => aboutNewKey(data) },
+  create_api_key: { mayNeed: ['create_key'], about: aboutNewKey },
   rotate_api_key: { mayNeed: ['create_key'], about: aboutRotation },
   redrive_dead_letter: { mayNeed: ['redrive', 'post_above'], about: aboutRedrive },
   create_transaction: { mayNeed: ['post_above'], about: aboutCash },
@@ -103,7 +104,15 @@ function keyActions(scopes: readonly string[]): ApprovalAction[] {
   return scopes.every((scope) => scope.endsWith(':read')) ? [] : ['create_key'];
 }
 
-function aboutNewKey({ name, scopes, environment, client_id, expires_at }: MessageData<'create_api_key'>): Question {
+async function aboutNewKey(
+  { name, scopes, environment, client_id, expires_at, not_after }: MessageData<'create_api_key'>,
+  asker: Asker,
+): Promise<Question> {
+  if (client_id !== null) await ask('get_client', { client_id }, client_id, asker);
+  if (expires_at !== null && not_after != null && Date.parse(expires_at) > Date.parse(not_after))
+    throw refuseViolations([
+      { field: 'expires_at', code: 'validation_failed', message: `expires_at must not be later than ${not_after}` },
+    ]);
   return {
     actions: keyActions(scopes),
     scopes: ['keys:manage'],
@@ -119,10 +128,13 @@ function aboutNewKey({ name, scopes, environment, client_id, expires_at }: Messa
 }
 
 async function aboutRotation(
-  { rotates_key_id: key_id, overlap_seconds }: MessageData<'rotate_api_key'>,
+  { rotates_key_id: key_id, overlap_seconds, maker_scopes }: MessageData<'rotate_api_key'>,
   asker: Asker,
 ): Promise<Question> {
   const { name, scopes, expires_at } = await ask('get_api_key', { key_id }, key_id, asker);
+  const lacking = scopes.filter((scope) => !maker_scopes.includes(scope));
+  if (lacking.length > 0)
+    throw refuse('insufficient_scope', `the key has scopes that the caller lacks: ${lacking.join(', ')}`);
   return {
     actions: keyActions(scopes),
     scopes: ['keys:manage'],
@@ -162,7 +174,9 @@ async function aboutCash(
 async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker): Promise<Question | undefined> {
   const { from_account_id, to_account_id, amount, currency } = data;
   if (!mayBeAbove(amount, currency, asker.fourEyes)) return undefined;
-  const [from, to] = await Promise.all([accountOf(from_account_id, asker), destinationOf(to_account_id, asker)]);
+  // The source first: if neither exists, the refusal names the source.
+  const from = await accountOf(from_account_id, asker);
+  const to = await destinationOf(to_account_id, asker);
   const posting = { amount, currency: currency ?? from.currency };
   const bound = asker.origin.caller.boundClientId;
   // The requester reads this, too. A customer must not learn that another client's account is a Loan.

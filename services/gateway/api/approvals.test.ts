@@ -151,6 +151,31 @@ test.each<[string, object, string | undefined, Record<string, Answer>, FourEyes?
   expect(last?.data['action']).toBe(action);
 });
 
+const newKey = { name: 'x', scopes: ['transfers:write'] };
+
+test.each<[string, object, Record<string, Answer>, number, string]>([
+  [
+    '/admin/api-keys',
+    { ...newKey, client_id: ids.client },
+    { get_client: refused('client_not_found') },
+    404,
+    'client_not_found',
+  ],
+  ['/admin/api-keys', { ...newKey, expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
+  [
+    `/admin/api-keys/${ids.key}/rotation`,
+    {},
+    { get_api_key: ok({ ...samples.key, scopes: ['erasure:none'] }) },
+    403,
+    'insufficient_scope',
+  ],
+])('%s %j is refused before an approval is requested', async (url, payload, answers, status, code) => {
+  const { post, sent } = await bankWith('Frozen', answers);
+  const response = await post(url, payload);
+  expect([response.statusCode, response.json().code]).toEqual([status, code]);
+  expect(sent().map(({ name }) => name)).not.toContain('request_approval');
+});
+
 test.each<[Answer, number, string]>([
   ['not_sent', 503, 'service_unavailable'],
   ['no_reply', 504, 'outcome_unknown'],
