@@ -68,6 +68,7 @@ describe('phone numbers', () => {
     [' 254700000001', '+254700000001'],
     ['+44 (0)20 7946 0958', '+442079460958'],
     ['0044 (0) 20.7946.0958', '+442079460958'],
+    [' 44(0)2079460958', '+442079460958'],
     ['+1234567', '+1234567'],
     ['+123456789012345', '+123456789012345'],
     ['(+254) 700 000 001', '+254700000001'],
@@ -95,6 +96,11 @@ describe('phone numbers', () => {
       expect([broken(phone, given), matches(phone, given)]).toEqual([[expect.stringContaining('national')], false]);
     },
   );
+
+  test('the time for a text of 80 KB is linear', () => {
+    for (const long of [`+${'1'.repeat(80_000)}`, `${' '.repeat(80_000)}x`, `+1${'(0)'.repeat(27_000)}`, `00${' 1'.repeat(40_000)}(`])
+      expect([phone.safeParse(long).success, withCallingCode(long, '254')]).toEqual([false, long]);
+  });
 
   test('only a national number gets the calling code', () => {
     const known = (given: string) => withCallingCode(given, '254');

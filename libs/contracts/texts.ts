@@ -73,9 +73,17 @@ const digits = (least: number, most: number) => `(${separators}[0-9]){${least},$
 /** The JSON Schema pattern of `phone`: 7 to 15 digits, the first not 0. */
 const phonePattern = `^(?!.*\\(0\\))${separators}(\\+${separators}|0${separators}0${separators})?[1-9]${digits(6, 14)}${separators}$`;
 
-/** Removes separators. A trunk prefix in brackets after a country code, as in +44 (0)20, is not a separator. */
+/** The beginning of a number with a country code. A blank may have been a plus. */
+const international = /^\s*(?:(?:\+|00).*[1-9]|(?<=\s)[1-9])/s;
+
+/**
+ * Removes separators, and a trunk prefix in brackets after a country code, as in +44 (0)20. Takes linear time,
+ * because callers can send 80 KB.
+ */
 function bareNumber(value: string): string {
-  return value.replace(/^(\s*(?:\+|00)[^(]*[1-9][^(]*)\(0\)/, '$1').replace(/[\s.()-]/g, '');
+  const bracket = value.indexOf('(');
+  const isTrunk = value.startsWith('(0)', bracket) && international.test(value.slice(0, bracket));
+  return (isTrunk ? value.slice(0, bracket) + value.slice(bracket + 3) : value).replace(/[\s.()-]/g, '');
 }
 
 /**

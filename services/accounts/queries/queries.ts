@@ -118,7 +118,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
   const { client_id, account_ids, account_type, status, currency, external_id } = data;
   if (client_id !== undefined && !visible(context, client_id)) return found({ items: [] });
   const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency, external_id };
-  // The gateway adds the balance to each item: its name and up to 17 digits.
+  // The gateway adds `balance` and `available_balance` to each item: their names and up to 17 digits each.
   const source = {
     from: 'accounts',
     columns: accountColumns,
@@ -130,7 +130,7 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
     >['more'],
     ...byTime<AccountRow>('created_at', 'account_id'),
     item: accountOf,
-    extraBytes: 32,
+    extraBytes: 64,
   };
   return listTable(pool, source, data);
 }

@@ -27,7 +27,9 @@ const lettersPerMistake = 6;
 
 export function areSimilar(one: string, other: string): boolean {
   const [a, b] = [one, other].map((name) => wordsOf(name).sort().join(' ')) as [string, string];
-  return distance(a, b) <= Math.floor(Math.min(a.length, b.length) / lettersPerMistake);
+  const allowed = Math.floor(Math.min(a.length, b.length) / lettersPerMistake);
+  // Comparing a very long name with a short one would take long.
+  return Math.abs(a.length - b.length) <= allowed && distance(a, b) <= allowed;
 }
 
 /** Returns the filter that finds similar names: the beginnings of their words. */
