@@ -41,7 +41,7 @@ export interface CommandConsumer {
   health(): CheckResult;
 }
 
-/** If partitions have been revoked since the last attempt, this has no retries. */
+/** A fault older than this no longer counts: after a rebalance no retry clears it. */
 const recentMs = 30_000;
 
 /**

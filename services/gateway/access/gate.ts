@@ -13,8 +13,9 @@ import type { Limiter } from './limits.ts';
 type Done = (error?: Error) => void;
 
 /**
- * Authenticates every request and applies the rate limits, before anything else and also for unknown paths.
- * Calls back synchronously if the credential is known.
+ * Authenticates every request and applies the rate limits, also for unknown paths. Only request
+ * ids, preflights, and load shedding come before it (http/app.ts). Calls back synchronously if the
+ * credential is known, and later if a token must be verified first.
  */
 export function createGate(
   authenticate: Authenticate,

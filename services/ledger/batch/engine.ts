@@ -15,18 +15,7 @@ import { balanceEvent, eventsOf, holdEvent } from './events.ts';
 import { writeHeldAmounts, writeHolds } from './hold-store.ts';
 import { insertAccounts, insertOutcomes, type KeptOutcome, updateStatuses, writeBatch } from './store.ts';
 
-/**
- * Decides and writes all waiting commands in one transaction, so that its cost is shared by the batch:
- * 1. Lock the affected accounts: customers by id, then this writer's slots by id, so that writers cannot
- *   deadlock.
- * 2. Read which commands are already recorded, in a statement that starts after the locks were acquired.
- * 3. Expire holds and decide the commands.
- * 4. Write the postings with one statement. While the database executes it, build the events, and write them
- *   with another.
- *
- * Exactly once: two writers of the same command either lock the same account, and the later one then sees the
- * record of the earlier one, or violate a unique index. In that case the batch is repeated and sees the record.
- */
+/** How often a batch is repeated after a unique violation. */
 const maxCollisions = 10;
 
 /** The committed result of a batch. */
@@ -46,10 +35,22 @@ export interface BatchTimes {
 }
 
 /**
- * Decides and commits a batch, and records the expired holds of its accounts and of the accounts `ids`. Its outcome is
- * durable when this resolves. Throws if the transaction fails;
- * nothing was then committed. Only if the response to COMMIT was lost, the commands may have been executed, and
- * a repeat returns their outcome.
+ * Decides and writes all waiting commands in one transaction, so that they share its cost:
+ * 1. Lock the affected accounts: customers by id, then this writer's slots by id, so that writers
+ *   cannot deadlock.
+ * 2. Read which commands are already recorded, in a statement that starts after the locks were
+ *   acquired.
+ * 3. Record the expired holds of these accounts and of the accounts `ids`, and decide the commands.
+ * 4. Write the postings with one statement. While the database executes it, build the events, and
+ *   write them with another.
+ *
+ * Exactly once: two writers of the same command either lock the same account, and the later one
+ * then sees the record of the earlier one, or violate a unique index. In that case the batch is
+ * repeated and sees the record.
+ *
+ * The outcome is durable when this resolves. Throws if the transaction fails; nothing was then
+ * committed. Only if the response to COMMIT was lost, the commands may have been executed, and a
+ * repeat returns their outcome.
  */
 export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {

@@ -75,7 +75,7 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
   );
 }
 
-/** Reads stored replies of commands that leave no transaction, by commandKey. */
+/** Returns stored replies by commandKey: of reversals, captures, and what leaves no transaction. */
 export async function readOutcomes(
   client: Queries,
   ids: string[],

@@ -54,7 +54,10 @@ export interface Books {
   reversals: Map<string, string>;
   /** Unknown transactions to be reversed whose commands were dead-lettered, and are therefore Pending. */
   deadLettered: Set<string>;
-  /** Outcomes of repeated commands that leave no transaction, by commandKey. */
+  /**
+   * Stored outcomes of repeated commands, by commandKey: of reversals, captures, and commands
+   * without a transaction.
+   */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
   /** The holds that the commands name, read after locking, and holds placed by the batch, by hold_id. */
   holds: Map<string, HoldState>;
@@ -92,7 +95,10 @@ export interface Decision {
   hold?: HoldChange;
   /** The operation that a reversal reverses. */
   reverses_operation_id?: string;
-  /** The outcome stored under the command's id if no transaction is its record. */
+  /**
+   * The outcome stored under the command's id: of a reversal, a capture, or a command without a
+   * transaction.
+   */
   keep?: ReplyBody & { batch?: KeptBatch };
   /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
