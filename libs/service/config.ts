@@ -207,7 +207,7 @@ export const eventsRetentionConfig = {
     .refine((days) => days !== 0, 'must not be 0')
     .prefault(String(eventsRetentionDays))
     .describe(
-      'Retention of event topics in days, including existing ones; -1: unlimited. `balances` always keeps the latest state of each account',
+      'Retention of event topics in days, including existing ones; -1: unlimited. `balances`, `account-masters`, and `client-masters` always keep the latest states',
     ),
 };
 
