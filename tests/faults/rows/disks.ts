@@ -103,7 +103,7 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
     );
     await server.start();
   }
-  say(`${server.name} ${halted ? 'had halted, and was started again when there was room' : 'stayed'}`);
+  say(`${server.name} ${halted ? 'had halted, and was started again when there was room' : 'kept running'}`);
   return goneAt;
 }
 

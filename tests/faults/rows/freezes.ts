@@ -30,7 +30,9 @@ const freezeLedger: Row = {
     node.signal('SIGCONT');
     const goneAt = performance.now();
     const waitedMs = (await freed) - stoppedAt;
-    bench.say(`the account that it had locked was booked on again ${Math.round(waitedMs)} ms after it stood still`);
+    bench.say(
+      `the account that it had locked could be posted to again ${Math.round(waitedMs)} ms after the pause began`,
+    );
     if (waitedMs > locksFreedMs * bench.slowness)
       throw new Error(
         `its locks were freed after ${Math.round(waitedMs)} ms, and ${locksFreedMs * bench.slowness} ms are allowed`,

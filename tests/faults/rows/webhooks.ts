@@ -118,7 +118,7 @@ const webhooks: Row = {
       );
       await untilQuiet(booked, taken, quietMs * slowness);
       await untilQuiet(booked, poller.got, quietMs * slowness);
-      say(`${booked.length} bookings, ${taken.length} deliveries taken, ${poller.got.length} events polled`);
+      say(`${booked.length} entries, ${taken.length} deliveries accepted, ${poller.got.length} events polled`);
       const findings = [
         ...deliveredInOrder(booked, taken),
         ...polledOnce(booked, poller.got),
