@@ -73,7 +73,7 @@ export class History {
       } = await client.query<Answer>(statement, [batch_id, created_at]);
       if (!found?.has_newest) {
         this.#fault =
-          `the database has an older history: batch ${batch_id} of ${created_at} was published and is not in it ` +
+          `the database has an older history: batch ${batch_id} of ${created_at} was published but is missing ` +
           `(last batch ${found?.last_batch ?? 'none'}, system ${found?.system_identifier}, timeline ${found?.timeline}). ` +
           'Nothing is posted; see docs/operations.md, "The database has an older history"';
         throw new OlderHistoryError(this.#fault);
