@@ -56,7 +56,7 @@ export function amount(zero: boolean) {
         return violation(
           ctx,
           'invalid_amount',
-          'must be a JSON number of at most 40 characters, its exponent at most 30',
+          'must be a JSON number of at most 40 characters, with an exponent of at most 30',
         );
       if (decimal.startsWith('-') || (decimal === '0' && !zero))
         return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
@@ -358,8 +358,7 @@ export const bodies = {
       rule(
         'validation_failed',
         'scopes',
-        (body) =>
-          `must not name, for a key bound to one client, what belongs to the bank: ${bankScopesOf(body).join(', ')}`,
+        (body) => `cannot be given to a key bound to one client: ${bankScopesOf(body).join(', ')}`,
         (body) => bankScopesOf(body).length === 0,
       ),
     ),

@@ -83,7 +83,7 @@ export async function createApiKey(
     expires_at <= now
       ? 'must be in the future'
       : expires_at > latest
-        ? `must not be later than ${latest}: no key lives longer than the key that makes it, or than the bank allows`
+        ? `must not be later than ${latest}: an API key cannot outlive its creator or exceed the bank's maximum lifetime`
         : undefined;
   if (wrong !== undefined)
     return refused(

@@ -33,7 +33,7 @@ export function parseBody(bytes: Buffer): unknown {
   if (text.includes('\\u')) checkTexts(parseJson(text));
   const members = { count: 0 };
   const value = unmark(parseJson(marked), members);
-  if (members.count !== colons) throw malformed('the body has a key that comes twice');
+  if (members.count !== colons) throw malformed('the body contains a duplicate key');
   return value;
 }
 

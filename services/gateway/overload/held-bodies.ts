@@ -9,7 +9,7 @@ export const maxHeldBytes = 32 * 1024 * 1024;
 const maxPerCaller = maxHeldBytes / 16;
 
 const tooManyOfCaller = new Refused(
-  refusal('rate_limited', 'too many request bodies of this caller at once; nothing was executed'),
+  refusal('rate_limited', 'too many concurrent request bodies from this caller; nothing was executed'),
 );
 const tooMany = new Refused(unavailableBecause('too many requests at once'));
 

@@ -99,6 +99,15 @@ export function beyondOutstanding(account: AccountState, minor: bigint): Refusal
 }
 
 /** Checks the available balance, because only the capture of a hold can take its held amount. */
-export function withoutFunds(account: AccountState, minor: bigint, message: string): Refusal | undefined {
-  return minor <= availableMinor(account) ? undefined : refusal('insufficient_funds', message);
+export function withoutFunds(
+  account: AccountState,
+  minor: bigint,
+  operation: string,
+  party = 'account',
+): Refusal | undefined {
+  if (minor <= availableMinor(account)) return undefined;
+  return refusal(
+    'insufficient_funds',
+    `the available balance of ${party} ${account.account_id} is too low for this ${operation}`,
+  );
 }

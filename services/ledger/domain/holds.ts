@@ -79,7 +79,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
     onLoan(account, 'a hold is not possible on a Loan account') ??
     inactive(account) ??
     otherCurrency(account, currency) ??
-    withoutFunds(account, minor, `account ${account_id} has too little balance for this hold`);
+    withoutFunds(account, minor, 'hold');
   if (reason) return refuse(reason);
   const { actor, request_id, time: created_at } = context;
   const hold: HoldState = {

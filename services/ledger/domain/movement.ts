@@ -37,9 +37,7 @@ export function moveCash(
     onLoan(account, `a ${draft.transaction_type} is not possible on a Loan account`) ??
     inactive(account) ??
     otherCurrency(account, currency) ??
-    (deposit
-      ? beyondLimit(account, minor)
-      : withoutFunds(account, minor, `account ${account.account_id} has too little balance for this withdrawal`));
+    (deposit ? beyondLimit(account, minor) : withoutFunds(account, minor, 'withdrawal'));
   if (reason) return refuse(reason);
   const teller = books.system('Teller', currency);
   const vault = books.system('Vault', currency);
@@ -95,7 +93,7 @@ function refusedSource(from: AccountState, to: AccountState, minor: bigint, curr
     onLoan(from, 'a transfer from a Loan account is not possible') ??
     inactive(from) ??
     otherCurrency(from, currency) ??
-    withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`)
+    withoutFunds(from, minor, 'transfer', 'source account')
   );
 }
 

@@ -151,7 +151,7 @@ describe('reversal', () => {
     };
     expectRefusal('inactive_account', b.account_id);
     b.status = 'Active';
-    expectRefusal('insufficient_funds', `${b.account_id} has too little balance for this reversal`);
+    expectRefusal('insufficient_funds', `${b.account_id} is too low for this reversal`);
     b.balance_minor += 1n;
     expectRefusal('inactive_account', a.account_id);
     a.status = 'Active';
@@ -211,7 +211,7 @@ describe('reversal', () => {
       [failed, 'not_reversible', 'is Failed'],
       [unreadable, 'not_reversible', 'is Failed'],
       [nowhere, 'not_reversible', 'is Failed'],
-      [undone, 'not_reversible', 'is a reversal itself'],
+      [undone, 'not_reversible', 'is itself a reversal'],
       [deposit, 'already_reversed', `was reversed by ${undone}`],
     ] as const) {
       const refused = decide(reversal(id), books);

@@ -46,7 +46,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   if (account === undefined || minor === null || currency === null)
     throw new Error(`the account of ${original.transaction_id} is not locked`);
   if (original.reverses_transaction_id !== null)
-    return refuse('not_reversible', `transaction ${original.transaction_id} is a reversal itself`);
+    return refuse('not_reversible', `transaction ${original.transaction_id} is itself a reversal`);
   const draft: Draft = {
     ...draftOf(
       context,
@@ -132,7 +132,7 @@ function refusedLeg({ account, direction }: Leg<AccountState>, minor: bigint): R
 
 function beyondBalance(account: AccountState, minor: bigint): Refusal | undefined {
   if (account.account_type === 'Loan') return beyondOutstanding(account, minor);
-  return withoutFunds(account, minor, `account ${account.account_id} has too little balance for this reversal`);
+  return withoutFunds(account, minor, 'reversal');
 }
 
 /** A refusal without a transaction as its record. */

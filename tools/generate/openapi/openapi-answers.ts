@@ -109,7 +109,7 @@ const batch = {
       transfer: { ...transfer, status: 'Failed', batch_id, failure_code: 'insufficient_funds' },
       error: {
         code: 'insufficient_funds',
-        message: `Insufficient Funds: source account ${account_id} has too little balance for this transfer`,
+        message: `Insufficient Funds: the available balance of source account ${account_id} is too low for this transfer`,
         details: { transaction_id: `txn_${bits()}` },
       },
     },

@@ -135,7 +135,10 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
     'unsupported_currency',
     'must be an ISO 4217 currency code in upper case',
   ),
-  insufficient_funds: [`account ${account} has too little balance for this withdrawal`, { details: transaction }],
+  insufficient_funds: [
+    `the available balance of account ${account} is too low for this withdrawal`,
+    { details: transaction },
+  ],
   inactive_account: [`account ${account} is Frozen`, { details: transaction }],
   invalid_account_type: ['a Deposit is not possible on a Loan account', { details: transaction }],
   duplicate_account_number: ['an account with the number SAV-1234567897 already exists'],
@@ -171,13 +174,13 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   ],
   approval_required: [`account ${account} is frozen: a second person must approve this`],
   batch_refused: [
-    `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: source account ${account} has too little balance for this transfer`,
+    `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: the available balance of source account ${account} is too low for this transfer`,
     {
       errors: [
         {
           field: 'items[1].transfer',
           code: 'insufficient_funds',
-          message: `Insufficient Funds: source account ${account} has too little balance for this transfer`,
+          message: `Insufficient Funds: the available balance of source account ${account} is too low for this transfer`,
         },
       ],
       details: { batch_id: exampleIds.batch },

@@ -136,7 +136,7 @@ function warningOf(rows: readonly { change: Change; account: Party }[]): string 
 function impossibleBecause(original: Transaction): string {
   if (original.status === 'Pending') return 'It is not decided yet. Open the page again in a moment.';
   if (original.status === 'Failed') return 'It was refused and moved no money: there is nothing to reverse.';
-  if (original.reverses_transaction_id !== undefined) return 'It is a reversal itself, which cannot be reversed.';
+  if (original.reverses_transaction_id !== undefined) return 'It is itself a reversal, which cannot be reversed.';
   return 'It was already reversed.';
 }
 

@@ -211,7 +211,7 @@ describe('a reversal', () => {
 
   it.each([
     [{ status: 'Failed', failure_code: 'insufficient_funds' }, 'It was refused and moved no money'],
-    [{ reverses_transaction_id: ids.transaction }, 'It is a reversal itself'],
+    [{ reverses_transaction_id: ids.transaction }, 'It is itself a reversal'],
     [{ reversed_by_transaction_id: ids.transaction }, 'It was already reversed'],
   ])('of one with %j is not offered, and its page explains why', async (changes, words) => {
     answers['get_transaction'] = ok({ ...samples.transaction, ...changes });
