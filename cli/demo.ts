@@ -31,7 +31,7 @@ export function addDemo(program: Command): void {
     .option('--json', 'print everything as one JSON array at the end')
     .addHelpText(
       'after',
-      '\nEach run opens a new client with accounts. Events are shown for the local bank, or if KAFKA_BROKERS is set.',
+      '\nEach run creates a new client with accounts. Events are shown for the local bank, or if KAFKA_BROKERS is set.',
     )
     .action(async ({ json }: { json?: true }) => {
       const steps: Step[] = [];

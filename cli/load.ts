@@ -30,7 +30,7 @@ export function addLoad(program: Command): void {
     .addHelpText(
       'after',
       `
-Opens a new client with accounts in KES and posts to them; this remains in the books. Latency is measured from the
+Creates a new client with accounts in KES and posts to them; this remains in the books. Latency is measured from the
 time at which a request was due. For reliable measurements, use \`npm run bench\`.
 
 Example:

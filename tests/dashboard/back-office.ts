@@ -6,27 +6,27 @@ import { personAt, ways } from './typing.ts';
 export function testBackOffice({ world, ui, as }: Dashboard): void {
   describe('the back office', () => {
     it.each(ways)(
-      'opens a client and an account, and changes an address, by $hand on a $size',
+      'creates a client, opens an account, and changes an address, by $hand on a $size',
       async ({ hand, size }) => {
         const { page, complaints } = await as('officer', size);
         const { enter, press, send } = personAt(page, hand);
         const field = (label: string) => page.locator('main').getByLabel(label).first();
-        const opens = page.getByRole('button', { name: 'Open the client' });
+        const creates = page.getByRole('button', { name: 'Create the client' });
         await page.goto(ui('/clients'));
-        await press(page.getByRole('button', { name: 'Open a Retail client' }));
+        await press(page.getByRole('button', { name: 'Create a Retail client' }));
         await page.locator('[name=first_name]:focus').waitFor();
         await enter(field('First name'), `Augusta ${hand}`);
         await enter(field('Last name'), `Byron ${size}`);
         await enter(field('E-mail'), `ada.${hand}.${size}@bank.example`);
         await enter(field('Phone'), '12');
-        await send(opens);
+        await send(creates);
         await page.getByText('must be a phone number').first().waitFor();
         await page.locator('[name=contact_number]:focus').waitFor();
         expect(await field('First name').inputValue()).toBe(`Augusta ${hand}`);
         await expectFine(page, 'client-form-wrong');
         await enter(field('Phone'), `+2546${String(Date.now()).slice(-8)}`);
-        await send(opens);
-        await page.getByText('The client is opened.').waitFor();
+        await send(creates);
+        await page.getByText('The client was created.').waitFor();
         expect(await heading(page)).toBe(`Augusta ${hand} Byron ${size}`);
 
         // On a desk the next step needs one key.

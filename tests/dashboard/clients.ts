@@ -102,7 +102,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
     );
   });
 
-  describe('opening a client who may already exist', () => {
+  describe('creating a client who may already exist', () => {
     it.each(ways)(
       'causes a warning, and is done when the clerk confirms that it is another person, by $hand on a $size',
       async ({ hand, size }) => {
@@ -110,7 +110,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
         const known = await api.client({ first_name: 'Here', last_name: 'Already', contact_number: phone });
         const { page, complaints } = await as('officer', size);
         const { enter, send, tick } = personAt(page, hand);
-        const save = page.getByRole('button', { name: 'Open the client' });
+        const save = page.getByRole('button', { name: 'Create the client' });
         await page.goto(ui('/clients/new'));
         for (const [label, text] of [
           ['First name', 'Not'],
@@ -127,7 +127,7 @@ export function testClients({ world, ui, as }: Dashboard): void {
         await expectFine(page, 'client-duplicate');
         await tick(page.getByRole('checkbox', { name: 'It is somebody else' }));
         await send(save);
-        await page.getByText('The client is opened.').waitFor();
+        await page.getByText('The client was created.').waitFor();
         expect(complaints.filter((text) => !text.includes('409'))).toEqual([]);
       },
     );

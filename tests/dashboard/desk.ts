@@ -102,7 +102,7 @@ export function testDesk({ world, ui, as }: Dashboard, records: () => Records): 
       ])
         await page.locator('.tile').filter({ hasText: tile }).waitFor();
       await page.locator('#waiting-approvals').waitFor({ state: 'attached' });
-      expect(await page.title()).toBe('Today – Core Banking');
+      expect(await page.title()).toBe('Home – Core Banking');
       await expectFine(page, 'home-today');
 
       const pretend = (hidden: boolean) =>

@@ -76,7 +76,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
         await rows.filter({ hasText: id }).getByRole('checkbox').focus();
         await page.keyboard.press('Space');
       }
-      await page.getByRole('button', { name: 'Drop the marked ones' }).focus();
+      await page.getByRole('button', { name: 'Drop selected' }).focus();
       await page.keyboard.press('Enter');
       await page.getByText('The dashboard cannot send these 2 messages again later').waitFor();
       await page.reload();
@@ -90,8 +90,8 @@ export function testOperations({ world, ui, as }: Dashboard): void {
       await page.reload();
       await page.getByText('2 of 2 were dropped.').waitFor();
       await page.getByRole('button', { name: 'To the dead letters' }).click();
-      await page.getByRole('button', { name: 'Mark all of this page' }).click();
-      await page.getByRole('button', { name: 'Drop the marked ones' }).click();
+      await page.getByRole('button', { name: 'Select all on this page' }).click();
+      await page.getByRole('button', { name: 'Drop selected' }).click();
       await page.getByRole('checkbox').check();
       await page.getByRole('button', { name: 'Drop', exact: true }).click();
       await page.waitForURL(/decided|decision/);

@@ -173,7 +173,7 @@ export function testSignOut({ world, open }: Dashboard): void {
       await expectFine(page, 'kept-form');
       await page.getByRole('button', { name: 'Send it now' }).focus();
       await page.keyboard.press('Enter');
-      await page.getByText('The client is opened.').waitFor();
+      await page.getByText('The client was created.').waitFor();
       expect(await heading(page)).toBe('Kept Form');
       expect(complaints).toEqual([]);
     });

@@ -84,7 +84,7 @@ export function summary(connection: Connection): string {
   Dashboard   ${connection.dashboard_url}
   Sign in     as ${connection.dashboard_users.join(', ')}; password ${connection.dashboard_password}
 
-  Open a client, open an account with a first deposit, deposit (paste in order):
+  Create a client, open an account with a first deposit, deposit (paste in order):
 
 CLIENT_ID=$(${call('/clients', client)} | sed 's/.*"client_id":"\\([^"]*\\)".*/\\1/'); echo $CLIENT_ID
 ACCOUNT_ID=$(${call('/accounts', account)} | sed 's/.*"account_id":"\\([^"]*\\)".*/\\1/'); echo $ACCOUNT_ID

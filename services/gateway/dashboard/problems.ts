@@ -61,7 +61,7 @@ const texts: Record<number, (message: string) => [title: string, text: string]> 
     'You may not do this',
     `Your permissions do not allow it: ${message}. Ask an administrator if you need it.`,
   ],
-  404: (message) => ['Not found', `There is nothing here: ${message}.`],
+  404: (message) => ['Not found', `${message.charAt(0).toUpperCase()}${message.slice(1)}.`],
   413: () => ['Too large', 'This is too much for one request. Nothing was changed; divide it into several.'],
   429: () => [
     'Too many requests',
@@ -85,6 +85,6 @@ function of(status: number, message: string): Problem {
 
 function problemContent({ text }: Problem, request: FastifyRequest): Html {
   return html`<p role="alert">${text}</p>
-<p><a href="/admin/ui" role="button">To the start page</a></p>
+<p><a href="/admin/ui" role="button">To the home page</a></p>
 <p class="quiet">Request id: <code>${request.id}</code></p>`;
 }

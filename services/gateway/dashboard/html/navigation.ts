@@ -36,7 +36,7 @@ const navigation: readonly Section[] = [
   {
     url: '/admin/ui/clients',
     title: 'Clients',
-    about: 'Find, open and change clients, with their accounts.',
+    about: 'Find, create and change clients, with their accounts.',
     scope: 'clients:read',
   },
   {

@@ -153,10 +153,10 @@ function keyForm(visit: Visit, values: URLSearchParams, wrong: Wrong): Html {
   const isChosen = (scope: string) => values.getAll('scopes').includes(scope);
   const fields = html`${inputOf({ name: 'name', label: 'Name', isRequired: true, maxLength: 100, placeholder: 'What the key is for' }, values, wrong)}
 <fieldset><legend>Environment</legend>${environment('live')}${environment('test')}${reason(wrong, 'environment').text}</fieldset>
-<fieldset><legend>Scopes, at most those that you have yourself</legend>
+<fieldset><legend>Scopes (only ones you have)</legend>
 <div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${isChosen(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${reason(wrong, 'scopes').text}</fieldset>
 ${inputOf({ name: 'expires_at', label: 'Expires at the end of (UTC)', type: 'date', hint: 'Empty: in one year.' }, values, wrong)}
-${inputOf({ name: 'client_id', label: 'Only for the client with the id', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
+${inputOf({ name: 'client_id', label: 'Restrict to client', placeholder: 'cli_…', hint: 'Empty: for the whole bank, within its scopes.' }, values, wrong)}`;
   return formOf(visit, { wrong, button: 'Create', cancel: url }, fields);
 }
 

@@ -314,7 +314,7 @@ ${desk(
     ['Status', statusOf(status)],
     ['Asked by', actorOf(requested_by, names)],
     ['Asked', fullTimeOf(requested_at)],
-    ['Waits until', status === 'Waiting' && fullTimeOf(expires_at)],
+    ['Expires', status === 'Waiting' && fullTimeOf(expires_at)],
     ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
     ['Reason', reason],
     ['Id', idText(approval_id)],

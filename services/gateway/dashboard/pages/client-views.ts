@@ -118,12 +118,12 @@ export function clientForm(
   const fields = html`<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date(visit.now).toISOString()}">
 ${duplicates.length > 0 && warning(duplicates)}
 ${openingFields[type].map((field) => inputOf(field, values, wrong))}`;
-  return formOf(visit, { wrong, button: 'Open the client', cancel: url }, fields);
+  return formOf(visit, { wrong, button: 'Create the client', cancel: url }, fields);
 }
 
 function warning(duplicates: readonly Duplicate[]): Html {
   const ids = duplicates.map(({ client_id }) => client_id).join(',');
-  return html`<p class="notice wrong" role="alert">This client may already exist. Nothing has been opened yet.</p>
+  return html`<p class="notice wrong" role="alert">This client may already exist. Nothing has been created yet.</p>
 ${table<Duplicate>(
   'Clients that may be the same',
   [

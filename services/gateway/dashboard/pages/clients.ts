@@ -43,7 +43,7 @@ const columns: CsvColumn<Client>[] = [
 const listOf = ({ person }: Visit): List<Client> => ({
   path: api,
   above: () =>
-    html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}`,
+    html`${person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Create a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Create a Corporate client</a></p>`}`,
   show: clientTable,
   filters: [
     { name: 'q', label: 'Words of the name', hint: 'love ada' },
@@ -55,10 +55,10 @@ const listOf = ({ person }: Visit): List<Client> => ({
   ],
 });
 
-/** Adds the pages of clients: the list, opening, one client with accounts, and corrections. */
+/** Adds the pages of clients: the list, creation, one client with accounts, and corrections. */
 export function addClients(app: FastifyInstance): void {
   addListPage(app, url, { title: 'Clients', scope: 'clients:read' }, listOf, columns);
-  addOpening(app);
+  addCreation(app);
   addPage(app, `${url}/:client_id`, { title: 'Client', scope: 'clients:read' }, async (visit) => {
     const { person, query } = visit;
     const { data: client } = await visit.api.get<Client>(`${api}/${visit.id}`);
@@ -78,7 +78,7 @@ ${desk('The client', html`${clientFacts(client, person)}${erasureAction(client, 
 
 /** The message after the redirect of a form. */
 const saved: Record<string, string | undefined> = {
-  opened: 'The client is opened. Now open an account for them below.',
+  opened: 'The client was created. Now open an account for them below.',
   corrected: 'The changes are saved.',
 };
 
@@ -95,14 +95,14 @@ async function accountsOf({ api: bank, person, query }: Visit, { client_id, eras
 ${accountTable(data)}${pager(`${url}/${client_id}`, new URLSearchParams(cursor === null ? {} : { cursor }), next)}`;
 }
 
-function addOpening(app: FastifyInstance): void {
+function addCreation(app: FastifyInstance): void {
   const typeIn = (values: URLSearchParams): ClientType =>
     values.get('client_type') === 'Corporate' ? 'Corporate' : 'Retail';
-  const page = { title: 'Open a client', scope: 'clients:write' } as const;
+  const page = { title: 'Create a client', scope: 'clients:write' } as const;
   addFormPage(app, `${url}/new`, page, {
     draw(visit, values, wrong) {
       const type = typeIn(values.size > 0 ? values : visit.query);
-      return { title: `Open a ${type} client`, content: clientForm(visit, type, values, wrong) };
+      return { title: `Create a ${type} client`, content: clientForm(visit, type, values, wrong) };
     },
     async take(visit) {
       const client_type = typeIn(visit.fields);

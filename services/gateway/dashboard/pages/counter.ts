@@ -262,7 +262,7 @@ function notDone(
   if (status === 'Pending')
     return {
       title: 'Not known yet',
-      content: html`<p class="notice" role="status">The bank has not decided about it yet. Do not enter it again;
+      content: html`<p class="notice" role="status">The bank has not decided yet. Do not enter it again;
 open this page again in a moment.</p>${next('Next customer')}`,
     };
   return {

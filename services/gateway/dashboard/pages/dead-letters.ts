@@ -72,7 +72,7 @@ const listOf = (visit: Visit): List<DeadLetter> => ({
   note: 'A dead letter is listed once, even if its message is delivered several times.',
 });
 
-/** Adds the pages of dead letters: list, show, and redrive or drop one or all marked ones. */
+/** Adds the pages of dead letters: list, show, and redrive or drop one or all selected ones. */
 export function addDeadLetters(app: FastifyInstance): void {
   addListPage(app, deadLettersUrl, { title: 'Dead letters', scope }, listOf, columns);
   addPage(app, `${deadLettersUrl}/:dead_letter_id`, { title: 'Dead letter', scope }, async (visit) => {
@@ -87,7 +87,7 @@ export function addDeadLetters(app: FastifyInstance): void {
     addFormPage(app, decisionUrl(decision), page, {
       async draw(visit, values, wrong) {
         const ids = (values.size > 0 ? values : visit.query).getAll('id');
-        return decisionForm(visit, await markedOf(visit, ids), decision, values, wrong);
+        return decisionForm(visit, await selectedOf(visit, ids), decision, values, wrong);
       },
       take: (visit) => decide(visit, decision),
     });
@@ -96,8 +96,8 @@ export function addDeadLetters(app: FastifyInstance): void {
 
 const mostAtOnce = 500;
 
-/** Returns the marked dead letters that are still open. */
-async function markedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLetter[]> {
+/** Returns the selected dead letters that are still open. */
+async function selectedOf({ api }: Visit, ids: readonly string[]): Promise<DeadLetter[]> {
   const { data } = await api.get<DeadLetter[]>(`${path}?state=open&limit=${mostAtOnce}`);
   return data.filter(({ dead_letter_id }) => ids.includes(dead_letter_id));
 }
@@ -131,19 +131,19 @@ async function decide(visit: Visit, decision: Decision): Promise<Shown> {
   return { title: decisions[decision].done, content: outcomesOf(outcomes, decision) };
 }
 
-/** Open dead letters can be marked, and redriven or dropped together. */
+/** Open dead letters can be selected, and redriven or dropped together. */
 function deadLetterTable(rows: readonly DeadLetter[], names: KeyNames, sort: Sorting): Html {
   const columns = lettersColumns(names, sort);
   if (!rows.some(({ state }) => state === 'open'))
     return table('Dead letters', columns, rows, 'No dead letter matches.');
-  const mark: Column<DeadLetter> = {
-    title: 'Mark',
+  const selection: Column<DeadLetter> = {
+    title: 'Select',
     isPlain: true,
     show: ({ dead_letter_id, state, message }) =>
-      html`${state === 'open' && html`<input type="checkbox" name="id" value="${dead_letter_id}" aria-label="Mark ${message ?? 'this one'}">`}`,
+      html`${state === 'open' && html`<input type="checkbox" name="id" value="${dead_letter_id}" aria-label="Select ${message ?? 'this one'}">`}`,
   };
-  return html`<form method="get" action="${decisionUrl('redrive')}">${table('Dead letters', [mark, ...columns], rows, '')}
-<p class="actions"><button type="button" class="outline secondary" data-mark-all hidden>Mark all of this page</button> <button>Redrive the marked ones</button> <button class="secondary" formaction="${decisionUrl('drop')}">Drop the marked ones</button></p></form>`;
+  return html`<form method="get" action="${decisionUrl('redrive')}">${table('Dead letters', [selection, ...columns], rows, '')}
+<p class="actions"><button type="button" class="outline secondary" data-mark-all hidden>Select all on this page</button> <button>Redrive selected</button> <button class="secondary" formaction="${decisionUrl('drop')}">Drop selected</button></p></form>`;
 }
 
 const lettersColumns = (names: KeyNames, sort?: Sorting): Column<DeadLetter>[] => [
@@ -229,7 +229,7 @@ function decisionForm(
   const [only] = letters;
   const cancel = only && letters.length === 1 ? pageOf(only) : `${deadLettersUrl}?state=open`;
   if (!only)
-    return html`<p role="status">None of them is open. In the list, mark those that you want to redrive or drop.</p><p><a role="button" href="${cancel}">To the dead letters</a></p>`;
+    return html`<p role="status">None of them is open. In the list, select those that you want to redrive or drop.</p><p><a role="button" href="${cancel}">To the dead letters</a></p>`;
   const isRedrive = decision === 'redrive';
   const them = letters.length === 1 ? 'this message' : `these ${letters.length} messages`;
   const reason = {
@@ -261,7 +261,7 @@ function outcomesOf(outcomes: readonly Outcome[], decision: Decision): Html {
 ${
   others.length > 0 &&
   table<Outcome>(
-    'Those that were not',
+    'Not decided',
     [
       { title: 'Dead letter', show: ({ id }) => html`<a href="${deadLettersUrl}/${id}"><code>${id}</code></a>` },
       { title: 'Why not', show: ({ said }) => said ?? '' },

@@ -83,8 +83,8 @@ async function show(visit: Visit, client: Client, wrong: Wrong): Promise<Shown> 
   return {
     title,
     content: html`<p>An erasure replaces the names, contacts and texts of a client permanently, everywhere in the bank. Amounts, account
-numbers and dates stay, because the books need them. Programs of the client lose their access. Do it only when the client has asked
-for it and no law has the bank keep the data.</p>
+numbers and dates stay, because the books need them. Programs of the client lose their access. Do this only if the client has
+requested it and no law requires the bank to keep the data.</p>
 ${facts([
   ['Client', idLink(client.client_id, nameOf(client))],
   ['Phone', client.contact_number],

@@ -305,7 +305,7 @@ function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Ht
     ['Description', hold.description],
     ...ownNames(hold),
     ['Placed', fullTimeOf(hold.created_at)],
-    [status === 'Active' ? 'Held until' : 'Was held until at most', untilOf(hold.expires_at)],
+    [status === 'Active' ? 'Held until' : 'Held until (at the latest)', untilOf(hold.expires_at)],
     ['Id', idText(hold_id)],
   ])}
 ${

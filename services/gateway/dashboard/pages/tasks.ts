@@ -62,7 +62,7 @@ export interface Task {
 
 export function addTask(app: FastifyInstance, task: Task, secrets: readonly string[]) {
   const { name, title, scope } = task;
-  const toStart = html`<a href="/admin/ui">To the start page</a>`;
+  const toStart = html`<a href="/admin/ui">To the home page</a>`;
   const address = `${url}/${name}`;
   const again = (instruction: Instruction, sealed: string) =>
     `${instruction.form}?${new URLSearchParams({ of: sealed }).toString()}`;
@@ -73,7 +73,7 @@ export function addTask(app: FastifyInstance, task: Task, secrets: readonly stri
       page: { title, scope },
       schema: instructionSchema,
       purpose: `task ${name}`,
-      home: html`<p><a href="/admin/ui" role="button">To the start page</a></p>`,
+      home: html`<p><a href="/admin/ui" role="button">To the home page</a></p>`,
       leave: toStart,
       caution: 'Do not enter it again.',
       factsOf: (instruction) => [['What', instruction.button], ...instruction.facts],

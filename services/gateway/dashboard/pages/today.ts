@@ -135,12 +135,12 @@ function posted(totals: PostingTotals | undefined, day: string, scopes: Readonly
 
 /** The first page: today's figures, and the sections that this person may open. */
 export function addHome(app: FastifyInstance): void {
-  addPage(app, '/admin/ui', { title: 'Today', scope: null }, ({ person }) => {
+  addPage(app, '/admin/ui', { title: 'Home', scope: null }, ({ person }) => {
     const sections = sectionsOf(person.scopes).filter((section) => section.url !== '/admin/ui');
     return {
       content: html`${person.scopes.has('books:read') && loaded('today', url, 'The day so far')}
 ${sections.length === 0 && html`<p role="status">You have no permissions here yet. Ask an administrator for those that you need.</p>`}
-<h2>Where to</h2>
+<h2>Go to</h2>
 <div class="cards">${sections.map(({ url: href, title, about }) => html`<article><h3><a href="${href}">${title}</a></h3><p>${about}</p></article>`)}</div>
 <details><summary>Your permissions</summary><p>${tags([...person.scopes].sort())}</p></details>`,
     };
