@@ -98,7 +98,12 @@ describe('phone numbers', () => {
   );
 
   test('the time for a text of 80 KB is linear', () => {
-    for (const long of [`+${'1'.repeat(80_000)}`, `${' '.repeat(80_000)}x`, `+1${'(0)'.repeat(27_000)}`, `00${' 1'.repeat(40_000)}(`])
+    for (const long of [
+      `+${'1'.repeat(80_000)}`,
+      `${' '.repeat(80_000)}x`,
+      `+1${'(0)'.repeat(27_000)}`,
+      `00${' 1'.repeat(40_000)}(`,
+    ])
       expect([phone.safeParse(long).success, withCallingCode(long, '254')]).toEqual([false, long]);
   });
 

@@ -163,9 +163,9 @@ test.each<[string, object, Record<string, Answer>, number, string]>([
   ],
   ['/admin/api-keys', { ...newKey, expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
   [
-    `/admin/api-keys/${ids.key}/rotation`,
+    `/admin/api-keys/key_${'a'.repeat(32)}/rotation`,
     {},
-    { get_api_key: ok({ ...samples.key, scopes: ['erasure:none'] }) },
+    { get_api_key: ok({ ...samples.key, key_id: `key_${'a'.repeat(32)}`, scopes: ['books:read', 'transfers:write'] }) },
     403,
     'insufficient_scope',
   ],

@@ -1,3 +1,4 @@
+import { setImmediate as otherRequests } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { endpoints } from '#libs/contracts/endpoints.ts';
@@ -32,14 +33,17 @@ const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
 
 /**
  * Handles a batch: publishes it as one message. Items become the commands that they would be if sent alone, with
- * ids derived from the batch id.
+ * ids derived from the batch id. Each stage of 1,000 items takes milliseconds, so other requests run between them.
  */
 export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & { acceptances: Acceptances }) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const acceptedAt = new Date(deps.now());
     const caller = callerOf(request);
+    await otherRequests();
     const { key, body } = parse(request, caller);
+    await otherRequests();
     const origin = originOf(request, key, fingerprint({}, body));
+    await otherRequests();
     const route = `${method} ${path}`;
     const attempts = attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, key);
     await makeAttempts(attempts, ({ bits, ...attempt }) =>
@@ -61,11 +65,13 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
         ? planners.create_transaction({ ...input, body: transaction })
         : planners.create_transfer({ ...input, body: transfer as NonNullable<typeof transfer> });
     });
+    await otherRequests();
     // A repeat gets its stored outcome, even if its items would need an approval now.
     const tooLarge = await checkLargeItems(plans, origin, deps);
     const from = { ...origin, repeatOnly: tooLarge !== undefined || origin.repeatOnly === true };
     const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), from);
     if (tooLarge && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw tooLarge;
+    await otherRequests();
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
     const { results, isReplayed } = resultsOf(outcome, { batch_id, mode: body.mode, origin: from }, refused);
@@ -77,7 +83,10 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
       body.mode,
       plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
-    send(reply, endpoints.create_batch.success, present(batch));
+    await otherRequests();
+    const shown = present(batch);
+    await otherRequests();
+    send(reply, endpoints.create_batch.success, shown);
   }
 }
 

@@ -8,6 +8,7 @@ import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { Refused, refuse } from '../http/errors.ts';
+import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
@@ -174,6 +175,11 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
          * ledger itself refuses the reversal of an unknown transaction, because that refusal is kept.
          */
         async before(origin) {
+          // Half of the time remains for the reversal.
+          const early = { ...origin, answerBy: (performance.now() + origin.answerBy) / 2 };
+          const data = { transaction_id: reverses_transaction_id };
+          const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
+          if (!isNotFound(original)) return;
           await readPosting('transaction', { params, origin }, { forwarder }).catch((error: unknown) => {
             if (!(error instanceof Refused && error.refusal.code === 'transaction_not_found')) throw error;
           });

@@ -28,6 +28,7 @@ test.each(writes)('%s %s sends the given values, and sends nothing if none are g
   await call(method, url, { ...body, ...names });
   await call(method, url, { ...body, email: 'b@b.cc', external_id: null, metadata: {} });
   const parts = sent
+    .filter(({ topic }) => !topic.endsWith('queries'))
     .map(({ value }) => JSON.parse(String(value)) as Record<string, object>)
     .map((data) => data['client'] ?? data['changes'] ?? data);
   expect(parts[0]).toMatchObject(names);

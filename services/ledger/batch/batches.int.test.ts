@@ -143,13 +143,13 @@ describe('size of a transaction', () => {
     expect(await balance(account)).toBe(120_100n);
   });
 
-  it('while single commands arrive, it is 100 items, with a pause after each transaction as long as the transaction', async () => {
+  it('while single commands arrive, it is 50 items, with a pause after each transaction as long as the transaction', async () => {
     hasSingles = true;
     const account = await ledger.open('Savings', '0');
     await handler().handle([
       message(
         batchIdOf(),
-        times(250, () => deposit(account)),
+        times(125, () => deposit(account)),
       ),
       message(
         batchIdOf(),
@@ -157,7 +157,7 @@ describe('size of a transaction', () => {
         { bucket: 1 },
       ),
     ]);
-    expect(sizes()).toEqual([[100], [100], [50], [30]]);
+    expect(sizes()).toEqual([[50], [50], [25], [30]]);
     const begins = decided.map(({ times: { begun } }) => begun);
     const ends = decided.map(({ times: { committed } }) => committed);
     // A timer of Node is up to 2 ms early, because it counts in whole milliseconds.

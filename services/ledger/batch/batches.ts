@@ -26,7 +26,7 @@ type BatchRequest = Request & { data: MessageData<'create_batch'> };
  * The number of items per transaction, while single commands arrive and otherwise. Atomic batches always use
  * one transaction.
  */
-const steps = { beside: 100, alone: 500 };
+const steps = { beside: 50, alone: 500 };
 
 type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
   /** Reports whether this process is currently receiving single commands. */

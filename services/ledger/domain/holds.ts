@@ -72,9 +72,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
   if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
   // A validation error is not kept. Repeats of this message are refused again, because both conditions remain true.
   if (expires_at <= books.now || expires_at > timeAfter(context.time, maxHoldLifetimeMs))
-    return only(
-      refused(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead')),
-    );
+    return only(refused(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead')));
   const reason =
     onLoan(account, 'a hold is not possible on a Loan account') ??
     inactive(account) ??

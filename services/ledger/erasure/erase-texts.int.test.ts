@@ -139,7 +139,12 @@ describe('the texts of a client', () => {
       ledger.cash('Withdrawal', account_id, '6'),
     ]);
     const repliesWith = async (text: string) =>
-      (await ledger.owner.query<{ name: string }>("select name from commands where outcome::text like '%' || $1 || '%'", [text])).rows
+      (
+        await ledger.owner.query<{ name: string }>(
+          "select name from commands where outcome::text like '%' || $1 || '%'",
+          [text],
+        )
+      ).rows
         .map(({ name }) => name)
         .toSorted();
     const replies = ['capture_hold', 'place_hold', 'place_hold', 'release_hold'];
@@ -171,7 +176,11 @@ describe('the texts of a client', () => {
     const [repeat] = await ledger.book([
       { name: 'place_hold', data, context: ledger.contextOf(freshBits(), { message_id: hold_id }) },
     ]);
-    expect(repeat).toMatchObject({ ok: true, replayed: true, data: { hold_id, amount: '4.00', description: '(erased)' } });
+    expect(repeat).toMatchObject({
+      ok: true,
+      replayed: true,
+      data: { hold_id, amount: '4.00', description: '(erased)' },
+    });
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { MessageData } from '#libs/contracts/messages.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
 import { type LedgerHarness, startLedger } from '../test/harness.ts';
 import { listTransactions, listTransfers } from './lists.ts';
 
@@ -111,7 +111,10 @@ it('an id that differs from that of a transfer only in its last byte finds nothi
 it('balances are returned only to callers who may see the account', async () => {
   const owner = idOf('client', 'a'.repeat(32));
   const balances = async (bound_client_id?: string) => {
-    const reply = await ledger.ask({ name: 'get_ledger_accounts', data: { account_ids: [account_id] } }, { bound_client_id });
+    const reply = await ledger.ask(
+      { name: 'get_ledger_accounts', data: { account_ids: [account_id] } },
+      { bound_client_id },
+    );
     return reply.ok && (reply.data as unknown[]).length;
   };
   expect([await balances(), await balances(owner)]).toEqual([1, 0]);
