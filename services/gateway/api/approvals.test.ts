@@ -162,17 +162,21 @@ test.each<[string, object, Record<string, Answer>, number, string]>([
     'client_not_found',
   ],
   ['/admin/api-keys', { ...newKey, expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
-  [
-    `/admin/api-keys/key_${'a'.repeat(32)}/rotation`,
-    {},
-    { get_api_key: ok({ ...samples.key, key_id: `key_${'a'.repeat(32)}`, scopes: ['books:read', 'transfers:write'] }) },
-    403,
-    'insufficient_scope',
-  ],
 ])('%s %j is refused before an approval is requested', async (url, payload, answers, status, code) => {
   const { post, sent } = await bankWith('Frozen', answers);
   const response = await post(url, payload);
   expect([response.statusCode, response.json().code]).toEqual([status, code]);
+  expect(sent().map(({ name }) => name)).not.toContain('request_approval');
+});
+
+test('so is the rotation of a key with scopes that the caller lacks', async () => {
+  const key_id = `key_${'a'.repeat(32)}`;
+  const { post, sent } = await bankWith('Frozen', {
+    get_api_key: ok({ ...samples.key, key_id, scopes: ['transfers:write'] }),
+  });
+  const limited = { authorization: `Bearer ${hs256Token({ sub: 'lena', scope: 'keys:manage', azp: 'front-end' })}` };
+  const response = await post(`/admin/api-keys/${key_id}/rotation`, {}, limited);
+  expect([response.statusCode, response.json().code]).toEqual([403, 'insufficient_scope']);
   expect(sent().map(({ name }) => name)).not.toContain('request_approval');
 });
 
