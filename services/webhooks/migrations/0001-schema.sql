@@ -54,6 +54,12 @@ create table webhooks (
 create index webhooks_by_creation on webhooks (created_at, webhook_id);
 create index webhooks_by_creator on webhooks (created_by) where status <> 'Deleted';
 
+-- Actors whose keys were revoked with their descendants, and clients that were erased. A command of theirs that is executed later
+-- creates no webhook and makes none Active.
+create table disabled_makers (
+  maker text primary key -- an actor or a client_id
+);
+
 -- Ranges of positions for which deliveries are created. A live feed has no end until its webhook is paused; a replay has a period.
 create table feeds (
   feed_id        bigint generated always as identity primary key,

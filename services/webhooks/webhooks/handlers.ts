@@ -51,6 +51,9 @@ async function createWebhook(
   const { bound_client_id = null, actor, time } = context;
   const wrong = addresses.wrongWith(url);
   if (wrong !== undefined) return wrongUrl(wrong);
+  // A disabling takes this lock exclusively. So it either sees this webhook, or this transaction sees its maker.
+  await client.query("select pg_advisory_xact_lock_shared(hashtextextended('disabled makers', 0))");
+  if (await isDisabled(client, context)) return refused(revoked);
   // Serializes the transactions that create webhooks of one caller.
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
   const { rows } = await client.query<Webhook>(
@@ -64,6 +67,17 @@ async function createWebhook(
   if (!rows[0]) return refused(refusal('validation_failed', `a caller has at most ${maxPerCaller} webhooks`));
   await openFeed(client, webhook_id);
   return done(rows[0], { host: new URL(url).host, event_types });
+}
+
+const revoked = refusal('insufficient_scope', 'the credentials of this request were revoked');
+
+/** Reports whether the caller's key was revoked with its descendants, or the client to which it is bound was erased. */
+async function isDisabled(client: Queries, { actor, bound_client_id }: MessageContext): Promise<boolean> {
+  const { rowCount } = await client.query('select from disabled_makers where maker in ($1, $2)', [
+    actor,
+    bound_client_id,
+  ]);
+  return rowCount !== 0;
 }
 
 /** Opens a feed of everything published from now on. */
@@ -97,11 +111,13 @@ async function change({ client, now, webhook }: OwnWork, set: string[], ...value
 }
 
 async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData<'update_webhook'>): Promise<Outcome> {
-  const { client, addresses, webhook } = work;
+  const { client, context, addresses, webhook } = work;
   const wrong = changes.url === undefined ? undefined : addresses.wrongWith(changes.url);
   if (wrong !== undefined) return wrongUrl(wrong);
   const { status = webhook.status } = changes;
   const isResumed = status === 'Active' && webhook.status !== 'Active';
+  // Here the lock of the row is enough: a disabling locks all webhooks that it may concern.
+  if (isResumed && (await isDisabled(client, context))) return refused(revoked);
   if (isResumed) await openFeed(client, webhook_id);
   // What was published until now is still sent, but nothing after it.
   if (status !== 'Active' && webhook.status === 'Active')
@@ -174,19 +190,30 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
   return done(rows[0], { delivery_id, status: before.status });
 }
 
-/** Webhooks created by revoked keys, or for this client, send nothing more until somebody makes them Active again. */
+/**
+ * Webhooks created by revoked keys, or for this client, send nothing more until somebody else makes them Active again.
+ * Commands of these callers that arrive later, because they were sent before the revocation, are refused.
+ */
 async function disableWebhooks(
   { client, context, now }: Work,
   { made_by, client_id }: MessageData<'disable_webhooks'>,
 ): Promise<Outcome> {
-  const { rows } = await client.query<Pick<Webhook, 'webhook_id' | 'client_id'>>(
-    `select webhook_id, client_id from webhooks where (created_by = any($1::text[]) or client_id = $2)
-       and status in ('Active', 'Paused') order by webhook_id for update`,
+  await client.query("select pg_advisory_xact_lock(hashtextextended('disabled makers', 0))");
+  const makers = client_id === null ? made_by : [...made_by, client_id];
+  await client.query('insert into disabled_makers select unnest($1::text[]) on conflict do nothing', [makers]);
+  // Disabled ones are locked too, because a transaction that makes one Active may not have committed.
+  const { rows } = await client.query<Pick<Webhook, 'webhook_id' | 'client_id' | 'status'>>(
+    `select webhook_id, client_id, status from webhooks where (created_by = any($1::text[]) or client_id = $2)
+       and status <> 'Deleted' order by webhook_id for update`,
     [made_by, client_id],
   );
-  const why = { reason: 'revoked', failing_since: null, disabled_at: now } as const;
-  for (const row of rows) await disableWebhook(client, { ...row, ...why }, context);
-  const disabled = rows.map(({ webhook_id }) => webhook_id);
+  const disabled: string[] = [];
+  for (const { status, ...webhook } of rows) {
+    if (status === 'Disabled') continue;
+    const event = { ...webhook, reason: 'revoked', failing_since: null, disabled_at: now } as const;
+    await disableWebhook(client, event, context);
+    disabled.push(webhook.webhook_id);
+  }
   return done({ disabled }, { disabled });
 }
 

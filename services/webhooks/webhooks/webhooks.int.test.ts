@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type MessageContext, source } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
+import type { Webhook } from '#libs/contracts/webhooks.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { claimDue } from '../deliveries/store.ts';
 import { type Harness, newId, startHarness } from '../test/harness.ts';
 import { resealSecrets } from './store.ts';
@@ -27,6 +29,32 @@ const creation = (changes: object = {}) => {
 };
 const create = (data: ReturnType<typeof creation>, overrides: Partial<MessageContext> = {}) =>
   harness.send('create_webhook', data, { message_id: data.webhook_id, ...overrides });
+/** As accounts requests it. */
+const revoke = (made_by: string[], client_id: string | null = null) =>
+  harness.send('disable_webhooks', { made_by, client_id }, { source: source.accounts, actor: 'jwt:x|alice' });
+
+/** Sends commands one after another, each when the previous one waits for a lock, while a transaction holds `lock`. */
+async function whileHeld(lock: string, ...commands: (() => Promise<ReplyBody>)[]): Promise<ReplyBody[]> {
+  const holder = await harness.owner.connect();
+  try {
+    await holder.query('begin');
+    await holder.query(lock);
+    const replies: Promise<ReplyBody>[] = [];
+    for (const command of commands) {
+      replies.push(command());
+      await eventually(async () => {
+        const { rowCount } = await harness.owner.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        return rowCount === replies.length;
+      });
+    }
+    await holder.query('commit');
+    return await Promise.all(replies);
+  } finally {
+    holder.release(true);
+  }
+}
 const refusedWith = (code: string, message?: RegExp) => ({
   ok: false,
   refusal: expect.objectContaining({
@@ -62,6 +90,66 @@ describe('a webhook', () => {
     ]);
     expect(written[1]).toMatchObject({ topic: 'webhooks', headers: { 'request-id': 'req-revocation' } });
     expect([maySend('accounts', 'disable_webhooks'), maySend('gateway', 'disable_webhooks')]).toEqual([true, false]);
+  });
+
+  it('is not created or made Active by a command that was sent before its key was revoked or its client erased', async () => {
+    const client_id = newId('client');
+    const callers = [{ actor: 'key:key_late' }, { actor: 'jwt:x|customer', bound_client_id: client_id }];
+    const { webhook_id } = await harness.webhook(url, ['*'], { bound_client_id: client_id });
+    await revoke(['key:key_late'], client_id);
+    await revoke(['key:key_late'], client_id);
+    const resumption = { webhook_id, changes: { status: 'Active' as const } };
+    for (const by of callers) {
+      const late = creation();
+      for (let i = 0; i < 2; i++) expect(await create(late, by)).toEqual(refusedWith('insufficient_scope'));
+      expect(await harness.send('get_webhook', { webhook_id: late.webhook_id })).toEqual(
+        refusedWith('webhook_not_found'),
+      );
+      expect(await harness.send('update_webhook', resumption, by)).toEqual(refusedWith('insufficient_scope'));
+    }
+    expect(await harness.done('get_webhook', { webhook_id })).toMatchObject({ status: 'Disabled' });
+    expect(await harness.done('update_webhook', resumption, { actor: 'jwt:x|alice' })).toMatchObject({
+      status: 'Active',
+    });
+    expect(await create(creation(), { actor: 'key:key_another', bound_client_id: newId('client') })).toMatchObject({
+      ok: true,
+    });
+  });
+
+  it('that a revoked key is creating or making Active at that moment is Disabled', async () => {
+    const by = { actor: 'key:key_racing' };
+    const { webhook_id } = await harness.webhook(url, ['*'], by);
+    await harness.owner.query("update webhooks set status = 'Disabled' where webhook_id = $1", [webhook_id]);
+    const created = creation();
+    // Both commands hold their locks when they need this table.
+    const [creating, resuming, disabling] = await whileHeld(
+      'lock table feeds in access exclusive mode',
+      () => create(created, by),
+      () => harness.send('update_webhook', { webhook_id, changes: { status: 'Active' } }, by),
+      () => revoke([by.actor]),
+    );
+    expect([creating, resuming]).toMatchObject([{ data: { status: 'Active' } }, { data: { status: 'Active' } }]);
+    const both = [webhook_id, created.webhook_id];
+    expect(disabling).toMatchObject({ ok: true, data: { disabled: both.toSorted() } });
+    for (const id of both)
+      expect(await harness.done('get_webhook', { webhook_id: id })).toMatchObject({ status: 'Disabled' });
+  });
+
+  it('is refused to a key that is being revoked at that moment', async () => {
+    const by = { actor: 'key:key_overtaken' };
+    const [{ webhook_id: first }, { webhook_id: second }] = [
+      await harness.webhook(url, ['*'], by),
+      await harness.webhook(url, ['*'], by),
+    ].toSorted((one, other) => (one.webhook_id < other.webhook_id ? -1 : 1)) as [Webhook, Webhook];
+    await harness.done('update_webhook', { webhook_id: first, changes: { status: 'Paused' } });
+    const [disabling, creating, resuming] = await whileHeld(
+      `select from webhooks where webhook_id = '${second}' for update`,
+      () => revoke([by.actor]),
+      () => create(creation(), by),
+      () => harness.send('update_webhook', { webhook_id: first, changes: { status: 'Active' } }, by),
+    );
+    expect(disabling).toMatchObject({ ok: true, data: { disabled: [first, second] } });
+    expect([creating, resuming]).toEqual([refusedWith('insufficient_scope'), refusedWith('insufficient_scope')]);
   });
 
   it('is created, shown, listed, changed, and deleted', async () => {
