@@ -20,12 +20,11 @@ interface Feed {
   is_replay: boolean;
 }
 
-/** Selects a feed with new events, of an Active webhook that no other process is feeding or finishing. */
+/** Selects a feed with an end or new events, of an Active webhook that no other process is feeding or finishing. */
 const nextFeed = `select f.feed_id, w.webhook_id, w.client_id, w.event_types, f.until_time is not null as is_replay
   from webhooks w cross join lateral (
     select * from feeds f where f.webhook_id = w.webhook_id and (
-      f.until_time is not null
-      or (f.until_position is not null and f.position >= f.until_position)
+      f.until_time is not null or f.until_position is not null
       or (w.client_id is null and f.position < (select position from event_head))
       or (w.client_id is not null
         and exists (select from event_subjects s where s.subject = w.client_id and s.position > f.position))

@@ -25,7 +25,7 @@ export interface Outcome {
 }
 
 const maxPerCaller = 20;
-const maxFeeds = 20;
+const maxReplays = 20;
 
 const done = (data: unknown, details: Record<string, unknown> = {}): Outcome => ({ body: { ok: true, data }, details });
 export const refused = (refusal: Refusal): Outcome => ({ body: { ok: false, refusal } });
@@ -223,7 +223,8 @@ async function replayWebhook(
 ): Promise<Outcome> {
   const opened = await client.query(
     `insert into feeds (webhook_id, position, from_time, until_time)
-     select $1, -1, $2, $3 where (select count(*) from feeds where webhook_id = $1) < ${maxFeeds}`,
+     select $1, -1, $2, $3
+     where (select count(*) from feeds where webhook_id = $1 and until_time is not null) < ${maxReplays}`,
     [webhook_id, from, to],
   );
   if (opened.rowCount === 1) return done(webhook, { from, to });

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
 import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
+import { feedAll } from '../deliveries/feed.ts';
 import { claimDue } from '../deliveries/store.ts';
-import { type Harness, newId, startHarness } from '../test/harness.ts';
+import { completed, type Harness, newId, startHarness } from '../test/harness.ts';
 import { resealSecrets } from './store.ts';
 
 /** Commands and queries about webhooks, with a real Postgres. Nothing is sent. */
@@ -29,6 +30,16 @@ const creation = (changes: object = {}) => {
 };
 const create = (data: ReturnType<typeof creation>, overrides: Partial<MessageContext> = {}) =>
   harness.send('create_webhook', data, { message_id: data.webhook_id, ...overrides });
+/** Returns a webhook of a client without events that was paused twenty times, while others had events. */
+async function oftenPaused(): Promise<string> {
+  const { webhook_id } = await harness.webhook(url, ['*'], { bound_client_id: newId('client') });
+  for (let i = 0; i < 20; i++) {
+    await harness.take(completed(newId('account'), 1));
+    for (const status of ['Paused', 'Active'] as const)
+      await harness.done('update_webhook', { webhook_id, changes: { status } });
+  }
+  return webhook_id;
+}
 /** As accounts requests it. */
 const revoke = (made_by: string[], client_id: string | null = null) =>
   harness.send('disable_webhooks', { made_by, client_id }, { source: source.accounts, actor: 'jwt:x|alice' });
@@ -330,13 +341,20 @@ describe('a webhook', () => {
       );
   });
 
-  it('has a limited number of running replays', async () => {
-    const { webhook_id } = await harness.webhook(url);
+  it('has a limited number of running replays; pauses do not count', async () => {
+    const webhook_id = await oftenPaused();
     const replay = () =>
       harness.send('replay_webhook', { webhook_id, from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' });
-    for (let i = 0; i < 19; i++) expect((await replay()).ok).toBe(true);
+    for (let i = 0; i < 20; i++) expect((await replay()).ok).toBe(true);
     expect(await replay()).toEqual(refusedWith('invalid_status_transition', /too many running replays/));
   });
+});
+
+test('a feed that ended by a pause is deleted, also if the client of its webhook has no later event', async () => {
+  const webhook_id = await oftenPaused();
+  while (await feedAll(harness.pool));
+  const { rows } = await harness.owner.query('select until_position from feeds where webhook_id = $1', [webhook_id]);
+  expect(rows).toEqual([{ until_position: null }]);
 });
 
 describe('a command', () => {
