@@ -164,6 +164,22 @@ describe('GET /clients', () => {
     expect(await found({ q: 'zwick', order: 'asc', after: next })).toEqual(ids.slice(3));
   });
 
+  test('q and the search of staff find names with words that are longer than a lexeme can be', async () => {
+    // Decomposed, ㌖ has 18 bytes and 각 has 9. A lexeme has at most 2,046; of 2,048, Postgres stores none.
+    for (const [company_name, ...queries] of [
+      ['㌖'.repeat(200), '㌖'.repeat(200), '㌖'.repeat(50)],
+      ['㌖'.repeat(113) + 'x'.repeat(14), '㌖㌖'],
+      ['각'.repeat(200), '각'.repeat(255), '각'],
+    ] as [string, ...string[]][]) {
+      const client_id = await newClient(bank, { ...corporate, company_name });
+      for (const q of queries) {
+        expect(await found({ q }), q).toContain(client_id);
+        const hits = await bank.send('search_records', { q, kinds: ['client'] });
+        expect(JSON.stringify(hits), q).toContain(client_id);
+      }
+    }
+  });
+
   test('a bound caller finds only itself', async () => {
     const [own] = [
       await newClient(bank, { ...retail, last_name: 'Quux' }),

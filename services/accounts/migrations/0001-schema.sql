@@ -12,16 +12,17 @@ create function name_key(name text) returns text language sql immutable strict p
 create function exact_key(value text) returns text language sql immutable strict parallel safe
   return casefold(normalize(value, nfc) collate "pg_unicode_fast");
 
--- The words of a name, without case and accents (combining marks of Latin, Greek, Cyrillic, Hebrew and Arabic, and strokes).
+-- The words of a name, without case and accents (combining marks of Latin, Greek, Cyrillic, Hebrew and Arabic, and strokes). They
+-- are truncated, because a lexeme has at most 2,046 bytes, and compatibility characters become several.
 create function name_words(name text) returns text[] language sql immutable strict parallel safe
-  return array_remove(regexp_split_to_array(
+  return array(select left(word, 200) from regexp_split_to_table(
     translate(
       regexp_replace(
         normalize(casefold(normalize(name, nfkd) collate "pg_unicode_fast"), nfkd),
         '[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]',
         '', 'g'),
       'øłđħŧı', 'oldhti') collate "pg_unicode_fast",
-    '[^[:alnum:]]+'), '');
+    '[^[:alnum:]]+') as word where word <> '');
 
 -- Matches names in which each of these words is a prefix of some word. Words consist of letters and digits, so they need no
 -- escape.
