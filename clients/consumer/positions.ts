@@ -44,8 +44,9 @@ export function accountPositions(table = 'account_positions'): AccountPositions 
       return rowCount === 1;
     },
     async last(db, accountId) {
-      const { rows } = await db.query(`select sequence::int from ${table} where account_id = $1`, [accountId]);
-      return (rows[0] as { sequence: number } | undefined)?.sequence ?? 0;
+      // As text, because drivers return a bigint in different types.
+      const { rows } = await db.query(`select sequence::text from ${table} where account_id = $1`, [accountId]);
+      return Number((rows[0] as { sequence: string } | undefined)?.sequence ?? 0);
     },
   };
 }
