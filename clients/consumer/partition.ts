@@ -110,18 +110,22 @@ export class Partition {
   }
 
   async #take(origin: Origin): Promise<'done' | number> {
-    if (this.#current?.origin.offset !== origin.offset)
-      this.#current = { origin, sinceMs: performance.now(), failures: 0, isRunning: true };
-    this.#current.isRunning = true;
+    const retried = this.#current?.origin.offset === origin.offset ? this.#current : undefined;
+    const current: Current = retried ?? { origin, sinceMs: performance.now(), failures: 0, isRunning: true };
+    current.isRunning = true;
+    this.#current = current;
     try {
       await this.#tellLoss();
       await this.#handle(origin);
     } catch (error) {
-      const pauseMs = await this.#fail(origin, this.#current, error as Error);
+      const pauseMs = await this.#fail(origin, current, error as Error);
       if (pauseMs !== undefined) return pauseMs;
     }
-    this.#current = undefined;
-    this.position = origin.offset + 1n;
+    // If the partition was assigned anew while the handler ran, its next position comes from there.
+    if (this.#current === current) {
+      this.#current = undefined;
+      this.position = origin.offset + 1n;
+    }
     return 'done';
   }
 
