@@ -505,6 +505,37 @@ describe('order', () => {
     expect(others.map(([type]) => type)).toEqual([newer, newer, 'corebanking.other.v1']);
     expect(others.at(-1)?.[1]).toEqual({ x: 1 });
   });
+
+  it('a gap is reported once although the handler after it fails, and an id that the store refuses is recorded by a retry', async () => {
+    await send(event('a', 1, 0), event('a', 4, 0), event('a', 5, 0));
+    const refused = new Set<string>();
+    const recorded: string[] = [];
+    const gaps: Gap[] = [];
+    let failures = 0;
+    const made = consumer({
+      handlers: {
+        [completed]: ({ id }) => {
+          if (id === 'a-4' && failures++ < 2) throw new Error('not yet');
+        },
+      },
+      onGap: (gap) => void gaps.push(gap),
+      retry: { firstPauseMs: 20 },
+      store: {
+        markHandled: async (id) => {
+          if (!refused.has(id)) {
+            refused.add(id);
+            throw new Error('the database is away');
+          }
+          recorded.push(id);
+        },
+      },
+    });
+    await made.start();
+    await eventually(async () => made.metrics().handled === 3);
+    expect(recorded).toEqual(['a-1', 'a-4', 'a-5']);
+    expect(gaps).toEqual([{ account_id: accountId('a'), from: 2, to: 3 }]);
+    expect(made.metrics()).toMatchObject({ repeats: 0, missing: 2 });
+  });
 });
 
 describe('from a time', () => {

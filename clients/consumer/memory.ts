@@ -68,6 +68,11 @@ export class Memory {
     this.#sequences.clear();
   }
 
+  /** Records that a gap was reported, so that a retry of the event after it does not do so again. */
+  reported({ account_id, to }: Gap): void {
+    this.#sequences.set(account_id, to);
+  }
+
   /** Records this event's sequence as its account's last one. */
   passed({ data }: SequencedEvent): void {
     this.#sequences.set(data.transaction.account_id, data.sequence);

@@ -11,6 +11,7 @@ import {
   readEvent,
   readHead,
   readOther,
+  type SequencedEvent,
 } from './event.ts';
 import type { ConsumerMetrics, Counts, Standing } from './measures.ts';
 import { Memory } from './memory.ts';
@@ -148,6 +149,7 @@ export class Partition {
     const { handlers, otherwise } = options;
     const head = readHead(origin, isRedriven);
     const { type } = head;
+    let sequenced: SequencedEvent | undefined;
     if (await this.#memory.isHandled(head.id, isRedriven)) {
       counts.repeats += 1;
       return;
@@ -158,26 +160,28 @@ export class Partition {
       await otherwise(readOther(head));
     } else {
       const event = readEvent(head, type);
-      const isRepeat = isSequenced(event) && !isRedriven && !(await this.#checkSequence(event));
-      if (isRepeat) {
+      if (isSequenced(event) && !isRedriven) sequenced = event;
+      if (sequenced && !(await this.#checkSequence(sequenced))) {
         counts.repeats += 1;
         return;
       }
       await (handlers[type] as Handle)(event);
-      if (isSequenced(event) && !isRedriven) this.#memory.passed(event);
     }
     await this.#memory.handled(head);
+    // Last, because a retry would otherwise count as a repeat, and not record the event's id.
+    if (sequenced) this.#memory.passed(sequenced);
     counts.handled += 1;
   }
 
   /** Resolves after a gap has been reported; false for a repeat. */
-  async #checkSequence(event: BankEvent<'corebanking.transaction.completed.v1'>): Promise<boolean> {
+  async #checkSequence(event: SequencedEvent): Promise<boolean> {
     const { onGap, logger } = this.#shared.options;
     const place = await this.#memory.place(event);
     if (typeof place === 'string') return place === 'next';
     if (onGap) await onGap(place, event);
     else logger.warn({ ...place, event_id: event.id }, 'events of this account are missing');
     this.#shared.counts.missing += place.to - place.from + 1;
+    this.#memory.reported(place);
     return true;
   }
 
