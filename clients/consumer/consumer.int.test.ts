@@ -654,6 +654,40 @@ describe('members of a group', () => {
     expect(new Set(done.map(({ by }) => by)).size).toBe(2);
   });
 
+  it('while the group waits for a handler, all members are alive and keep their sessions', async () => {
+    const begun: string[] = [];
+    const done: string[] = [];
+    const ends: object[] = [];
+    const released = Promise.withResolvers<void>();
+    const member = () =>
+      consumer({
+        handlers: {
+          [completed]: async ({ id }) => {
+            begun.push(id);
+            await released.promise;
+            done.push(id);
+          },
+        },
+        sessionTimeoutMs: 4_000,
+        logger: {
+          ...silent,
+          warn: (fields, message) => void (message.startsWith('the consumer ended') && ends.push(fields)),
+        },
+      });
+    const members = [member(), member(), member()] as const;
+    await members[0].start();
+    await members[1].start();
+    await send(event('a', 1, 0));
+    await eventually(async () => begun.length === 1);
+    const third = members[2].start();
+    // Longer than two session timeouts, after which a silent session ends outside of a rebalance.
+    for (const endMs = performance.now() + 10_000; performance.now() < endMs; await sleep(100))
+      expect(members.map((one) => one.health())).toEqual(members.map(() => ({ ok: true, alive: true, standing: [] })));
+    released.resolve();
+    await third;
+    expect([begun, done, ends]).toEqual([['a-1'], ['a-1'], []]);
+  });
+
   it('a member keeps its membership while brokers are unavailable, is back within 5 s, and recovers from dead connections', async () => {
     const proxy = await openProxy(brokers);
     const done: string[] = [];
@@ -664,16 +698,19 @@ describe('members of a group', () => {
         void (message.startsWith('the consumer ended') && ends.push(String((fields as { err?: Error }).err?.message))),
     };
     await send(event('a', 1, 0));
-    await consumer({
+    const made = consumer({
       handlers: { [completed]: ({ id }) => void done.push(id) },
       kafka: { socketFactory: proxy.socketFactory },
       logger,
-    }).start();
+    });
+    await made.start();
     await eventually(async () => done.length === 1);
     await proxy.close();
     await send(event('a', 2, 0));
     // Longer than two session timeouts, after which a session ends if it receives nothing although the brokers respond.
     await sleep(15_000);
+    await eventually(async () => !made.health().ok);
+    expect(made.health()).toMatchObject({ alive: true, reason: expect.stringMatching(/^the brokers are unreachable/) });
     expect(done).toEqual(['a-1']);
     await proxy.reopen();
     await eventually(async () => done.includes('a-2'), 5_000 * Number(process.env['FAULTS_SLOWNESS'] ?? 1));

@@ -8,7 +8,7 @@ import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
 import { Places } from './places.ts';
 import { redrive } from './redrive.ts';
-import { brokerRetry, Session } from './session.ts';
+import { brokerRetry, type Contact, Session, silentLimitMs } from './session.ts';
 
 const firstPauseMs = 100;
 const maxPauseMs = 1_000;
@@ -70,19 +70,18 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   let session: Session | undefined;
   let running: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
-  let lastSign: number | undefined;
+  const contact: Contact = { heardMs: 0, awayMs: 0 };
   let pauseMs = firstPauseMs;
 
-  const onSign = (hasJoined: boolean): void => {
-    lastSign = performance.now();
-    if (!hasJoined) return;
+  const onJoined = (): void => {
     pauseMs = firstPauseMs;
     joined.resolve();
   };
   const keepRunning = async (): Promise<void> => {
+    contact.heardMs = performance.now();
     void checkOffsetsRetention(kafka, shared.options);
     while (!stopping.signal.aborted) {
-      session = new Session(members, new Places(kafka, groupId), shared, onSign);
+      session = new Session(members, new Places(kafka, groupId), shared, contact, onJoined);
       const reason = await session.run();
       if (stopping.signal.aborted) break;
       logger.warn({ groupId, err: reason }, 'the consumer ended; rebuilding it');
@@ -100,18 +99,26 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const held = () => (session?.held() ?? []).flatMap((name) => shared.partitions.get(name) ?? []);
 
   const health = (): Health => {
-    if (lastSign === undefined || stopping.signal.aborted)
+    if (running === undefined || stopping.signal.aborted)
       return { ok: false, alive: false, reason: 'the consumer is not running', standing: [] };
-    const silentMs = performance.now() - lastSign;
     const standing = held().flatMap((partition) => partition.standing(handlerLimitMs) ?? []);
     const [worst] = standing.toSorted((a, b) => Number(b.isRunning) - Number(a.isRunning));
-    if (silentMs > 2 * sessionTimeoutMs)
-      return { ok: false, alive: false, reason: `nothing received for ${Math.round(silentMs)} ms`, standing };
-    if (!worst) return { ok: true, alive: true, standing };
+    const now = performance.now();
+    const silentMs = now - contact.heardMs;
+    const isAway = contact.awayMs > contact.heardMs;
+    // A session that receives nothing is replaced, and the next one may have to wait for a
+    // rebalance. Only after that does a restart of the process help.
+    const isDead = now - Math.max(contact.heardMs, contact.awayMs) > silentLimitMs(sessionTimeoutMs, true);
+    const alive = !isDead && !worst?.isRunning;
+    if (silentMs > silentLimitMs(sessionTimeoutMs, !isAway)) {
+      const reason = `${isAway ? 'the brokers are unreachable: ' : ''}nothing received for ${Math.round(silentMs)} ms`;
+      return { ok: false, alive, reason, standing };
+    }
+    if (!worst) return { ok: true, alive, standing };
     const { topic, partition, offset, since, isRunning, error } = worst;
     const why = isRunning ? 'its handler has not returned' : `its handler fails: ${error}`;
     const reason = `${topic}/${partition} has been at offset ${offset} since ${since}: ${why}`;
-    return { ok: false, alive: !isRunning, reason, standing };
+    return { ok: false, alive, reason, standing };
   };
   return {
     start: () => {

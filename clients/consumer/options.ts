@@ -83,7 +83,10 @@ export interface ConsumerOptions {
 export interface Health {
   /** False if nothing is received from the brokers, or a partition is stopped. */
   ok: boolean;
-  /** False if a restart would help: nothing is received from the brokers, or a handler hangs. For a liveness probe. */
+  /**
+   * False if a restart would help: nothing is received although the brokers respond, for longer
+   * than a rebalance may take, or a handler hangs. For a liveness probe.
+   */
   alive: boolean;
   reason?: string;
   /** Partitions that have been stopped at one event for longer than `handlerLimitMs`. */

@@ -29,6 +29,21 @@ const compactedTopics = eventTopics.filter((name) => topics[name].config['cleanu
 /** Pauses between attempts to reach the brokers: after a broker has restarted, the next attempt follows within 0.5 s. */
 export const brokerRetry = { initialRetryTime: 100, maxRetryTime: 500 };
 
+/** When the brokers were last heard, and last found unreachable, by performance.now(). */
+export interface Contact {
+  heardMs: number;
+  /** Until then, receiving nothing does not mean that the connections are dead. */
+  awayMs: number;
+}
+
+/**
+ * For how long nothing may be received although the brokers respond. While a member joins, the
+ * group may wait for handlers of other members, and sends nothing.
+ */
+export function silentLimitMs(sessionTimeoutMs: number, isJoining: boolean): number {
+  return silentSessions * sessionTimeoutMs + (isJoining ? rebalanceTimeoutMs : 0);
+}
+
 /** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
   readonly #places: Places;
@@ -38,7 +53,8 @@ export class Session {
   readonly #shared: Shared;
   readonly #heartbeatMs: number;
   readonly #ended = Promise.withResolvers<Error>();
-  readonly #onSign: (hasJoined: boolean) => void;
+  readonly #contact: Contact;
+  readonly #onJoined: () => void;
   readonly #pauses = new Set<NodeJS.Timeout>();
   #held = new Set<string>();
   /** The assigned partitions whose starting offset is known. */
@@ -48,25 +64,20 @@ export class Session {
   #assignment = 0;
   #stopping = false;
   #isOver = false;
-  /** While the group waits for handlers of other members, there are no responses. */
   #isJoining = true;
-  #lastSign = performance.now();
-  /**
-   * The last time at which the brokers were found unreachable. Until then, receiving nothing does not mean that
-   * the connections are dead.
-   */
-  #lastAway = 0;
+  readonly #startMs = performance.now();
   /** Set when the group rebalances. Running handlers then finish, and the next member handles the remaining events. */
   #lost: Error | undefined;
   #lastCommit = 0;
   /** The number of partitions whose events are being handled. */
   #handling = 0;
 
-  constructor(kafka: Kafka, places: Places, shared: Shared, onSign: (hasJoined: boolean) => void) {
+  constructor(kafka: Kafka, places: Places, shared: Shared, contact: Contact, onJoined: () => void) {
     this.#options = shared.options;
     this.#logger = shared.options.logger;
     this.#shared = shared;
-    this.#onSign = onSign;
+    this.#contact = contact;
+    this.#onJoined = onJoined;
     const { groupId, sessionTimeoutMs } = this.#options;
     this.#places = places;
     this.#heartbeatMs = Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
@@ -87,7 +98,7 @@ export class Session {
   async run(): Promise<Error> {
     const consumer = this.#consumer;
     const { HEARTBEAT, REBALANCING, GROUP_JOIN, CRASH } = consumer.events;
-    consumer.on(HEARTBEAT, () => this.#sign(false));
+    consumer.on(HEARTBEAT, () => this.#hear());
     consumer.on(REBALANCING, () => void (this.#isJoining = true));
     consumer.on(GROUP_JOIN, ({ payload }) => this.#join(payload.memberId, payload.memberAssignment));
     consumer.on(CRASH, ({ payload }) => this.#ended.resolve(payload.error));
@@ -129,7 +140,7 @@ export class Session {
     );
     // While the brokers are unreachable, kafkajs would keep retrying. Nothing can be committed, so wait only
     // for handlers.
-    const isUseless = () => this.#handling === 0 && this.#lastAway >= this.#lastSign;
+    const isUseless = () => this.#handling === 0 && this.#contact.awayMs >= this.#contact.heardMs;
     while (!(await Promise.race([left, pause(disconnectTimeoutMs)])) && !isUseless());
     this.#ended.resolve(new Error('stopped'));
   }
@@ -163,9 +174,9 @@ export class Session {
     });
     this.#consumer.pause(fresh);
     this.#logger.info({ groupId: this.#options.groupId, assignment }, 'joined the consumer group');
-    this.#sign(false);
+    this.#hear();
     void Promise.all(fresh.map(({ topic, partitions }) => this.#begin(topic, partitions))).then(() => {
-      if (current === this.#assignment) this.#sign(true);
+      if (current === this.#assignment && !this.#isOver) this.#onJoined();
     });
   }
 
@@ -210,7 +221,7 @@ export class Session {
   async #lookAtEnds(topics: Iterable<string>): Promise<void> {
     for (const topic of topics) {
       const ranges = await this.#places.ranges(topic).catch(() => {
-        this.#lastAway = performance.now();
+        if (!this.#isOver) this.#contact.awayMs = performance.now();
         // kafkajs keeps using a connection whose peer has disappeared.
         return this.#places.close();
       });
@@ -226,17 +237,14 @@ export class Session {
     return [...this.#held];
   }
 
-  #sign(hasJoined: boolean): void {
-    if (this.#isOver) return;
-    this.#lastSign = performance.now();
-    this.#onSign(hasJoined);
+  #hear(): void {
+    if (!this.#isOver) this.#contact.heardMs = performance.now();
   }
 
   /** kafkajs keeps using connections whose peer has disappeared. By now, the broker has expelled this member. */
   #endWhenSilent(): void {
-    const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
-    const limitMs = silentSessions * this.#options.sessionTimeoutMs + (this.#isJoining ? rebalanceTimeoutMs : 0);
-    if (!this.#stopping && silentMs > limitMs)
+    const silentMs = performance.now() - Math.max(this.#startMs, this.#contact.heardMs, this.#contact.awayMs);
+    if (!this.#stopping && silentMs > silentLimitMs(this.#options.sessionTimeoutMs, this.#isJoining))
       this.#ended.resolve(new Error(`nothing received for ${Math.round(silentMs)} ms, although the brokers respond`));
   }
 
@@ -305,7 +313,10 @@ export class Session {
     try {
       await payload.heartbeat();
     } catch (error) {
-      if (rebalanceTypes.has((error as { type?: string }).type ?? '')) this.#lost = error as Error;
+      if (!rebalanceTypes.has((error as { type?: string }).type ?? '')) return;
+      this.#lost = error as Error;
+      // This is a response, too, and the only kind while the group waits for this handler.
+      this.#hear();
     }
   }
 
