@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process';
 import { hash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IHeaders, Kafka, type KafkaMessage, logLevel } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -724,6 +726,60 @@ describe('members of a group', () => {
     await proxy.close();
     expect(done).toEqual(['a-1', 'a-2', 'a-3']);
     expect(ends.at(-1)).toMatch(/^nothing received for \d+ ms/);
+  });
+});
+
+describe('after a stop, the process ends', () => {
+  const program = `import net from 'node:net';
+    const { createConsumer } = await import(process.env.PACKAGE);
+    const { port, stopMs, ...options } = JSON.parse(process.env.OPTIONS);
+    const consumer = createConsumer({
+      ...options,
+      kafka: {
+        brokers: ['127.0.0.1:' + port],
+        socketFactory: ({ onConnect }) => net.connect(port, '127.0.0.1', onConnect),
+      },
+      handlers: {
+        '${completed}': () => {
+          console.log('handling');
+          return new Promise(() => undefined);
+        },
+      },
+    });
+    console.log('starting');
+    void consumer.start().then(() => console.log('joined'));
+    setInterval(() => console.log(consumer.health().reason), 100).unref();
+    process.stdin.resume().once('end', () => void consumer.stop({ timeoutMs: stopMs }));`;
+
+  it.each([
+    ['if the brokers are unreachable and it has never joined', 'starting', 30_000],
+    ['if the brokers are unreachable after it has joined', 'joined', 30_000],
+    ['if a handler never returns', 'handling', 100],
+  ])('%s', async (_, line, stopMs) => {
+    const proxy = await openProxy(brokers);
+    if (line === 'starting') await proxy.close();
+    if (line === 'handling') await send(event('a', 1, 0));
+    const groupId = `${topicPrefix}group`;
+    const options = { groupId, topicPrefix, sessionTimeoutMs: 4_000, port: proxy.port, stopMs };
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      env: { ...process.env, PACKAGE: import.meta.resolve('./index.ts'), OPTIONS: JSON.stringify(options) },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    try {
+      const exited = once(child, 'exit');
+      let output = '';
+      child.stdout.on('data', (chunk) => void (output += chunk));
+      await eventually(async () => output.includes(line), 30_000);
+      if (line === 'joined') {
+        await proxy.close();
+        await eventually(async () => output.includes('nothing received'), 30_000);
+      }
+      child.stdin.end();
+      expect(await exited).toEqual([0, null]);
+    } finally {
+      child.kill('SIGKILL');
+      await proxy.close();
+    }
   });
 });
 

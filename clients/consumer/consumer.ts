@@ -5,10 +5,11 @@ import { noCounts } from './measures.ts';
 import { checkOffsetsRetention } from './offsets-retention.ts';
 import type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
-import { pause } from './pause.ts';
+import { hasSettled, pause } from './pause.ts';
 import { Places } from './places.ts';
 import { redrive } from './redrive.ts';
 import { brokerRetry, type Contact, Session, silentLimitMs } from './session.ts';
+import { Sockets } from './sockets.ts';
 
 const firstPauseMs = 100;
 const maxPauseMs = 1_000;
@@ -33,14 +34,20 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   if (Object.keys(options.handlers).length === 0)
     throw new Error('a consumer needs at least one handler, because their types determine the topics to read');
   addCodecs(kafkajs);
+  const sockets = new Sockets(options.kafka.socketFactory);
   // Separate clients: consumers of one group must not share one, because kafkajs keeps their offsets in it.
   const client = (retries: number) =>
     new kafkajs.Kafka({
       logLevel: kafkajs.logLevel.NOTHING,
       connectionTimeout: 3_000,
       requestTimeout: 10_000,
-      retry: { ...brokerRetry, retries },
       ...options.kafka,
+      retry: {
+        ...brokerRetry,
+        ...options.kafka.retry,
+        retries: sockets.retries(options.kafka.retry?.retries ?? retries),
+      },
+      socketFactory: sockets.create,
     });
   const kafka = client(5);
   // While the brokers are unreachable, a member keeps retrying. Under its own id it continues at once, whereas
@@ -93,8 +100,9 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const stop = async (timeoutMs: number): Promise<void> => {
     stopping.abort();
     const finished = (session?.stop() ?? Promise.resolve()).then(() => running).then(() => letters.close());
-    const late = new AbortController();
-    await Promise.race([finished.finally(() => late.abort()), pause(timeoutMs, late.signal)]);
+    await hasSettled(finished, timeoutMs);
+    session?.end();
+    sockets.close();
   };
   const held = () => (session?.held() ?? []).flatMap((name) => shared.partitions.get(name) ?? []);
 

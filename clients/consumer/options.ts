@@ -101,7 +101,8 @@ export interface BankConsumer {
   start(): Promise<void>;
   /**
    * Lets running handlers finish, commits, and leaves the group, within `timeoutMs` (default 30 s).
-   * Returns the same promise when called again.
+   * Then closes all connections, so that nothing of the consumer keeps the process alive. Returns
+   * the same promise when called again.
    */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   health(): Health;
@@ -110,7 +111,7 @@ export interface BankConsumer {
   /**
    * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their
    * accounts' sequences. An event whose handler throws again becomes a new dead letter. Can be called
-   * without start(), also in another process.
+   * without start(), also in another process, but not after stop().
    */
   redrive(): Promise<Redriven>;
 }

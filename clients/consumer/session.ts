@@ -3,7 +3,7 @@ import { eventTopics, topics } from '../../libs/contracts/topics.ts';
 import { type BankEventType, topicsOf } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
-import { pause } from './pause.ts';
+import { hasSettled, pause } from './pause.ts';
 import type { Places } from './places.ts';
 
 /** Errors of a broker which mean that the group has rebalanced, or is about to, without this member. */
@@ -126,7 +126,7 @@ export class Session {
     clearInterval(look);
     this.#clearPauses();
     const ending = Promise.all([consumer.disconnect().catch(() => undefined), this.#places.close()]);
-    await Promise.race([ending, pause(disconnectTimeoutMs)]);
+    await hasSettled(ending, disconnectTimeoutMs);
     return reason;
   }
 
@@ -134,14 +134,16 @@ export class Session {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#clearPauses();
-    const left = this.#consumer.disconnect().then(
-      () => true,
-      () => true,
-    );
+    const left = this.#consumer.disconnect();
     // While the brokers are unreachable, kafkajs would keep retrying. Nothing can be committed, so wait only
     // for handlers.
     const isUseless = () => this.#handling === 0 && this.#contact.awayMs >= this.#contact.heardMs;
-    while (!(await Promise.race([left, pause(disconnectTimeoutMs)])) && !isUseless());
+    while (!(await hasSettled(left, disconnectTimeoutMs)) && !isUseless() && !this.#isOver);
+    this.end();
+  }
+
+  /** Ends this session without waiting for its handlers. */
+  end(): void {
     this.#ended.resolve(new Error('stopped'));
   }
 
@@ -254,7 +256,8 @@ export class Session {
     if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not assigned`);
     state.end = BigInt(highWatermark);
     this.#noticeLoss(payload, state);
-    const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
+    // A handler that has not returned when a stop times out must not keep the process alive.
+    const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs).unref();
     this.#handling++;
     try {
       for (const message of messages) {

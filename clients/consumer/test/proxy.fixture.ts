@@ -25,6 +25,7 @@ export async function openProxy(brokers: string) {
   await listen(0);
   const { port } = server.address() as net.AddressInfo;
   return {
+    port,
     socketFactory: ({ onConnect }: { onConnect: () => void }) => net.connect(port, '127.0.0.1', onConnect),
     reopen: () => listen(port),
     close: () => {
