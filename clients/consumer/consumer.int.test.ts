@@ -15,6 +15,7 @@ import {
   type Letter,
   type Loss,
   prometheusText,
+  type Redriven,
 } from './index.ts';
 import { Places } from './places.ts';
 import { brokerRetry } from './session.ts';
@@ -274,6 +275,52 @@ describe('dead letters', () => {
       ce_id: 'b-1',
       'kafka_dlt-original-topic': `${topicPrefix}transactions`,
     });
+  });
+
+  it('are redriven once each if members redrive at the same time, even if handlers take longer than a session timeout', async () => {
+    await send(event('a', 1, 0), event('b', 1, 1));
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const redriven: string[] = [];
+    const handle = async ({ id, redriven: isRedriven }: { id: string; redriven: boolean }) => {
+      if (!isRedriven) throw new DeadLetter('no');
+      redriven.push(id);
+      begun.resolve();
+      await released.promise;
+      if (id === 'b-1') throw new Error('again');
+    };
+    const member = () => consumer({ handlers: { [completed]: handle }, sessionTimeoutMs: 4_000 });
+    const [first, second] = [member(), member()];
+    await first.start();
+    await eventually(async () => first.metrics().dead_letters === 2);
+    const results = [first.redrive()];
+    await begun.promise;
+    results.push(second.redrive());
+    const groupId = `${topicPrefix}group.redrive`;
+    await eventually(async () => (await admin.describeGroups([groupId])).groups[0]?.members.length === 2);
+    await sleep(6_000);
+    released.resolve();
+    const [one, other] = (await Promise.all(results)) as [Redriven, Redriven];
+    expect({ handled: one.handled + other.handled, failed: one.failed + other.failed }).toEqual({
+      handled: 1,
+      failed: 1,
+    });
+    expect(redriven.toSorted()).toEqual(['a-1', 'b-1']);
+  });
+
+  it('are redriven without start(), more than once', async () => {
+    await send(event('a', 1, 0));
+    const handlers = {
+      [completed]: () => {
+        throw new DeadLetter('no');
+      },
+    };
+    const first = consumer({ handlers });
+    await first.start();
+    await eventually(async () => first.metrics().dead_letters === 1);
+    const second = consumer({ handlers });
+    expect(await second.redrive()).toEqual({ handled: 0, failed: 1 });
+    expect(await second.redrive()).toEqual({ handled: 0, failed: 1 });
   });
 
   it('are not redriven if the group has none', async () => {

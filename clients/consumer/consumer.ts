@@ -142,7 +142,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
         return (shared.partitions.get(name) ?? new Partition(shared, origin)).redrive(origin);
       };
       try {
-        return await redrive(kafka, groupId, letters, handle);
+        return await redrive(kafka, shared.options, letters, handle);
       } finally {
         // Without start(), stop() is not called.
         if (running === undefined) await letters.close();

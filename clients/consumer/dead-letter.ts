@@ -49,9 +49,11 @@ export class DeadLetters {
     return { ...origin, deadLetterTopic: this.topic, error };
   }
 
+  /** Closes the connection. The next dead letter opens another one. */
   async close(): Promise<void> {
-    const producer = await this.#producer?.catch(() => undefined);
-    await producer?.disconnect();
+    const producer = this.#producer;
+    this.#producer = undefined;
+    await producer?.then((connected) => connected.disconnect()).catch(() => undefined);
   }
 
   /** Creates the topic if it is missing. */

@@ -110,8 +110,9 @@ export interface BankConsumer {
   metrics(): ConsumerMetrics;
   /**
    * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their
-   * accounts' sequences. An event whose handler throws again becomes a new dead letter. Can be called
-   * without start(), also in another process, but not after stop().
+   * accounts' sequences. An event whose handler throws again becomes a new dead letter. Concurrent
+   * calls of several members share the letters, and resolve when all were passed to handlers. Can
+   * be called without start(), also in another process, but not after stop().
    */
   redrive(): Promise<Redriven>;
 }

@@ -1,6 +1,11 @@
 import type { Kafka } from 'kafkajs';
 import { type DeadLetters, originOf } from './dead-letter.ts';
 import type { Origin } from './event.ts';
+import type { Settings } from './partition.ts';
+import { hasSettled } from './pause.ts';
+import { heartbeatMsOf } from './session.ts';
+
+const lookIntervalMs = 3_000;
 
 /** The results of redriving the existing dead letters. */
 export interface Redriven {
@@ -15,18 +20,21 @@ export interface Redriven {
  */
 export async function redrive(
   kafka: Kafka,
-  groupId: string,
+  { groupId, sessionTimeoutMs }: Settings,
   letters: DeadLetters,
   handle: (origin: Origin) => Promise<void>,
 ): Promise<Redriven> {
   const result = { handled: 0, failed: 0 };
   const { topic } = letters;
   const redriveGroup = `${groupId}.redrive`;
-  const end = await endOf(kafka, redriveGroup, topic);
-  if (end === undefined) return result;
+  const { next, end } = await remaining(kafka, redriveGroup, topic);
+  if (next >= end) return result;
+  const heartbeatMs = heartbeatMsOf(sessionTimeoutMs);
   const over = Promise.withResolvers<void>();
   const consumer = kafka.consumer({
     groupId: redriveGroup,
+    sessionTimeout: sessionTimeoutMs,
+    heartbeatInterval: heartbeatMs,
     allowAutoTopicCreation: false,
     retry: { restartOnFailure: async () => false },
   });
@@ -36,22 +44,31 @@ export async function redrive(
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
     await consumer.run({
       autoCommit: false,
-      eachMessage: async ({ message }) => {
+      eachMessage: async ({ message, heartbeat }) => {
         const offset = BigInt(message.offset);
         // Events that fail again are published after the end, for the next redrive.
         if (offset >= end) return;
         const origin = originOf({ message });
+        // Errors are left to kafkajs, which sends a heartbeat after each message, too.
+        const beats = setInterval(() => void heartbeat().catch(() => undefined), heartbeatMs).unref();
         try {
           if (origin) await handle(origin);
           result.handled += 1;
         } catch (error) {
           await letters.put(origin as Origin, error as Error);
           result.failed += 1;
+        } finally {
+          clearInterval(beats);
         }
         await consumer.commitOffsets([{ topic, partition: 0, offset: String(offset + 1n) }]);
         if (offset + 1n >= end) over.resolve();
       },
     });
+    // If a concurrent redrive of the group handles the last letters, this member receives nothing.
+    while (!(await hasSettled(over.promise, lookIntervalMs))) {
+      const left = await remaining(kafka, redriveGroup, topic).catch(() => undefined);
+      if (left && left.next >= end) over.resolve();
+    }
     await over.promise;
   } finally {
     await consumer.disconnect().catch(() => undefined);
@@ -59,19 +76,19 @@ export async function redrive(
   return result;
 }
 
-/** Returns the offset after the newest dead letter, or undefined if all were redriven. */
-async function endOf(kafka: Kafka, groupId: string, topic: string): Promise<bigint | undefined> {
+/** Returns the offsets of the first dead letter that was not redriven, and after the newest one. */
+async function remaining(kafka: Kafka, groupId: string, topic: string): Promise<{ next: bigint; end: bigint }> {
   const admin = kafka.admin();
   await admin.connect();
   try {
-    if (!(await admin.listTopics()).includes(topic)) return undefined;
+    if (!(await admin.listTopics()).includes(topic)) return { next: 0n, end: 0n };
     const [[range], [read]] = await Promise.all([
       admin.fetchTopicOffsets(topic),
       admin.fetchOffsets({ groupId, topics: [topic] }),
     ]);
-    const next = BigInt(read?.partitions[0]?.offset ?? -1);
-    const [low, high] = [BigInt(range?.low ?? 0), BigInt(range?.high ?? 0)];
-    return high > (next > low ? next : low) ? high : undefined;
+    const committed = BigInt(read?.partitions[0]?.offset ?? -1);
+    const [low, end] = [BigInt(range?.low ?? 0), BigInt(range?.high ?? 0)];
+    return { next: committed > low ? committed : low, end };
   } finally {
     await admin.disconnect();
   }

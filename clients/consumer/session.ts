@@ -44,6 +44,10 @@ export function silentLimitMs(sessionTimeoutMs: number, isJoining: boolean): num
   return silentSessions * sessionTimeoutMs + (isJoining ? rebalanceTimeoutMs : 0);
 }
 
+export function heartbeatMsOf(sessionTimeoutMs: number): number {
+  return Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
+}
+
 /** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
   readonly #places: Places;
@@ -80,7 +84,7 @@ export class Session {
     this.#onJoined = onJoined;
     const { groupId, sessionTimeoutMs } = this.#options;
     this.#places = places;
-    this.#heartbeatMs = Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
+    this.#heartbeatMs = heartbeatMsOf(sessionTimeoutMs);
     this.#consumer = kafka.consumer({
       groupId,
       sessionTimeout: sessionTimeoutMs,
