@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
@@ -91,7 +91,6 @@ const isSilence = (error: unknown): boolean => error instanceof RequestError && 
 export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions) {
   const breakers = new Map(services.map((name) => [name as string, createBreaker<Reply>(name, logger, isSilence)]));
   const breakerOf = (topic: TopicName) => breakers.get(topic.split('.', 1)[0] ?? '') as Breaker<Reply>;
-  const nextQueryId = idSequence('qry_');
 
   const ask = async <N extends MessageName>(
     name: N,
@@ -157,7 +156,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
      * commands.
      */
     query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, behind?: Behind) {
-      const query = { name, id: nextQueryId(), key, bucket: behind?.bucket, data, acceptedAt: new Date(now()) };
+      const query = { name, id: `qry_${randomUUID()}`, key, bucket: behind?.bucket, data, acceptedAt: new Date(now()) };
       return send(behind?.topic ?? messages[name].topic, query, origin);
     },
     command<N extends MessageName>(command: Command<N>, origin: Origin) {
@@ -173,12 +172,6 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
   };
 }
 
-function idSequence(prefix: string): () => string {
-  const origin = `${prefix}${randomBytes(9).toString('base64url')}-`;
-  let count = 0;
-  return () => origin + (count++).toString(36);
-}
-
 const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
 /** Encodes a command of the gateway itself that expects no reply. */
@@ -186,17 +179,6 @@ export function encodeNotice(command: Command, requestId: string, prefix: string
   const topic = topicName(prefix, messages[command.name].topic);
   return encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
 }
-
-/** Formats times. Under full load, several messages have the same millisecond. */
-function timeText(): (ms: number) => string {
-  let [known, text] = [Number.NaN, ''];
-  return (ms) => {
-    if (ms !== known) [known, text] = [ms, new Date(ms).toISOString()];
-    return text;
-  };
-}
-
-const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeText()];
 
 /** Encodes a command or query. The requester adds the reply address. */
 function encode(
@@ -209,12 +191,12 @@ function encode(
     message_id: id,
     type: messageType(name),
     source: source.gateway,
-    time: acceptedText(ms),
+    time: acceptedAt.toISOString(),
     subject: key,
     request_id: origin.requestId,
     actor: origin.caller.actor,
-    deadline: deadlineText(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)),
-    reply_by: messages[name].kind === 'query' ? replyByText(ms + replyWaitMs) : undefined,
+    deadline: new Date(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)).toISOString(),
+    reply_by: messages[name].kind === 'query' ? new Date(ms + replyWaitMs).toISOString() : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     repeat_only: origin.repeatOnly === true ? 'true' : undefined,

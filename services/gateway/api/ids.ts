@@ -1,22 +1,12 @@
-import { createHmac, hash, randomFillSync } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import { v7 } from 'uuid';
 import { sortKeys } from '#libs/contracts/etag.ts';
 
 /** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
-// Random bytes are requested for many ids at once. Requesting them one by one would cost more than the rest of an id.
-const pool = Buffer.alloc(16 * 256);
-let used = pool.length;
-
 /** Returns new bits: a UUIDv7, so that ids of the same time are close together in an index. */
 export function freshBits(): string {
-  if (used >= pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  const random = pool.subarray(used, used + 16);
-  used += 16;
-  return v7({ random }).replaceAll('-', '');
+  return v7().replaceAll('-', '');
 }
 
 /**
