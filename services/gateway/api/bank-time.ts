@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
-import { messages, messageType } from '#libs/contracts/messages.ts';
-import { commandPartitions, topicName } from '#libs/contracts/topics.ts';
+import { replySchema } from '#libs/contracts/envelope.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import { commandPartitions } from '#libs/contracts/topics.ts';
 import type { Requester } from '#libs/kafka/request-reply/request-reply.ts';
+import { encodeNotice } from './forward.ts';
 
 const waitMs = 1_000;
 
@@ -11,21 +12,11 @@ const waitMs = 1_000;
  * request uses the next partition, so that one stalled partition cannot block it permanently.
  */
 export function createTimeReader(request: Requester['request'], prefix: string): () => Promise<number> {
-  let partition = Math.floor(Math.random() * commandPartitions);
+  let bucket = Math.floor(Math.random() * commandPartitions);
   return async () => {
-    partition = (partition + 1) % commandPartitions;
     const id = `qry_${randomUUID()}`;
-    // There is no deadline and no reply_by, because these would contain the time of the clock that is being checked.
-    const headers = toHeaders({
-      message_id: id,
-      type: messageType('get_time'),
-      source: source.gateway,
-      time: new Date().toISOString(),
-      subject: 'time',
-      request_id: id,
-      actor: '',
-    });
-    const message = { topic: topicName(prefix, messages.get_time.topic), partition, key: 'time', value: '{}', headers };
+    const query = { name: 'get_time' as const, id, key: 'time', bucket: ++bucket, data: {}, acceptedAt: new Date() };
+    const message = encodeNotice(query, id, prefix);
     const { value } = await request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs });
     const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
     if (!reply.ok) throw new Error(reply.refusal.message);

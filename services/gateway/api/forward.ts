@@ -174,7 +174,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
 
 const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
-/** Encodes a command of the gateway itself that expects no reply. */
+/** Encodes a message of the gateway itself, not of a caller. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
   const topic = topicName(prefix, messages[command.name].topic);
   return encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
@@ -196,7 +196,9 @@ function encode(
     request_id: origin.requestId,
     actor: origin.caller.actor,
     deadline: new Date(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)).toISOString(),
-    reply_by: messages[name].kind === 'query' ? new Date(ms + replyWaitMs).toISOString() : undefined,
+    // The clock by which the database's time is asked for may be wrong.
+    reply_by:
+      messages[name].kind === 'query' && name !== 'get_time' ? new Date(ms + replyWaitMs).toISOString() : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     repeat_only: origin.repeatOnly === true ? 'true' : undefined,
