@@ -2,6 +2,7 @@ import type { Operations } from '#libs/contracts/administration.ts';
 import { deadLetterTopics, feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
+import { kept } from '#libs/service/metrics.ts';
 
 /** Returns the lag of the bank's own consumers. Rejects if the brokers do not respond in time. */
 export type ConsumerLag = () => Promise<NonNullable<Operations['consumer_lag']>>;
@@ -18,11 +19,10 @@ const groups: Record<string, readonly TopicName[]> = {
 };
 
 const timeoutMs = 3_000;
-/** The minimum time between two queries to the brokers, in ms, however many people read the lag. */
+/** The time for which an answer of the brokers is used, in ms, however many people read the lag. */
 const keptMs = 2_000;
 
 export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerLag {
-  let asked: { at: number; answer: ReturnType<ConsumerLag> } | undefined;
   const ask: ConsumerLag = async () => {
     const lags = await Promise.all(
       Object.entries(groups).map(async ([group, topics]) => {
@@ -42,11 +42,5 @@ export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerL
     );
     return lags.flat();
   };
-  return () => {
-    const now = performance.now();
-    if (asked === undefined || now - asked.at > keptMs) {
-      asked = { at: now, answer: ask() };
-    }
-    return asked.answer;
-  };
+  return kept(ask, keptMs);
 }

@@ -1,4 +1,5 @@
 import * as oidc from 'openid-client';
+import { kept } from '#libs/service/metrics.ts';
 
 /** Sign-in at the issuer: OpenID Connect, code flow with PKCE. */
 
@@ -50,8 +51,6 @@ const keepMs = 3_600_000;
 const defaultExpiryS = 300;
 
 export function createIssuer({ issuer, clientId, clientSecret, redirectUri, scope, timeoutMs = 5_000 }: IssuerOptions) {
-  let known: { configuration: Promise<oidc.Configuration>; untilMs: number } | undefined;
-
   const discover = async (): Promise<oidc.Configuration> => {
     const url = new URL(issuer);
     // Configuration refuses http in production (libs/service/production.ts).
@@ -68,16 +67,7 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, scop
       throw new SignInFailed('issuer_away', error);
     }
   };
-  const configuration = (): Promise<oidc.Configuration> => {
-    if (!known || known.untilMs <= performance.now()) {
-      const asked = { configuration: discover(), untilMs: performance.now() + keepMs };
-      known = asked;
-      asked.configuration.catch(() => {
-        if (known === asked) known = undefined;
-      });
-    }
-    return known.configuration;
-  };
+  const configuration = kept(discover, keepMs);
 
   return {
     /** Returns the URL to send the person to. Rejects with SignInFailed. */
