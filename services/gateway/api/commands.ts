@@ -14,7 +14,7 @@ import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Planners } from './plan.ts';
-import { readPosting } from './reads.ts';
+import { readBehind } from './reads.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
@@ -180,7 +180,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
           if (!isNotFound(original)) return;
-          await readPosting('transaction', { params, origin }, { forwarder }).catch((error: unknown) => {
+          await readBehind('transaction', { params, origin }, { forwarder }).catch((error: unknown) => {
             if (!(error instanceof Refused && error.refusal.code === 'transaction_not_found')) throw error;
           });
         },

@@ -63,7 +63,7 @@ export type Outcome<T = unknown> =
    */
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
 
-export interface Behind {
+interface Behind {
   topic: 'ledger.commands' | 'ledger.batches';
   bucket: number;
 }

@@ -7,7 +7,7 @@ import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Shares } from '../overload/shares.ts';
 import { dataOf, isNotFound } from './answer.ts';
-import type { Behind, Forwarder, Origin, Outcome } from './forward.ts';
+import type { Forwarder, Origin } from './forward.ts';
 import { kindOf, knownForm, numberNotFound, pathId } from './unknown-ids.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
@@ -140,34 +140,24 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
 }
 
 /**
- * Reads a transaction or transfer. If the ledger does not know it, the query is repeated behind the commands of its
- * bucket, where its command may still be waiting, alone or in a batch. Every command leaves a record, even if it is
- * dead-lettered. An id for which a 202 was sent is therefore never a 404, on any gateway.
+ * Reads a transaction, transfer, or batch. If the ledger does not know it, the query is repeated behind the commands of
+ * its bucket, where its command may still be waiting: that of a transaction or transfer alone or in a batch. Every
+ * command leaves a record, even if it is dead-lettered. An id for which a 202 was sent is therefore never a 404, on any
+ * gateway.
  */
-export async function readPosting(
-  kind: 'transaction' | 'transfer',
+export async function readBehind(
+  kind: 'transaction' | 'transfer' | 'batch',
   { params, origin }: Pick<ReadInput, 'params' | 'origin'>,
   { forwarder }: Pick<ReadDependencies, 'forwarder'>,
 ): Promise<unknown> {
-  const id = knownForm(kind, params[`${kind}_id`]);
-  const ask = (behind?: Behind): Promise<Outcome> =>
-    kind === 'transaction'
-      ? forwarder.query('get_transaction', { transaction_id: id }, id, origin, behind)
-      : forwarder.query('get_transfer', { transfer_id: id }, id, origin, behind);
-  const outcome = await ask();
+  const field = `${kind}_id` as const;
+  const id = pathId(field, params);
+  const name = `get_${kind}` as const;
+  const data = { [field]: id } as MessageData<typeof name>;
+  const outcome = await forwarder.query(name, data, id, origin);
   if (!isNotFound(outcome)) return dataOf(outcome);
+  const topics = kind === 'batch' ? (['ledger.batches'] as const) : (['ledger.commands', 'ledger.batches'] as const);
   const bucket = bucketOfId(id);
-  const [single, item] = await Promise.all([
-    ask({ topic: 'ledger.commands', bucket }),
-    ask({ topic: 'ledger.batches', bucket }),
-  ]);
-  return dataOf(isNotFound(single) ? item : single);
-}
-
-/** Reads a batch in the same way. */
-export async function readBatch({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
-  const batch_id = pathId('batch_id', params);
-  const ask = (behind?: Behind) => forwarder.query('get_batch', { batch_id }, batch_id, origin, behind);
-  const outcome = await ask();
-  return dataOf(isNotFound(outcome) ? await ask({ topic: 'ledger.batches', bucket: bucketOfId(batch_id) }) : outcome);
+  const behind = await Promise.all(topics.map((topic) => forwarder.query(name, data, id, origin, { topic, bucket })));
+  return dataOf(behind.find((one) => !isNotFound(one)) ?? outcome);
 }

@@ -31,10 +31,9 @@ import {
   readAccount,
   readAccounts,
   readBalance,
-  readBatch,
+  readBehind,
   readOne,
   readPage,
-  readPosting,
 } from './reads.ts';
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
@@ -164,9 +163,9 @@ const composed: { [N in EndpointName]?: Ask } = {
   get_account: readAccount,
   list_accounts: readAccounts,
   get_balance_by_number: readBalance,
-  get_transaction: (input, deps) => readPosting('transaction', input, deps),
-  get_transfer: (input, deps) => readPosting('transfer', input, deps),
-  get_batch: readBatch,
+  get_transaction: (input, deps) => readBehind('transaction', input, deps),
+  get_transfer: (input, deps) => readBehind('transfer', input, deps),
+  get_batch: (input, deps) => readBehind('batch', input, deps),
   get_operations: readOperations,
   search,
   list_approvals: readApprovals,
