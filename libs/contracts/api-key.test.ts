@@ -53,6 +53,8 @@ describe('API keys', () => {
     expect(hashApiKey('pepper', key)).toMatch(/^[0-9a-f]{64}$/);
     expect(hashApiKey('pepper', key)).not.toBe(hashApiKey('other', key));
     expect(sameHash(hashApiKey('pepper', key), hashApiKey('pepper', key))).toBe(true);
+    expect(sameHash('00', '01')).toBe(false);
     expect(sameHash('00', '0')).toBe(false);
+    expect(sameHash('', '00')).toBe(false);
   });
 });

@@ -48,7 +48,7 @@ export function hashApiKey(pepper: string, apiKey: string): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex');
 }
 
-/** Compares two hashes in constant time. */
+/** Compares two hashes or tokens in constant time. */
 export function sameHash(left: string, right: string): boolean {
   const a = Buffer.from(left);
   const b = Buffer.from(right);

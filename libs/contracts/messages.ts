@@ -71,7 +71,7 @@ const amountOrZero = z
 const currency = z.string().refine(isCurrency);
 
 /** A position in a list: the row after which the next page starts. */
-export const position = z.object({ at: z.string(), id: z.string() });
+const position = z.object({ at: z.string(), id: z.string() });
 export type Position = z.infer<typeof position>;
 
 const page = { limit: z.number().int().min(1).max(500), order: z.enum(['asc', 'desc']), after: position.optional() };

@@ -13,7 +13,7 @@ import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
-import { about, creation, type Planners } from './plan.ts';
+import { about, creation, type Input, type Planners } from './plan.ts';
 import { readBehind } from './reads.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
@@ -100,22 +100,16 @@ const accountPlanners = {
 } satisfies Partial<Planners>;
 
 /** A note is read in the list of its client or account. */
-function notePlan(key: string, bits: string, list: string) {
+function notePlan<F extends 'client_id' | 'account_id'>(field: F, { params, body, bits }: Input<{ note: string }>) {
+  const id = pathId(field, params);
   const note_id = idOf('note', bits);
-  return { id: note_id, key, resource: { note_id }, location: `${list}/${key}/notes` };
+  const data = { note_id, [field]: id, note: body.note } as { note_id: string; note: string } & Record<F, string>;
+  return { id: note_id, key: id, data, resource: { note_id }, location: `/${field.replace('_id', 's')}/${id}/notes` };
 }
 
 const notePlanners = {
-  add_client_note({ params, body: { note }, bits }) {
-    const client_id = pathId('client_id', params);
-    const plan = notePlan(client_id, bits, '/clients');
-    return { ...plan, data: { note_id: plan.id, client_id, note } };
-  },
-  add_account_note({ params, body: { note }, bits }) {
-    const account_id = pathId('account_id', params);
-    const plan = notePlan(account_id, bits, '/accounts');
-    return { ...plan, data: { note_id: plan.id, account_id, note } };
-  },
+  add_client_note: (input) => notePlan('client_id', input),
+  add_account_note: (input) => notePlan('account_id', input),
 } satisfies Partial<Planners>;
 
 const moneyPlanners = {

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { sameHash } from '#libs/contracts/api-key.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../../access/audit-records.ts';
@@ -9,7 +10,7 @@ import { filtersOf, recordOrRefuse } from '../../api/recorded-reads.ts';
 import { logRefused, refuse } from '../../http/errors.ts';
 import { type Api, createApi } from '../api.ts';
 import type { Cookies } from '../session/cookies.ts';
-import { type Session, type Sessions, sameToken } from '../session/session.ts';
+import type { Session, Sessions } from '../session/session.ts';
 import type { AssetName } from './assets.ts';
 import { type Person, renderPage } from './layout.ts';
 import { hasAny } from './navigation.ts';
@@ -265,7 +266,7 @@ export function checkOwnForm(
   const isForeign =
     (site !== undefined && site !== 'same-origin') ||
     (from !== undefined && from !== origin && from.replace(/^https?:\/\//, '') !== host);
-  if (isForeign || !sameToken(fields.get('csrf_token') ?? '', session.csrf)) throw new ForeignForm();
+  if (isForeign || !sameHash(fields.get('csrf_token') ?? '', session.csrf)) throw new ForeignForm();
 }
 
 export class ForeignForm extends Error {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createEndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
-import { createSessions, idleMs, longestMs, sameToken } from './session.ts';
+import { createSessions, idleMs, longestMs } from './session.ts';
 
 const secret = 'a secret of these tests only';
 const minute = 60_000;
@@ -113,12 +113,6 @@ describe('sessions', () => {
   it('is not sealed if browsers would not keep the cookie', () => {
     const { sessions, person } = setUp();
     expect(sessions.seal(sessions.begin({ ...person, token: 'x'.repeat(4000) }))).toBeUndefined();
-  });
-
-  it('form tokens are compared', () => {
-    expect(sameToken('abc', 'abc')).toBe(true);
-    expect(sameToken('abd', 'abc')).toBe(false);
-    expect(sameToken('', 'abc')).toBe(false);
   });
 });
 

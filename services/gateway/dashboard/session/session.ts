@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { maxSealedLength } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
@@ -80,10 +80,4 @@ export function createSessions({ secrets, ended, now }: SessionsOptions) {
     touch: (session: Session): Session | undefined =>
       now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined,
   };
-}
-
-/** Compares a form's token with the session's, in constant time. */
-export function sameToken(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
