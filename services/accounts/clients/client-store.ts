@@ -1,33 +1,36 @@
 import { isId } from '#libs/contracts/ids.ts';
-import { namesOf } from '#libs/contracts/names.ts';
-import type { Client } from '#libs/contracts/resources.ts';
+import type { Client, identityFields } from '#libs/contracts/resources.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of clients. Rows have the fields of resources, and columns that resources omit. */
 
-export interface ClientRow {
-  client_id: string;
+type Text = 'client_id' | 'email' | 'contact_number' | 'created_at' | 'updated_at';
+type Optional = (typeof identityFields)[number] | 'address' | 'ussd_phone_number' | 'external_id' | 'erased_at';
+
+export interface ClientRow extends Record<Text, string>, Record<Optional, string | null> {
   client_type: 'Retail' | 'Corporate';
-  first_name: string | null;
-  last_name: string | null;
-  company_name: string | null;
-  registration_number: string | null;
-  email: string;
-  contact_number: string;
-  address: string | null;
-  ussd_phone_number: string | null;
   ussd_status: 'active' | 'inactive';
-  external_id: string | null;
   metadata: Record<string, string> | null;
-  created_at: string;
-  updated_at: string;
-  erased_at: string | null;
 }
 
 export const clientColumns =
   'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, created_at, updated_at, erased_at';
+
+const columns = clientColumns.split(', ') as (keyof ClientRow)[];
+
+/** A row in which nothing is set. */
+export const emptyRow = Object.fromEntries(columns.map((column) => [column, null]));
+
+/** The fields of the other type of client. */
+export const foreignFields = {
+  Retail: ['company_name', 'registration_number'],
+  Corporate: ['first_name', 'last_name', 'ussd_phone_number', 'ussd_status'],
+} as const;
+
+/** Callers see these only if they are set. */
+const shownIfSet: readonly string[] = ['external_id', 'metadata', 'erased_at'];
 
 /** The filters of clients, with `?` for the value. Each has its own index. */
 export const clientFilters = {
@@ -36,19 +39,12 @@ export const clientFilters = {
   q: "array_to_tsvector(name_words(coalesce(company_name, first_name || ' ' || last_name))) @@ name_query(?)",
 };
 
-/** Converts a row to the client that callers see: only the fields of its type. */
+/** Converts a row to the client that callers see: only the fields of its type, in the order of the columns. */
 export function clientOf(row: ClientRow): Client {
-  const { client_id, email, contact_number, address, created_at, updated_at, erased_at } = row;
-  const contact = { email, contact_number, address };
-  const rest = { ...namesOf(row), created_at, updated_at, ...(erased_at === null ? {} : { erased_at }) };
-  if (row.client_type === 'Corporate') {
-    const { company_name, registration_number } = row;
-    const names = { company_name: company_name ?? '', registration_number: registration_number ?? '' };
-    return { client_id, client_type: 'Corporate', ...names, ...contact, ...rest };
-  }
-  const { first_name, last_name, ussd_phone_number, ussd_status } = row;
-  const names = { first_name: first_name ?? '', last_name: last_name ?? '' };
-  return { client_id, client_type: 'Retail', ...names, ...contact, ussd_phone_number, ussd_status, ...rest };
+  const foreign: readonly string[] = foreignFields[row.client_type];
+  const isShown = (column: keyof ClientRow): boolean =>
+    !foreign.includes(column) && (row[column] !== null || !shownIfSet.includes(column));
+  return Object.fromEntries(columns.filter(isShown).map((column) => [column, row[column]])) as Client;
 }
 
 /**

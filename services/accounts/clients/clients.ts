@@ -13,6 +13,8 @@ import {
   type ClientState,
   clientOf,
   clientStates,
+  emptyRow,
+  foreignFields,
   insertClients,
   lockClient,
   takenExternalIds,
@@ -78,18 +80,7 @@ export async function createClients(
 }
 
 function newRow({ client_id, client: body }: MessageData<'create_client'>, time: string): ClientRow {
-  const { client_type, email, contact_number, address = null, external_id = null, metadata = null } = body;
-  const contact = { email, contact_number, address };
-  const times = { created_at: time, updated_at: time, erased_at: null };
-  const common = { client_id, client_type, ...contact, external_id, metadata, ...times };
-  if (body.client_type === 'Corporate') {
-    const { company_name, registration_number } = body;
-    const ofRetail = { first_name: null, last_name: null, ussd_phone_number: null, ussd_status: 'inactive' as const };
-    return { ...common, company_name, registration_number, ...ofRetail };
-  }
-  const { first_name, last_name, ussd_phone_number = null, ussd_status } = body;
-  const ofCorporate = { company_name: null, registration_number: null };
-  return { ...common, first_name, last_name, ussd_phone_number, ussd_status, ...ofCorporate };
+  return { ...emptyRow, client_id, ussd_status: 'inactive', ...body, created_at: time, updated_at: time } as ClientRow;
 }
 
 type Changes = MessageData<'update_client'>['changes'];
@@ -140,11 +131,6 @@ function violationsOf(row: ClientRow, changes: Changes): Violation[] {
     ? [...violations, violation('ussd_phone_number', 'validation_failed', 'is required when ussd_status is active')]
     : violations;
 }
-
-const foreignFields = {
-  Retail: ['company_name', 'registration_number'],
-  Corporate: ['first_name', 'last_name', 'ussd_phone_number', 'ussd_status'],
-} as const;
 
 /** Returns the previous and new identity of the client for the audit, if it changed. */
 function identities(row: ClientRow, updated: ClientRow): AuditDetails {
