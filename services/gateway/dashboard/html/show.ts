@@ -214,6 +214,22 @@ export const numeric = <Row>(title: string, show: Column<Row>['show']): Column<R
   show,
 });
 
+export interface ShownChange {
+  what: Html | string;
+  before: string | null;
+  after: string | null;
+}
+
+/** Shows values before and after a change, under these titles. */
+export function changeTable(caption: string, titles: readonly [string, string], rows: readonly ShownChange[]): Html {
+  const columns: Column<ShownChange>[] = [
+    { title: 'What', show: ({ what }) => what },
+    numeric(titles[0], ({ before }) => before ?? '–'),
+    numeric(titles[1], ({ after }) => html`<strong>${after ?? '–'}</strong>`),
+  ];
+  return table(caption, columns, rows, 'Nothing.');
+}
+
 /**
  * Shows a table, which scrolls separately if it is wider than the screen, or `empty` if it has no rows. If the
  * API can reverse the order of one column, the shown rows can also be sorted by the other columns (admin.js).

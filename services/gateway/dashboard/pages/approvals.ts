@@ -13,6 +13,7 @@ import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountsBy } from '../html/owners.ts';
 import {
   amountText,
+  changeTable,
   desk,
   facts,
   fullTimeOf,
@@ -21,6 +22,7 @@ import {
   moneyText,
   pageOf,
   parts,
+  type ShownChange,
   statusOf,
   table,
   timeOf,
@@ -226,7 +228,7 @@ function approvalTable(
       {
         title: 'Before → after',
         show: (row) =>
-          html`${changesOf(row, accounts).map(({ field, before, after }) => html`<div class="details">${field}: ${before !== null && html`${before} → `}<strong>${after ?? '–'}</strong></div>`)}`,
+          html`${changesOf(row, accounts).map(({ what, before, after }) => html`<div class="details">${what}: ${before !== null && html`${before} → `}<strong>${after ?? '–'}</strong></div>`)}`,
       },
       { title: 'Asked by', show: ({ requested_by }) => actorOf(requested_by, names) },
       {
@@ -249,43 +251,24 @@ const meanings: Record<Approval['status'], string> = {
 
 const balanceField = /^balance of account (acc_[0-9a-f]{32})$/;
 
-interface Change {
-  field: Html | string;
-  before: string | null;
-  after: string | null;
-}
-
 /** Returns the changes. While the request is waiting, a balance is shown as it is now and as it would be. */
-function changesOf({ changes, status, action }: Approval, accounts: Known): Change[] {
+function changesOf({ changes, status, action }: Approval, accounts: Known): ShownChange[] {
   const text = (value: string | null) => value && withAmounts(value, action);
   return changes.map(({ field, before, after }) => {
     const account = accounts.get(balanceField.exec(field)?.[1] ?? '');
     const isShown = account && status === 'Waiting' && after !== null;
     return {
-      field: linked(field, accounts),
+      what: linked(field, accounts),
       ...(isShown ? balances(account, after) : { before: text(before), after: text(after) }),
     };
   });
 }
 
-function balances({ balance, currency }: Account, change: string): Pick<Change, 'before' | 'after'> {
+function balances({ balance, currency }: Account, change: string): Omit<ShownChange, 'what'> {
   const [moved, now] = [toMinor(change.replace(/^[+-]/, '').split(' ')[0] ?? '', currency), toMinor(balance, currency)];
   if (typeof moved !== 'bigint' || typeof now !== 'bigint') return { before: null, after: change };
   const text = (minor: bigint) => amountText(fromMinor(minor, currency), currency);
   return { before: text(now), after: text(change.startsWith('-') ? now - moved : now + moved) };
-}
-
-function changeTable(changes: readonly Change[]): Html {
-  return table<Change>(
-    'What would change',
-    [
-      { title: 'What', isPlain: true, show: ({ field }) => html`<span class="details">${field}</span>` },
-      { title: 'Before', isNumber: true, isPlain: true, show: ({ before }) => before ?? '–' },
-      { title: 'After', isNumber: true, isPlain: true, show: ({ after }) => html`<strong>${after ?? '–'}</strong>` },
-    ],
-    changes,
-    'Nothing.',
-  );
 }
 
 /**
@@ -297,6 +280,9 @@ function approvalPage(visit: Visit, approval: ShownApproval, accounts: Known, na
     approval;
   const isOwn = requested_by === visit.actor;
   const mayDecide = !isOwn && visit.person.scopes.has('approvals:write');
+  const changes = changesOf(approval, accounts).map((change) => {
+    return { ...change, what: html`<span class="details">${change.what}</span>` };
+  });
   return html`<p><a href="${approvalsUrl}"${mayDecide && status !== 'Waiting' && html` data-next`}>To the approvals</a></p>
 ${visit.query.has('unknown') && html`<p class="notice wrong" role="alert">The bank has not confirmed yet whether your decision was accepted. Open the page again in a moment. If the request is still waiting, you can decide again; the decision is applied at most once.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You requested it, so somebody else must decide.'}</p>
@@ -319,7 +305,7 @@ ${desk(
     ['Reason', reason],
     ['Id', idText(approval_id)],
   ])}`,
-  html`<h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
+  html`<h2>What would change</h2>${changeTable('What would change', ['Before', 'After'], changes)}
 ${mayDecide && status === 'Waiting' && decisionForm(visit, approval, wrong)}`,
 )}
 <details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}

@@ -7,7 +7,7 @@ import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { amountText, type Fact, facts, numeric, table } from '../html/show.ts';
+import { amountText, changeTable, type Fact, facts } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -110,22 +110,11 @@ ${confirmForm(visit, { action: address, sealed, button, leave, isDangerous: task
   };
 }
 
-function changeTable(changes: readonly Change[]): Html {
-  return table<Change>(
-    'What will change',
-    [
-      { title: 'What', show: ({ what }) => html`<strong>${what}</strong>` },
-      numeric('Now', ({ before }) => before),
-      numeric('Then', ({ after }) => html`<strong>${after}</strong>`),
-    ],
-    changes,
-    '',
-  );
-}
-
 /** Shows what will be done and what it changes. A form shows it too if it is known before anything is entered. */
 export function consequences({ facts: known, changes, warning }: Pick<Entered, 'facts' | 'changes' | 'warning'>): Html {
-  return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${changeTable(changes)}`}
+  const rows = changes.map((change) => ({ ...change, what: html`<strong>${change.what}</strong>` }));
+  const shown = changeTable('What will change', ['Now', 'Then'], rows);
+  return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${shown}`}
 ${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
 }
 
