@@ -7,10 +7,10 @@ import {
 } from './administration.ts';
 import { approvalBodies, approvalParameters, approvalSchema } from './approvals.ts';
 import type { ErrorCode } from './errors.ts';
-import { notFoundCodes } from './errors.ts';
+import { notFoundCode } from './errors.ts';
 import { bodies, parameters } from './fields.ts';
 import { holdBodies, holdParameters } from './holds.ts';
-import { idFields, isIdField } from './ids.ts';
+import { kindOf } from './ids.ts';
 import type { MessageName } from './messages.ts';
 import { messages } from './messages.ts';
 import { accountSchema, apiKeySchema, batchSchema } from './resources.ts';
@@ -702,9 +702,10 @@ function itemOf(result: z.ZodType, shape: Endpoint['shape']): z.ZodType {
 
 /** An id in the path may be unknown. */
 function notFoundErrors(path: string): ErrorCode[] {
-  return [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) =>
-    isIdField(name) ? [notFoundCodes[idFields[name]]] : [],
-  );
+  return [...path.matchAll(/:(\w+)/g)].flatMap(([, name]) => {
+    const kind = kindOf(name);
+    return kind ? [notFoundCode(kind)] : [];
+  });
 }
 
 function listErrors(shape: Endpoint['shape']): ErrorCode[] {

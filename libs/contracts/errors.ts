@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { IdKind } from './ids.ts';
+import type { ResourceKind } from './ids.ts';
 
 /**
  * All error codes with their HTTP status (contract: Errors). The message of a business error begins with its
@@ -77,20 +77,10 @@ export type ErrorCode = keyof typeof errorCodes;
 
 export const errorCodeSchema = z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]);
 
-/** The error for a resource that does not exist, by what its id identifies. */
-export const notFoundCodes = {
-  client: 'client_not_found',
-  account: 'account_not_found',
-  transaction: 'transaction_not_found',
-  transfer: 'transfer_not_found',
-  hold: 'hold_not_found',
-  key: 'api_key_not_found',
-  deadLetter: 'dead_letter_not_found',
-  approval: 'approval_not_found',
-  batch: 'batch_not_found',
-  webhook: 'webhook_not_found',
-  delivery: 'delivery_not_found',
-} as const satisfies Partial<Record<IdKind, ErrorCode>>;
+/** Returns the error for a resource that does not exist. */
+export function notFoundCode(kind: ResourceKind): ErrorCode {
+  return kind === 'key' ? 'api_key_not_found' : `${kind}_not_found`;
+}
 
 /** A violation of a validation rule. `field` is a dotted path or a parameter name. */
 const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });

@@ -18,7 +18,7 @@ export const idPrefix = {
   key: 'key',
   operation: 'opr',
   audit: 'aud',
-  deadLetter: 'dlt',
+  dead_letter: 'dlt',
   verification: 'ver',
   approval: 'apr',
   hold: 'hld',
@@ -29,25 +29,31 @@ export const idPrefix = {
 
 export type IdKind = keyof typeof idPrefix;
 
-/** What the field or parameter of this name identifies, in bodies, paths, and filters. */
-export const idFields = {
-  client_id: 'client',
-  account_id: 'account',
-  transaction_id: 'transaction',
-  transfer_id: 'transfer',
-  hold_id: 'hold',
-  key_id: 'key',
-  dead_letter_id: 'deadLetter',
-  approval_id: 'approval',
-  batch_id: 'batch',
-  webhook_id: 'webhook',
-  delivery_id: 'delivery',
-} as const satisfies Record<string, IdKind>;
+/** The kinds of resources that callers name by id. */
+const resourceKinds = [
+  'client',
+  'account',
+  'transaction',
+  'transfer',
+  'hold',
+  'key',
+  'dead_letter',
+  'approval',
+  'batch',
+  'webhook',
+  'delivery',
+] as const satisfies IdKind[];
 
-export type IdField = keyof typeof idFields;
+export type ResourceKind = (typeof resourceKinds)[number];
 
-export function isIdField(name: string): name is IdField {
-  return Object.hasOwn(idFields, name);
+/** The names of fields and parameters that contain such an id, in bodies, paths, and filters. */
+export type IdField = `${ResourceKind}_id`;
+
+/** Returns what the field or parameter of this name identifies, if it contains such an id. */
+export function kindOf(name: IdField): ResourceKind;
+export function kindOf(name: string | undefined): ResourceKind | undefined;
+export function kindOf(name: string | undefined): ResourceKind | undefined {
+  return name?.endsWith('_id') ? resourceKinds.find((kind) => kind === name.slice(0, -3)) : undefined;
 }
 
 const hex = /^[0-9a-f]{32}$/;

@@ -37,12 +37,12 @@ export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLet
 const byId = `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`;
 
 export function findDeadLetter(db: Queries, id: string): Promise<DeadLetterRow | undefined> {
-  return rowById(db, 'deadLetter', id, byId);
+  return rowById(db, 'dead_letter', id, byId);
 }
 
 /** Locks and returns the dead letter, so that it is decided once. */
 export function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
-  return rowById(client, 'deadLetter', id, `${byId} for update`);
+  return rowById(client, 'dead_letter', id, `${byId} for update`);
 }
 
 export async function decideDeadLetter(client: Queries, letter: DeadLetterRow): Promise<void> {

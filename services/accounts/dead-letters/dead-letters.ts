@@ -40,7 +40,7 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   // is listed once.
   const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
-    dead_letter_id: idOf('deadLetter', digest([topic, ...origin].join(' '), message)),
+    dead_letter_id: idOf('dead_letter', digest([topic, ...origin].join(' '), message)),
     topic,
     partition,
     offset,

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
-import { type IdField, idFields, idOf } from '#libs/contracts/ids.ts';
+import { type IdField, idOf, kindOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
@@ -73,6 +73,6 @@ const paths = {
 
 /** Plans a command that creates a resource, whose id has these bits and is also that of the command. */
 export function creation<D>(field: keyof typeof paths, bits: string, data: (id: string) => D, key?: string) {
-  const id = idOf(idFields[field], bits);
+  const id = idOf(kindOf(field), bits);
   return { id, key: key ?? id, data: data(id), resource: { [field]: id }, location: `${paths[field]}/${id}` };
 }

@@ -46,18 +46,10 @@ export function filtersOf(query: Record<string, unknown>): Record<string, unknow
   return Object.fromEntries(given.map(([name, value]) => [name, shownFilters.has(name) ? value : '(given)']));
 }
 
-const idFields = {
-  Clients: 'client_id',
-  Accounts: 'account_id',
-  Transactions: 'transaction_id',
-  Transfers: 'transfer_id',
-  Holds: 'hold_id',
-} as const;
-
 /** Returns the id of the resource that is shown, if it is a single one: that of the path, or of the only row. Pure. */
 function onlyId(data: unknown, tag: Endpoint['tag']): string | null {
   const only = Array.isArray(data) ? (data.length === 1 ? data[0] : undefined) : data;
-  const field = tag === 'Administration' ? 'id' : idFields[tag as keyof typeof idFields];
+  const field = tag === 'Administration' ? 'id' : `${tag.slice(0, -1).toLowerCase()}_id`;
   const id: unknown = (only as Record<string, unknown> | undefined)?.[field];
   return typeof id === 'string' ? id : null;
 }

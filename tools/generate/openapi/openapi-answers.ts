@@ -13,7 +13,7 @@ export const exampleIds = {
   transaction: `txn_${bits()}`,
   transfer: `trf_${bits()}`,
   key: `key_${bits()}`,
-  deadLetter: `dlt_${bits()}`,
+  dead_letter: `dlt_${bits()}`,
   approval: `apr_${bits(2)}`,
   hold: `hld_${bits()}`,
   batch: `bat_${bits(3)}`,
@@ -211,7 +211,7 @@ const verification = {
   covers: ['books', 'audit'],
 };
 const deadLetter = {
-  dead_letter_id: exampleIds.deadLetter,
+  dead_letter_id: exampleIds.dead_letter,
   topic: 'ledger.commands.dlq',
   partition: 0,
   offset: 12,

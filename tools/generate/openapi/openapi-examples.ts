@@ -1,29 +1,17 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
+import { kindOf } from '#libs/contracts/ids.ts';
 import { exampleIds, exampleResources } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
 const { account, client } = exampleIds;
 
-const examples: Record<string, string> = {
-  client_id: client,
-  account_id: account,
-  transaction_id: exampleIds.transaction,
-  transfer_id: exampleIds.transfer,
-  key_id: exampleIds.key,
-  dead_letter_id: exampleIds.deadLetter,
-  approval_id: exampleIds.approval,
-  hold_id: exampleIds.hold,
-  batch_id: exampleIds.batch,
-  webhook_id: exampleIds.webhook,
-  delivery_id: exampleIds.delivery,
-  accountNumber: 'SAV-1234567897',
-};
-
 /** Returns an example of a path parameter. */
 export function exampleOf(name: string): string {
-  return examples[name] ?? name;
+  const kind = kindOf(name);
+  if (kind) return exampleIds[kind];
+  return name === 'accountNumber' ? 'SAV-1234567897' : name;
 }
 
 /** Returns the fields of a resource that a request also has. */
@@ -156,7 +144,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
     { details: transaction },
   ],
   invalid_transaction_type: violation('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
-  invalid_status_transition: [`dead letter ${exampleIds.deadLetter} is already dropped`],
+  invalid_status_transition: [`dead letter ${exampleIds.dead_letter} is already dropped`],
   duplicate_ussd_phone: ['another client has this USSD phone number active'],
   duplicate_external_id: ['another client has this external_id'],
   not_reversible: [`transaction ${exampleIds.transaction} is Failed`],
@@ -201,7 +189,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
   hold_not_found: [`hold ${exampleIds.hold} not found`],
   api_key_not_found: [`API key ${exampleIds.key} not found`],
-  dead_letter_not_found: [`dead letter ${exampleIds.deadLetter} not found`],
+  dead_letter_not_found: [`dead letter ${exampleIds.dead_letter} not found`],
   batch_not_found: [`batch ${exampleIds.batch} not found`],
   webhook_not_found: [`webhook ${exampleIds.webhook} not found`],
   delivery_not_found: [`delivery ${exampleIds.delivery} not found`],
@@ -216,7 +204,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
     { details: { approval_id: exampleIds.approval, status: 'Rejected' } },
   ],
   client_erased: [`client ${client} was erased and can no longer be changed`],
-  dead_letter_expired: [`the message of ${exampleIds.deadLetter} was deleted by retention: it can only be dropped`],
+  dead_letter_expired: [`the message of ${exampleIds.dead_letter} was deleted by retention: it can only be dropped`],
   version_mismatch: [`client ${client} has changed: If-Match does not name its current version`],
   request_timeout: ['the request was not received in time'],
   body_too_large: ['the body must not exceed 64 KiB'],
