@@ -47,8 +47,6 @@ export interface Endpoint {
   success: 200 | 201;
   /** Returns 202 with a Pending resource if no reply arrives in time. */
   pending?: true;
-  /** Returns 202 with an Approval if a second person must approve the request. */
-  approval?: true;
   /** Returns a PDF if the request accepts one. */
   pdf?: true;
   /** The response has an ETag, which a PATCH accepts in If-Match. */
@@ -191,7 +189,6 @@ const rows = {
     description:
       'An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`.',
     success: 201,
-    approval: true,
     errors: [...moneyErrors, 'client_not_found', 'client_erased', 'duplicate_account_number', 'duplicate_external_id'],
   },
   change_account_status: {
@@ -199,7 +196,6 @@ const rows = {
     summary: 'Activate, deactivate, or freeze an account',
     scope: 'accounts:status',
     body: bodies.changeStatus,
-    approval: true,
     errors: ['client_erased', 'approval_required'],
   },
   list_status_transitions: {
@@ -272,7 +268,6 @@ const rows = {
     shape: 'bare',
     success: 201,
     pending: true,
-    approval: true,
     errors: ['invalid_transaction_type', ...postingErrors],
   },
   reverse_transaction: {
@@ -281,7 +276,6 @@ const rows = {
     scope: 'transactions:reverse',
     body: bodies.reverse,
     success: 201,
-    approval: true,
     errors: [
       'not_reversible',
       'already_reversed',
@@ -312,7 +306,6 @@ const rows = {
     body: bodies.createTransfer,
     success: 201,
     pending: true,
-    approval: true,
     errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
   },
   list_holds: {
@@ -346,7 +339,6 @@ const rows = {
       'With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. ' +
       'If the account is not Active, the capture is refused and the hold remains.',
     success: 201,
-    approval: true,
     errors: [
       'hold_not_active',
       'amount_exceeds_hold',
@@ -485,7 +477,6 @@ const rows = {
       'The key expires at `expires_at`, but after at most KEY_MAX_LIFETIME_DAYS and no later than the key that creates it; without `expires_at`, at the latest of these times. A key bound to a client cannot have scopes that belong to the bank.',
     result: apiKeySchema.extend({ api_key: z.string().optional() }),
     success: 201,
-    approval: true,
     errors: ['client_not_found', 'client_erased'],
   },
   list_api_keys: {
@@ -508,7 +499,6 @@ const rows = {
       'The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it.',
     result: apiKeySchema.extend({ api_key: z.string().optional() }),
     success: 201,
-    approval: true,
     errors: ['invalid_status_transition'],
   },
   revoke_api_key: {
@@ -525,7 +515,6 @@ const rows = {
     scope: 'clients:erase',
     description:
       'Replaces names, contact data, and texts, also in stored responses and audit records, and revokes bound API keys. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that topics still contain and when it is deleted. A repeat replaces what was added since.',
-    approval: true,
     errors: ['erasure_refused'],
   },
   get_trial_balance: {
@@ -619,7 +608,6 @@ const rows = {
     summary: 'Redrive a dead letter: publish its original bytes to its topic again',
     scope: 'ops:manage',
     body: administrationBodies.redriveDeadLetter,
-    approval: true,
     errors: ['invalid_status_transition', 'dead_letter_expired'],
   },
   drop_dead_letter: {

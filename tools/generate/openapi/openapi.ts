@@ -1,4 +1,4 @@
-import { approvalSchema } from '#libs/contracts/approvals.ts';
+import { approvableCommand, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -274,7 +274,7 @@ function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {
 }
 
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
-  const { method, success, pending, approval, versioned } = endpoint;
+  const { method, success, pending, versioned } = endpoint;
   const schema = envelope(name, endpoint);
   const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
   const file = endpoint.pdf ? { 'application/pdf': { schema: { type: 'string', format: 'binary' } } } : {};
@@ -303,7 +303,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
       ...links(name),
     };
   }
-  if (approval) answers['202'] = withApproval(answers['202']);
+  if (approvableCommand.safeParse(name).success) answers['202'] = withApproval(answers['202']);
   return answers;
 }
 
