@@ -26,14 +26,6 @@ export interface QueryDependencies extends Reader {
   erase: Erase;
 }
 
-interface VerifyCommand {
-  name: 'verify_books';
-  data: MessageData<'verify_books'>;
-}
-interface EraseCommand {
-  name: 'erase_ledger_texts';
-  data: MessageData<'erase_ledger_texts'>;
-}
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
 /** Reports whether a query scans many rows. Other queries do not wait for such a query. */
@@ -54,11 +46,13 @@ export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessa
 }
 
 async function answer(requests: Item<Request>[], deps: QueryDependencies): Promise<ReplyBody[]> {
-  const queries = requests.map(({ content }) => content as (Query | VerifyCommand | EraseCommand) & Request);
-  const [query] = queries as [(typeof queries)[number]];
-  if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
-  if (query.name === 'erase_ledger_texts') return [await deps.erase(query.data)];
-  if (query.name === 'get_ledger_accounts')
-    return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((data) => ({ ok: true, data }));
-  return [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query)];
+  const queries = requests.map(({ content }) => content);
+  const [query] = queries as [Request];
+  const { name, data, context } = query;
+  if (name === 'verify_books')
+    return [await deps.verifier.verify({ data: data as MessageData<'verify_books'>, context })];
+  if (name === 'erase_ledger_texts') return [await deps.erase(data as MessageData<'erase_ledger_texts'>)];
+  if (name === 'get_ledger_accounts')
+    return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((result) => ({ ok: true, data: result }));
+  return [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query as Request & Query)];
 }
