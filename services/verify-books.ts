@@ -63,7 +63,7 @@ async function main(): Promise<boolean> {
   const kafka = brokers && createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
   try {
     const findings = await verifyBooks(ledger);
-    print(Object.values(bookRules), findings);
+    print(bookRules, findings);
     if (kafka) {
       const eventFindings = await verifyEvents(ledger, kafka, config.TOPIC_PREFIX, logger);
       print(Object.values(eventRules), eventFindings);
@@ -92,7 +92,7 @@ async function checkAudit(
     return [];
   }
   const findings = await verifyAudit(accounts);
-  print(Object.values(auditRules), findings);
+  print(auditRules, findings);
   const ofHeads = kafka ? await verifyHeads(accounts, kafka, prefix, logger) : [];
   if (kafka) print([headsRule], ofHeads);
   return [...findings, ...ofHeads];

@@ -433,7 +433,7 @@ describe('Audit: verify-books', () => {
     const { code, stdout } = await run();
     expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([
       1,
-      [`BROKEN ${auditRules.records}`],
+      [`BROKEN ${auditRules[0]}`],
     ]);
     expect(stdout).toContain(audit_id);
     await asOwner(`update accounts.audit set actor = '${actor}' where audit_id = '${audit_id}'`);

@@ -68,7 +68,7 @@ it('names the records that the owner changed by disabling the triggers', async (
     state: 'broken',
     findings: [
       {
-        rule: auditRules.records,
+        rule: auditRules[0],
         rows: [
           {
             audit_id: rows[0]?.audit_id,

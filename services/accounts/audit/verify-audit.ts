@@ -9,13 +9,6 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import type { Verified } from '#libs/service/verifications.ts';
 import { writeAudit } from './audit.ts';
 
-/** The rules of the audit, as they are described in findings. */
-export const auditRules = {
-  records:
-    'each audit record is what it was when it was linked, but for details that an erasure has replaced, and none is missing',
-  links: 'the chains of audit records have no gap, and no link that does not follow from the one before',
-  linked: 'no audit record is without its link',
-} as const;
 export const headsRule = 'the chains of audit records hold every head that was published on the topic audit';
 
 const shownRows = 20;
@@ -33,13 +26,18 @@ const isChanged = `l.hash <> ${hash} or (l.details_digest is distinct from ${dig
 const links = `select chain, sequence, audit_id, hash, details_digest, lag(hash, 1, ''::bytea) over own as previous, lag(sequence, 1, 0::bigint) over own as before
   from audit_chain window own as (partition by chain order by sequence)`;
 
-const queries: Record<string, string> = {
-  [auditRules.records]: `select l.chain, l.sequence, l.audit_id, case when a.audit_id is null then 'is missing' else 'was changed, or its link was' end as finding
+/** The rules of the audit, as they are described in findings, each with the query for the rows that violate it. */
+const rules: Record<string, string> = {
+  'each audit record is what it was when it was linked, but for details that an erasure has replaced, and none is missing': `
+    select l.chain, l.sequence, l.audit_id, case when a.audit_id is null then 'is missing' else 'was changed, or its link was' end as finding
     from (${links}) l left join audit a using (audit_id) where a.audit_id is null or ${isChanged}`,
-  [auditRules.links]: `select chain, sequence, before from (${links}) l where sequence <> before + 1`,
-  [auditRules.linked]:
-    'select a.audit_id, a.actor, a.action, a.created_at from audit a left join audit_chain l using (audit_id) where l.audit_id is null',
+  'the chains of audit records have no gap, and no link that does not follow from the one before': `
+    select chain, sequence, before from (${links}) l where sequence <> before + 1`,
+  'no audit record is without its link': `
+    select a.audit_id, a.actor, a.action, a.created_at from audit a left join audit_chain l using (audit_id) where l.audit_id is null`,
 };
+
+export const auditRules = Object.keys(rules);
 
 /**
  * Returns every violated rule of the audit, from one snapshot. It also finds changes that the owner made by
@@ -50,7 +48,7 @@ export async function verifyAudit(pool: Pool): Promise<Finding[]> {
 }
 
 export function checkAudit(client: Queries): Promise<Finding[]> {
-  return findBroken(client, queries);
+  return findBroken(client, rules);
 }
 
 /** The verification of the audit (libs/service/verifications.ts). */

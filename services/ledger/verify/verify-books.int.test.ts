@@ -103,7 +103,7 @@ const operation = (minor: number) =>
   `(select operation_id from transactions where amount_minor = ${minor} and status = 'Completed' limit 1)`;
 const creditLeg = (minor: number) =>
   `(select transaction_id from transactions where amount_minor = ${minor} and direction = 'credit')`;
-const {
+const [
   trialBalance,
   operations,
   balances,
@@ -118,10 +118,10 @@ const {
   entries,
   held,
   captured,
-  batches: wholeBatches,
-} = bookRules;
+  wholeBatches,
+] = bookRules;
 
-const violations: [string, string[], string][] = [
+const violations: [string, (string | undefined)[], string][] = [
   // A missing side also unbalances the trial balance and the Vault, so these two rules are always
   // violated too.
   [
@@ -294,7 +294,7 @@ it('finds nothing in valid books', async () => {
 });
 
 it('tests a violation of every rule', () => {
-  expect([...new Set(violations.flatMap(([, rules]) => rules))].sort()).toEqual(Object.values(bookRules).sort());
+  expect([...new Set(violations.flatMap(([, rules]) => rules))].sort()).toEqual(bookRules.toSorted());
 });
 
 it.each(violations)('finds %s', async (_, rules, statements) => {

@@ -4,91 +4,74 @@ import { transaction } from '#libs/postgres/transaction.ts';
 import type { Verified } from '#libs/service/verifications.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 
-/** The rules in words, as shown by verify-books, the API, and the dashboard. */
-export const bookRules = {
-  trialBalance: 'per currency, debits (DR) equal credits (CR)',
-  operations: 'per operation and currency, debits (DR) equal credits (CR)',
-  balances: 'each balance is the sum of its entries, and equals the last balance_after',
-  debits: 'the debit total of each account is the sum of its DR entries',
-  chain: 'sequences have no gaps, and each balance_after follows from the previous one',
-  counts: 'the number of entries of each account is its last sequence',
-  sides: 'each entry has an existing account, its currency, and the side of its class',
-  teller: 'the balance of each Teller is zero',
-  vault: 'Vault = sum of liability balances - sum of loan balances',
-  belowZero: 'no balance or balance_after of a customer is below zero',
-  transactions: 'each Completed transaction has one entry on its account, and other transactions have none',
-  entries: 'each entry has a Completed transaction',
-  held: 'the held amount of each account is the sum of its Active holds',
-  captured: 'the captured amount of each hold is the sum of the operations that capture it',
-  batches: 'an atomic batch is posted completely or not at all, and no batch has more transactions than items',
-} as const;
-
 /**
  * Checks the books from entries and balances only, as an auditor would, in one snapshot while postings
- * continue. Each rule is a query for the rows that violate it.
+ * continue. Each rule, in the words that verify-books, the API, and the dashboard show, is a query for the rows that
+ * violate it.
  */
 const rules: Record<string, string> = {
-  [bookRules.trialBalance]: `
+  'per currency, debits (DR) equal credits (CR)': `
     select currency, sum(amount_minor) filter (where side = 'DR') as dr, sum(amount_minor) filter (where side = 'CR') as cr
     from entries group by currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
-  [bookRules.operations]: `
+  'per operation and currency, debits (DR) equal credits (CR)': `
     select operation_id, currency, sum(case side when 'DR' then amount_minor else -amount_minor end) as difference
     from entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
-  [bookRules.balances]: `
+  'each balance is the sum of its entries, and equals the last balance_after': `
     select a.account_id, a.account_number, a.balance_minor, coalesce(e.total, 0) as sum_of_entries, l.balance_after_minor as last_balance_after
     from accounts a
       left join (select account_id, sum(case direction when 'credit' then amount_minor else -amount_minor end) as total from entries group by account_id) e using (account_id)
       left join entries l on l.account_id = a.account_id and l.sequence = a.last_sequence
     where a.balance_minor <> coalesce(e.total, 0) or a.balance_minor <> coalesce(l.balance_after_minor, 0)`,
-  [bookRules.debits]: `
+  'the debit total of each account is the sum of its DR entries': `
     select a.account_id, a.account_number, a.debits_minor, coalesce(e.total, 0) as sum_of_entries
     from accounts a left join (select account_id, sum(amount_minor) as total from entries where side = 'DR' group by account_id) e using (account_id)
     where a.debits_minor <> coalesce(e.total, 0)`,
-  [bookRules.chain]: `
+  'sequences have no gaps, and each balance_after follows from the previous one': `
     select account_id, sequence, balance_after_minor from (
       select account_id, sequence, balance_after_minor, case direction when 'credit' then amount_minor else -amount_minor end as change,
         lag(sequence, 1, 0) over account as previous, lag(balance_after_minor, 1, 0) over account as balance_before
       from entries window account as (partition by account_id order by sequence)
     ) e where sequence <> previous + 1 or balance_after_minor <> balance_before + change`,
-  [bookRules.counts]: `
+  'the number of entries of each account is its last sequence': `
     select a.account_id, a.account_number, a.last_sequence, coalesce(e.entries, 0) as entries
     from accounts a left join (select account_id, count(*) as entries from entries group by account_id) e using (account_id)
     where a.last_sequence <> coalesce(e.entries, 0)`,
-  [bookRules.sides]: `
+  'each entry has an existing account, its currency, and the side of its class': `
     select e.account_id, e.sequence, e.side, e.currency from entries e left join accounts a using (account_id)
     where a.account_id is null or a.currency <> e.currency or (e.side = 'CR') <> ((a.class = 'liability') = (e.direction = 'credit'))`,
-  [bookRules.teller]: `select account_number, balance_minor from accounts where account_type = 'Teller' and balance_minor <> 0`,
-  [bookRules.vault]: `
+  'the balance of each Teller is zero': `
+    select account_number, balance_minor from accounts where account_type = 'Teller' and balance_minor <> 0`,
+  'Vault = sum of liability balances - sum of loan balances': `
     select currency, sum(balance_minor) filter (where account_type = 'Vault') as vault, sum(balance_minor) filter (where class = 'liability') as liabilities,
       sum(balance_minor) filter (where account_type = 'Loan') as loans
     from accounts group by currency
     having coalesce(sum(balance_minor) filter (where account_type = 'Vault'), 0) <>
       coalesce(sum(balance_minor) filter (where class = 'liability'), 0) - coalesce(sum(balance_minor) filter (where account_type = 'Loan'), 0)`,
-  [bookRules.belowZero]: `
+  'no balance or balance_after of a customer is below zero': `
     select a.account_id, a.account_number, e.sequence, e.balance_after_minor from accounts a join entries e using (account_id)
     where a.client_id is not null and (e.balance_after_minor < 0 or a.balance_minor < 0)`,
-  [bookRules.transactions]: `
+  'each Completed transaction has one entry on its account, and other transactions have none': `
     select t.transaction_id, t.status, count(e.sequence) as entries
     from transactions t left join entries e on e.account_id = t.account_id and e.transaction_id = t.transaction_id
     group by t.transaction_id, t.status having count(e.sequence) <> case t.status when 'Completed' then 1 else 0 end`,
-  [bookRules.entries]: `
+  'each entry has a Completed transaction': `
     select e.account_id, e.sequence, e.transaction_id from entries e
       left join transactions t on id_key(t.transaction_id) = id_key(e.transaction_id) and t.status = 'Completed'
     where t.transaction_id is null or t.operation_id <> e.operation_id`,
-  [bookRules.held]: `
+  'the held amount of each account is the sum of its Active holds': `
     select account_id, a.account_number, a.held_minor, coalesce(h.held, 0) as sum_of_holds, a.hold_expires_at, h.first_end
     from accounts a full join (
       select account_id, sum(amount_minor - captured_minor) as held, min(expires_at) as first_end from holds where status = 'Active' group by account_id
     ) h using (account_id)
     where coalesce(a.held_minor, 0) <> coalesce(h.held, 0) or a.hold_expires_at > h.first_end`,
-  [bookRules.captured]: `
+  'the captured amount of each hold is the sum of the operations that capture it': `
     select coalesce(h.hold_id, t.hold_id) as hold_id, h.captured_minor, coalesce(t.total, 0) as sum_of_operations
     from holds h full join (
       select hold_id, account_id, currency, sum(amount_minor) as total from transactions
       where hold_id is not null and status = 'Completed' and transaction_id = operation_id group by hold_id, account_id, currency
     ) t on t.hold_id = h.hold_id and t.account_id = h.account_id and t.currency = h.currency
     where h.hold_id is null or h.captured_minor <> coalesce(t.total, 0)`,
-  [bookRules.batches]: `
+  'an atomic batch is posted completely or not at all, and no batch has more transactions than items': `
     select batch_id, b.mode, b.count as items, t.operations, t.failed
     from (
       select (outcome->>'ok')::boolean as ok, outcome->'batch'->>'batch_id' as batch_id, outcome->'batch'->>'mode' as mode, (outcome->'batch'->>'count')::int as count
@@ -100,6 +83,8 @@ const rules: Record<string, string> = {
     where b.mode is null or coalesce(t.operations, 0) > b.count
       or (b.mode = 'atomic' and (t.failed > 0 or coalesce(t.operations, 0) <> case when b.ok then b.count else 0 end))`,
 };
+
+export const bookRules = Object.keys(rules);
 
 /** The verification of the books (libs/service/verifications.ts). */
 export const ofBooks: Verified = {
