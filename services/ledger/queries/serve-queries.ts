@@ -53,6 +53,9 @@ async function answer(requests: Item<Request>[], deps: QueryDependencies): Promi
     return [await deps.verifier.verify({ data: data as MessageData<'verify_books'>, context })];
   if (name === 'erase_ledger_texts') return [await deps.erase(data as MessageData<'erase_ledger_texts'>)];
   if (name === 'get_ledger_accounts')
-    return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((result) => ({ ok: true, data: result }));
+    return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((result) => ({
+      ok: true,
+      data: result,
+    }));
   return [await answerQuery(isExpensive(query) ? deps.searches : deps.pool, query as Request & Query)];
 }
