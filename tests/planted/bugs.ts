@@ -209,26 +209,26 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/ledger/queries/queries.ts',
-        find: '/** Returns balance and status of the customer accounts among these ids. */',
+        find: 'export interface AccountsQuery {',
         replace:
-          "const cache = new Map<string, MessageResult<'get_ledger_accounts'>>();\n\n/** Returns balance and status of the customer accounts among these ids. */",
+          "const cache = new Map<string, MessageResult<'get_ledger_accounts'>[]>();\n\nexport interface AccountsQuery {",
       },
       {
         file: 'services/ledger/queries/queries.ts',
-        find: "  const { rows } = await pool.query<AccountView & { available_minor: bigint }>({\n    name: 'get_ledger_accounts',",
+        find: "filter((id) => isId('account', id))));",
         replace:
-          "  const name = accountIds.join();\n  const cached = cache.get(name);\n  if (cached) return cached;\n  setTimeout(() => cache.delete(name), 1000);\n  const { rows } = await pool.query<AccountView & { available_minor: bigint }>({\n    name: 'get_ledger_accounts',",
+          "filter((id) => isId('account', id))));\n  const name = [...ids].join();\n  const cached = cache.get(name);\n  if (cached) return cached;\n  setTimeout(() => cache.delete(name), 1000);",
       },
       {
         file: 'services/ledger/queries/queries.ts',
-        find: '  return rows.map(({ balance_minor, available_minor, account_id, ...rest }) =>',
-        replace:
-          "  const put = (found: MessageResult<'get_ledger_accounts'>) => (cache.set(name, found), found);\n  return put(rows.map(({ balance_minor, available_minor, account_id, ...rest }) =>",
+        find: 'return queries.map(({ data, context: { bound_client_id: bound } }) =>',
+        replace: 'const result = queries.map(({ data, context: { bound_client_id: bound } }) =>',
       },
       {
         file: 'services/ledger/queries/queries.ts',
-        find: 'available_balance: fromMinor(available_minor, rest.currency),\n  }));',
-        replace: 'available_balance: fromMinor(available_minor, rest.currency),\n  })));',
+        find: 'bound === found.owner) ? [found.account] : [];\n    }),\n  );',
+        replace:
+          'bound === found.owner) ? [found.account] : [];\n    }),\n  );\n  cache.set(name, result);\n  return result;',
       },
     ],
     tests: 'services/ledger/batch',

@@ -148,10 +148,9 @@ describe('a webhook', () => {
 
   it('is refused to a key that is being revoked at that moment', async () => {
     const by = { actor: 'key:key_overtaken' };
-    const [{ webhook_id: first }, { webhook_id: second }] = [
-      await harness.webhook(url, ['*'], by),
-      await harness.webhook(url, ['*'], by),
-    ].toSorted((one, other) => (one.webhook_id < other.webhook_id ? -1 : 1)) as [Webhook, Webhook];
+    const [first, second] = [await harness.webhook(url, ['*'], by), await harness.webhook(url, ['*'], by)]
+      .map(({ webhook_id }) => webhook_id)
+      .toSorted() as [string, string];
     await harness.done('update_webhook', { webhook_id: first, changes: { status: 'Paused' } });
     const [disabling, creating, resuming] = await whileHeld(
       `select from webhooks where webhook_id = '${second}' for update`,
