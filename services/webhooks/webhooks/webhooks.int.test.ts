@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
-import type { Webhook } from '#libs/contracts/webhooks.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { feedAll } from '../deliveries/feed.ts';
 import { claimDue } from '../deliveries/store.ts';
