@@ -56,6 +56,14 @@ test('every invalid variable is reported together, without values', () => {
   expect(message.split('\n')).toHaveLength(7);
 });
 
+test('brokers are named by host and port, without IPv6 addresses', () => {
+  expect(loadConfig(schema, { ...good, KAFKA_BROKERS: '127.0.0.1:9092' }).KAFKA_BROKERS).toEqual(['127.0.0.1:9092']);
+  for (const brokers of ['broker', 'a:1,[::1]:9092', '::1:9092'])
+    expect(failure({ ...good, KAFKA_BROKERS: brokers })).toContain(
+      'KAFKA_BROKERS: must be host:port, separated by commas; a host is a name or an IPv4 address',
+    );
+});
+
 test.each(['1e3', ' 3', '3.0', '0x3', 'NaN', '99999999999999999'])('%j is not a whole number', (text) => {
   expect(failure({ ...good, RATE: text })).toContain('RATE');
 });

@@ -155,8 +155,9 @@ export const kafkaConfig = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'must contain at least one broker')
     .refine(
-      (brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)),
-      'must be host:port, separated by commas',
+      // kafkajs ends the host at the first colon, so it would wait forever for an IPv6 address.
+      (brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$/.test(broker)),
+      'must be host:port, separated by commas; a host is a name or an IPv4 address, not an IPv6 address',
     )
     .describe('Bootstrap brokers, host:port separated by commas'),
   TOPIC_PREFIX: z
