@@ -30,8 +30,9 @@ interface ConsumerGroup {
   groupId: string;
   coordinator: unknown;
   offsetManager?: { coordinator: unknown };
-  lastRequest: number;
   generationId: number;
+  /** Our addition: when the last heartbeat was answered, by performance.now. */
+  beatenAt?: number;
   /** Our additions: a heartbeat without response, a search for the coordinator, and their results. */
   beating?: Promise<void>;
   searching?: Promise<void>;
@@ -79,7 +80,7 @@ const fetchApiKey = 1;
  * retry. Each change of a leader makes it rejoin its group, which stops all members. With this patch, the
  * connections to an unresponsive broker are closed, so that the others are asked for the leaders. Fetching
  * continues while a new coordinator is searched for or a late heartbeat response is awaited. A change of leader
- * does not cause a rejoin.
+ * does not cause a rejoin. Heartbeats do not depend on the host's clock.
  */
 export function leaveLostBrokers(require: NodeJS.Require): void {
   patchSilence(require);
@@ -139,10 +140,16 @@ function patchConsumerGroup(require: NodeJS.Require): void {
   const { heartbeat, recoverFromFetch } = prototype;
   prototype.heartbeat = async function beat(this: ConsumerGroup, args): Promise<void> {
     const { generationId } = this;
-    const isDue = Date.now() >= this.lastRequest + args.interval;
+    // kafkajs compares times of the host's clock. After a step back it would send no heartbeat
+    // until the clock has caught up. This decides when one is due, and the interval makes kafkajs
+    // send it.
+    const isDue = performance.now() >= (this.beatenAt ?? -Infinity) + args.interval;
     if (isDue && this.failure === undefined && !this.beating && !this.searching) {
       this.beating = heartbeat
-        .call(this, args)
+        .call(this, { interval: -Infinity })
+        .then(() => {
+          this.beatenAt = performance.now();
+        })
         .catch((error: KafkaJsError) => {
           if (this.generationId !== generationId) return;
           if (!lostNames.has(error.name) && !movedCoordinator.has(error.type ?? '')) this.failure = error;

@@ -78,6 +78,32 @@ test('patched kafkajs joins groups and sends heartbeats on a separate connection
   expect([new Set([produce, fetch, heartbeat]).size, pool.pool.length]).toEqual([3, 3]);
 });
 
+test("patched kafkajs sends a heartbeat once per interval, also after the host's clock has stepped back", async () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  const ConsumerGroup = require('kafkajs/src/consumer/consumerGroup') as new (
+    options: object,
+  ) => { memberId: string; coordinator: object; heartbeat(args: { interval: number }): Promise<void> };
+  const group = new ConsumerGroup({
+    logger: { namespace: () => undefined },
+    instrumentationEmitter: { emit: () => undefined },
+  });
+  let beats = 0;
+  group.memberId = 'member';
+  group.coordinator = { heartbeat: async () => void (beats += 1) };
+  const beatAfter = async (ms: number): Promise<number> => {
+    vi.advanceTimersByTime(ms);
+    await group.heartbeat({ interval: 1_000 });
+    return beats;
+  };
+  try {
+    expect([await beatAfter(1_000), await beatAfter(999), await beatAfter(1)]).toEqual([1, 1, 2]);
+    vi.setSystemTime(Date.now() - 3_600_000);
+    expect([await beatAfter(999), await beatAfter(1)]).toEqual([2, 3]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test('of two responses about a partition, the one with the higher leader epoch wins, for a minute, in each cluster', () => {
   const newest = new NewestLeaders();
   const leaders = (clusterId: string, now: number, ...told: [leader: number, leaderEpoch: number][]) => {
