@@ -1,11 +1,13 @@
+import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KafkaClient } from '../client.ts';
 import { Publisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { groupLag } from '../topics.ts';
 import { type ConsumeOptions, Consumer, type ReceivedMessage } from './consume.ts';
 
+const require = createRequire(import.meta.url);
 let kafka: KafkaClient;
 let proxy: FaultProxy;
 let publisher: Publisher;
@@ -323,6 +325,45 @@ describe('change', () => {
       expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
     },
   );
+
+  test('a member that was expelled joins again after its next commit, even if it sends no heartbeats', async () => {
+    const lines: string[] = [];
+    const told = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    const gate = Promise.withResolvers<void>();
+    const seen: number[] = [];
+    await started(
+      async (messages) => {
+        // A commit would prolong the membership.
+        await gate.promise;
+        seen.push(...numbers(messages));
+      },
+      { sessionTimeoutMs: 5_000, logger: told },
+    );
+    const { prototype } = require('kafkajs/src/consumer/consumerGroup') as {
+      prototype: { heartbeat(): Promise<void> };
+    };
+    const heartbeats = vi.spyOn(prototype, 'heartbeat').mockResolvedValue();
+    let written = 8;
+    await write(0, written);
+    let flow: NodeJS.Timeout | undefined;
+    try {
+      await until(async () => {
+        const { groups } = await kafka.withAdmin((admin) => admin.describeGroups([groupId]));
+        return groups[0]?.members.length === 0;
+      });
+      gate.resolve();
+      // Without messages, the consumer would be rebuilt.
+      flow = setInterval(() => void write(written, (written += 8)), 100);
+      await until(() => lines.filter((line) => line.includes('joined the consumer group')).length > 1);
+    } finally {
+      heartbeats.mockRestore();
+      clearInterval(flow);
+      gate.resolve();
+    }
+    await until(() => new Set(seen).size === written);
+    await until(async () => (await lag()) === 0);
+    expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
+  });
 
   test('without a broker or without the topic, a consumer waits, is not healthy, and can be stopped', async () => {
     await proxy.set('refuse');

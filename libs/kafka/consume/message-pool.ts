@@ -48,12 +48,9 @@ interface Generation {
 
 const commitIntervalMs = 500;
 const lastCommitTimeoutMs = 2_000;
-const goneTypes = new Set([
-  'REBALANCE_IN_PROGRESS',
-  'NOT_COORDINATOR_FOR_GROUP',
-  'ILLEGAL_GENERATION',
-  'UNKNOWN_MEMBER_ID',
-]);
+/** The coordinator has expelled this member. */
+const expelledTypes = ['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID'];
+const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', ...expelledTypes]);
 
 /**
  * Merges the messages of all partitions into one stream of batches and implements the guarantees of consume: in
@@ -238,15 +235,22 @@ export class MessagePool {
     generation.fetches = [];
   }
 
-  /** Commits due offsets, including those of a commit without response. The request has been sent when this returns. */
+  /**
+   * Commits due offsets, including those of a commit without response. The request has been sent
+   * when this returns. If it reveals that this member was expelled, which a heartbeat may not have
+   * shown, the assignment ends. Other errors do not end it: a new coordinator, for example, knows
+   * the member.
+   */
   async #commit(generation: Generation): Promise<void> {
     const due = generation.payload?.uncommittedOffsets();
     if (due === undefined || due.topics.length === 0) return;
     try {
       await generation.payload?.commitOffsetsIfNecessary(due);
     } catch (error) {
-      this.#commitSoon(generation);
-      this.#options.logger.debug({ err: error }, 'committing offsets failed; retrying');
+      this.#options.logger.debug({ err: error }, 'committing offsets failed');
+      if (!expelledTypes.includes((error as { type?: string }).type ?? '')) this.#commitSoon(generation);
+      else if (!generation.lost && !this.#stopping && generation === this.#generation)
+        await this.#handOver(generation, error);
     }
   }
 }
