@@ -324,7 +324,13 @@ import { isPosting, openBooks } from './books.ts';`,
   },
   {
     name: 'what a lost lease left unmarked is marked',
-    edits: [{ file: relay, find: '    this.#unmarked = [];\n    if (taken)', replace: '    if (taken)' }],
+    edits: [
+      {
+        file: relay,
+        find: '    this.#late.push(...this.#forgetUnmarked());\n    if (taken)',
+        replace: '    if (taken)',
+      },
+    ],
     tests: 'libs/postgres/outbox',
   },
   {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import type { PublishedEvent } from './outbox-messages.ts';
 import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
@@ -11,6 +12,15 @@ const lease = async () => {
   );
   return rows[0];
 };
+/** A `republish` that records the numbers of the messages. */
+function republished() {
+  const numbers: number[] = [];
+  return {
+    numbers,
+    republish: async (messages: readonly PublishedEvent[]) =>
+      void numbers.push(...messages.map(({ value }) => numberOf(value))),
+  };
+}
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
@@ -94,7 +104,8 @@ describe('only one relay publishes', () => {
     expect((await published()).map((row) => row.value)).toEqual(['{"n":1}', '{"n":2}']);
   });
 
-  test('after a lease is lost while publishing, the loser marks nothing, and the other publishes again in order', async () => {
+  test('after a lease is lost while publishing, the loser marks nothing and republishes, and the other publishes again in order', async () => {
+    const late = republished();
     let steal = true;
     const broker = fakeBroker(async () => {
       if (!steal) return;
@@ -105,7 +116,7 @@ describe('only one relay publishes', () => {
     });
     await write(event(1));
     await write(event(2));
-    const relay = relayWith(broker, { maxEvents: 1 });
+    const relay = relayWith(broker, { maxEvents: 1, republish: late.republish });
     await until(() => broker.sent.length === 1 && !relay.active());
     await sleep(300);
     expect(relay.active()).toBe(false);
@@ -113,6 +124,7 @@ describe('only one relay publishes', () => {
     expect((await relay.stats()).rows).toBe(2);
     await drained();
     expect(broker.numbers()).toEqual([1, 1, 2]);
+    expect(new Set(late.numbers)).toEqual(new Set([1]));
   });
 
   test('publishing for longer than the lease keeps the lease', async () => {

@@ -31,8 +31,8 @@ export interface RelayOptions {
   /** How long published events are kept, in ms. */
   retainMs?: number;
   /**
-   * Writes the latest states behind these messages to the outbox again. A relay that has lost its lease calls this with
-   * messages that may have been written after newer ones. Required if a topic is compacted.
+   * Writes the latest states behind these messages to the outbox again, because they may have been
+   * written after newer ones. Required if a topic is compacted.
    */
   republish?: (messages: readonly PublishedEvent[]) => Promise<void>;
   /** If given, every chunk is published with the number of its last batch (history.ts). */
@@ -88,6 +88,8 @@ export class Relay {
    * committed.
    */
   #unmarked: bigint[] = [];
+  /** The messages of these batches. */
+  #unmarkedMessages: PublishedEvent[] = [];
   /** Messages that may have been written after newer ones and must be republished. */
   #late: PublishedEvent[] = [];
   #isTakeover = false;
@@ -198,9 +200,10 @@ export class Relay {
     if ((taken !== false) !== this.#active)
       this.#options.logger.info(taken ? 'this outbox relay is active' : 'this outbox relay is on standby');
     this.#active = taken !== false;
-    // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked batches
-    // again, possibly after older ones were marked unpublished (republish.ts), so they must not be marked now.
-    this.#unmarked = [];
+    // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked
+    // batches again, possibly after older ones were marked unpublished (republish.ts), so they must
+    // not be marked now. It may have published newer ones before these were written.
+    this.#late.push(...this.#forgetUnmarked());
     if (taken) this.#isTakeover ||= taken.isFromSilent;
     return this.#active;
   }
@@ -228,6 +231,7 @@ export class Relay {
       if (!this.#lease.held()) this.#late.push(...messages);
     }
     this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
+    this.#unmarkedMessages.push(...messages);
     observe(messages.slice(position.length), begunAt);
     return messages.length;
   }
@@ -267,13 +271,24 @@ export class Relay {
   /** Returns false if the lease was lost: nothing is marked, and the unmarked batches are published again. */
   async #mark(): Promise<boolean> {
     const held = await this.#lease.mark(this.#unmarked);
-    this.#unmarked = [];
     this.#markedAt = performance.now();
-    if (!held)
+    const messages = this.#forgetUnmarked();
+    if (!held) {
+      // The lease may have been taken before they were written, while this relay still trusted it.
+      this.#late.push(...messages);
       this.#options.logger.warn(
         'the outbox relay lost its lease while publishing; another relay publishes these batches again',
       );
+    }
     return held;
+  }
+
+  /** Forgets the unmarked batches and returns their messages. */
+  #forgetUnmarked(): PublishedEvent[] {
+    const messages = this.#unmarkedMessages;
+    this.#unmarked = [];
+    this.#unmarkedMessages = [];
+    return messages;
   }
 
   #failed(error: unknown): number {
