@@ -8,7 +8,7 @@ const leaseMs = 3000;
  */
 const trustMs = 2500;
 
-/** A holder that stops releases the lease by this statement. The row then names no holder. */
+/** The holder in the row after a release. */
 const nobody = '';
 
 const acquireStatement = `with former as (select holder from outbox_lease)
@@ -36,8 +36,11 @@ export interface Lease {
   acquire(): Promise<false | { isFromSilent: boolean }>;
   /** Marks batches as published and renews the lease. Returns false, with nothing marked, if the lease was lost. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  /** Marks batches as published and releases the lease. */
-  release(batchIds: readonly bigint[]): Promise<void>;
+  /**
+   * Releases the lease. If messages of this holder may still be written, the row keeps its name,
+   * and the next holder takes over as from a silent one.
+   */
+  release(mayStillWrite: boolean): Promise<void>;
 }
 
 /** The right to publish one schema's outbox, stored in the row of outbox_lease. It has at most one holder at a time. */
@@ -68,12 +71,11 @@ export function createLease(pool: Pool, holder: string): Lease {
       return settle(askedAt, rows.length === 1) && { isFromSilent: former !== nobody && former !== holder };
     },
     mark,
-    async release(batchIds) {
-      if (batchIds.length > 0) await mark(batchIds);
+    async release(mayStillWrite) {
       trustedUntil = 0;
       await pool.query('update outbox_lease set holder = $2, expires_at = clock_timestamp() where holder = $1', [
         holder,
-        nobody,
+        mayStillWrite ? holder : nobody,
       ]);
     },
   };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { PublishedEvent } from './outbox-messages.ts';
 import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 
@@ -140,5 +140,30 @@ describe('only one relay publishes', () => {
     relayWith(other);
     await drained();
     expect([broker.numbers(), other.numbers()]).toEqual([[1], []]);
+  });
+});
+
+describe('failed sends', () => {
+  /** Lets the relays' clock run ahead by advanceTimersByTime. */
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'], shouldAdvanceTime: true }));
+  afterEach(() => void vi.useRealTimers());
+
+  test('the messages of a failed send are republished when it can no longer be written', async () => {
+    const late = republished();
+    let tries = 0;
+    const broker = fakeBroker(() => {
+      tries += 1;
+      if (tries === 1) throw new Error('the network is cut');
+    });
+    await write(event(1));
+    relayWith(broker, { republish: late.republish });
+    await drained();
+    vi.advanceTimersByTime(100_000);
+    await write(event(2));
+    await drained();
+    expect([broker.numbers(), late.numbers]).toEqual([[1, 2], []]);
+    vi.advanceTimersByTime(20_000);
+    await until(() => late.numbers.length > 0);
+    expect(late.numbers).toEqual([1]);
   });
 });

@@ -50,8 +50,13 @@ const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often a standby relay tries to take the lease. */
 const standbyMs = 500;
-/** How long after a takeover the previous holder may still send what it was publishing. */
-const lateMs = 60_000;
+/**
+ * How long messages may still be written after their send has failed, or after a takeover from
+ * their sender. Linux retransmits the bytes of a closed connection for about 100 s
+ * (tcp_orphan_retries). If the network recovers meanwhile, the broker accepts them, because they
+ * have the sequence number that it expects from that producer.
+ */
+const lateMs = 120_000;
 /** How long, and for how many batches, marking is delayed, because each mark is a separate transaction. */
 const putOffMs = 50;
 const maxPutOff = 1000;
@@ -70,10 +75,12 @@ const maxPutOff = 1000;
  * one second apart. A message that the broker never accepts (too large, no such partition) therefore blocks all later
  * messages. Writers must prevent such messages; the log names the batch.
  *
- * A lease cannot revoke messages that were already passed to the publisher when a process was paused. Such a message
- * may be written late, with its old ce_id, after newer messages of its key. The latest states are therefore published
- * again (republish): by a relay that finds, after publishing, that it no longer has the lease, and one minute after a
- * takeover from a holder that had stopped renewing its lease.
+ * A lease cannot revoke messages that were already passed to the publisher when a process was
+ * paused or a send failed. Such a message may be written late, with its old ce_id, after newer
+ * messages of its key. The latest states are therefore published again (republish): by a relay that
+ * finds, after publishing, that it no longer has the lease; lateMs after a failed send; and lateMs
+ * after a takeover from a holder that had stopped renewing its lease, or whose messages may still
+ * be written.
  */
 export class Relay {
   readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
@@ -92,6 +99,8 @@ export class Relay {
   #unmarkedMessages: PublishedEvent[] = [];
   /** Messages that may have been written after newer ones and must be republished. */
   #late: PublishedEvent[] = [];
+  /** Messages that may still be written, and until when, by topic and key, in order of time. */
+  readonly #doubtful = new Map<string, { message: PublishedEvent; until: number }>();
   #isTakeover = false;
   #markedAt = 0;
   /** The number of events passed to the publisher at once. */
@@ -140,8 +149,7 @@ export class Relay {
     await this.#loop;
     await this.#listener?.stop();
     await this.#notifier.stop();
-    if (this.#active) await this.#lease.release(this.#unmarked).catch(() => undefined);
-    this.#active = false;
+    if (this.#active) await this.#release();
   }
 
   /** Call after each commit that wrote to the outbox. Never waits; several calls are combined. */
@@ -221,12 +229,15 @@ export class Relay {
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
-    if (this.#isTakeover) this.#timers.push(setTimeout(() => this.#late.push(...messages), lateMs));
+    if (this.#isTakeover) this.#doubt(messages);
     this.#isTakeover = false;
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
         if (!this.#lease.held()) return 0;
       }
+    } catch (error) {
+      this.#doubt(messages);
+      throw error;
     } finally {
       if (!this.#lease.held()) this.#late.push(...messages);
     }
@@ -253,7 +264,23 @@ export class Relay {
     }
   }
 
+  /** Has these messages republished when no send of them until now can be written any more. */
+  #doubt(messages: readonly PublishedEvent[]): void {
+    const until = performance.now() + lateMs;
+    for (const message of messages) {
+      const name = `${message.topic} ${message.key}`;
+      // Only a new entry is the last one of a map.
+      this.#doubtful.delete(name);
+      this.#doubtful.set(name, { message, until });
+    }
+  }
+
   async #republishLate(): Promise<void> {
+    for (const [name, { message, until }] of this.#doubtful) {
+      if (performance.now() < until) break;
+      this.#doubtful.delete(name);
+      this.#late.push(message);
+    }
     if (this.#late.length === 0) return;
     const count = this.#late.length;
     await this.#options.republish(this.#late.slice());
@@ -289,6 +316,17 @@ export class Relay {
     this.#unmarked = [];
     this.#unmarkedMessages = [];
     return messages;
+  }
+
+  /** Marks what was published and releases the lease. If this fails, the lease ends by itself. */
+  async #release(): Promise<void> {
+    this.#active = false;
+    try {
+      if (this.#unmarked.length > 0) await this.#mark();
+      await this.#lease.release(this.#doubtful.size > 0);
+    } catch (error) {
+      this.#options.logger.debug({ err: error }, 'releasing the lease failed');
+    }
   }
 
   #failed(error: unknown): number {
