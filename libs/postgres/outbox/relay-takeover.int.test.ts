@@ -148,6 +148,27 @@ describe('failed sends', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'], shouldAdvanceTime: true }));
   afterEach(() => void vi.useRealTimers());
 
+  test('a relay that cannot publish leaves the lease to another one, which republishes the chunk when it can no longer be written late', async () => {
+    for (const n of range(0, 10)) await write(event(n, { key: `k${n}` }));
+    let tries = 0;
+    const failing = relayWith(
+      fakeBroker(() => {
+        tries += 1;
+        throw new Error('no way to the brokers');
+      }),
+    );
+    await until(() => tries > 0);
+    const [broker, late] = [fakeBroker(), republished()];
+    const other = relayWith(broker, { republish: late.republish });
+    await drained();
+    expect(broker.numbers()).toEqual(range(0, 10));
+    await until(() => other.active() && !failing.active());
+    expect(late.numbers).toEqual([]);
+    vi.advanceTimersByTime(120_000);
+    await until(() => late.numbers.length > 0);
+    expect(late.numbers).toEqual(range(0, 10));
+  });
+
   test('the messages of a failed send are republished when it can no longer be written', async () => {
     const late = republished();
     let tries = 0;

@@ -188,7 +188,7 @@ describe('waking', () => {
 });
 
 describe('unavailable servers', () => {
-  test('after an unavailable broker, everything is published in order; retries are at most a second apart', async () => {
+  test('after an unavailable broker, everything is published in order; retries are at most 2.5 s apart', async () => {
     let away = true;
     const tries: number[] = [];
     const broker = fakeBroker(() => {

@@ -50,6 +50,13 @@ const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often a standby relay tries to take the lease. */
 const standbyMs = 500;
+/** After so many failed sends in a row, the lease is left to a relay that may reach the brokers. */
+const maxFailedSends = 3;
+/**
+ * How long the lease is then left to others. This is not less than trustMs (lease.ts), so that the
+ * response to an earlier heartbeat no longer counts.
+ */
+const standAsideMs = 2500;
 /**
  * How long messages may still be written after their send has failed, or after a takeover from
  * their sender. Linux retransmits the bytes of a closed connection for about 100 s
@@ -70,10 +77,12 @@ const maxPutOff = 1000;
  * later batch with the same keys can have been committed. All unpublished batches found by one read of the table can be
  * published in the order of batch_id.
  *
- * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one takes over within
- * leaseMs + standbyMs. Nothing is skipped: while the broker or the database is unreachable, the relay retries, at most
- * one second apart. A message that the broker never accepts (too large, no such partition) therefore blocks all later
- * messages. Writers must prevent such messages; the log names the batch.
+ * Of all relays of a schema, one is active at a time (lease.ts). If its process ends, another one
+ * takes over within leaseMs + standbyMs. If it cannot reach the brokers, it leaves the lease to
+ * another one after maxFailedSends. Nothing is skipped: while the broker or the database is
+ * unreachable, the relay retries, at most standAsideMs apart. A message that the broker never
+ * accepts (too large, no such partition) therefore blocks all later messages. Writers must prevent
+ * such messages; the log names the batch.
  *
  * A lease cannot revoke messages that were already passed to the publisher when a process was
  * paused or a send failed. Such a message may be written late, with its old ce_id, after newer
@@ -106,6 +115,8 @@ export class Relay {
   /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
   #failures = 0;
+  /** The number of failed sends in a row. */
+  #failedSends = 0;
   /** The batches that are being published, for the log. Undefined if the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
   /** Undefined until started; the start waits for unreachable brokers. */
@@ -256,9 +267,11 @@ export class Relay {
     const begunAt = performance.now();
     try {
       await publisher.publishAll(piece, { timeoutMs });
+      this.#failedSends = 0;
       this.#pieceEvents = Math.min(100_000, this.#pieceEvents + Math.ceil(this.#pieceEvents / 8));
       return piece.length;
     } catch (error) {
+      this.#failedSends += 1;
       if (performance.now() - begunAt >= timeoutMs) this.#pieceEvents = Math.ceil(piece.length / 2);
       throw error;
     }
@@ -329,7 +342,8 @@ export class Relay {
     }
   }
 
-  #failed(error: unknown): number {
+  /** Returns how long to wait, in ms. */
+  async #failed(error: unknown): Promise<number> {
     this.#failures += 1;
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
     this.#options.logger[level](
@@ -337,6 +351,12 @@ export class Relay {
       'publishing from the outbox failed; retrying',
     );
     this.#publishing = undefined;
+    if (this.#failedSends >= maxFailedSends) {
+      this.#failedSends = 0;
+      this.#options.logger.warn('the outbox relay cannot publish and leaves the lease to another one');
+      await this.#release();
+      return standAsideMs;
+    }
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));
   }
 
