@@ -167,8 +167,8 @@ describe('GET /clients', () => {
   test('q and the search of staff find names with words that are longer than a lexeme can be', async () => {
     // Decomposed, ㌖ has 18 bytes and 각 has 9. A lexeme has at most 2,046; of 2,048, Postgres stores none.
     for (const [company_name, ...queries] of [
-      ['㌖'.repeat(200), '㌖'.repeat(200), '㌖'.repeat(50)],
-      ['㌖'.repeat(113) + 'x'.repeat(14), '㌖㌖'],
+      [`x${'㌖'.repeat(199)}`, `x${'㌖'.repeat(199)}`, 'x㌖'],
+      [`${'x'.repeat(14)}${'㌖'.repeat(113)}`, 'xx'],
       ['각'.repeat(200), '각'.repeat(255), '각'],
     ] as [string, ...string[]][]) {
       const client_id = await newClient(bank, { ...corporate, company_name });

@@ -36,6 +36,12 @@ export type Harness = Awaited<ReturnType<typeof startHarness>>;
 export const newId = (kind: IdKind): string => idOf(kind, randomBytes(16).toString('hex'));
 const secretKeys = createSecretKeys(['a key for secrets of webhooks, of tests']);
 export const retentionDays = 400;
+/** Tests wait for locks that they hold themselves, however slow the machine is. */
+const patient = {
+  statement_timeout_ms: 60_000,
+  lock_timeout_ms: 60_000,
+  idle_in_transaction_session_timeout_ms: 60_000,
+};
 let offsets = 0n;
 
 export async function startHarness() {
@@ -48,7 +54,7 @@ export async function startHarness() {
   url.password = password;
   const pools: Pool[] = [];
   const newPool = (of: string, max: number, options: Record<string, string> = {}) => {
-    const pool = createPool({ url: of, application_name: 'webhooks-test', schema, max, options }, silent);
+    const pool = createPool({ url: of, application_name: 'webhooks-test', schema, max, options, ...patient }, silent);
     pools.push(pool);
     return pool;
   };
