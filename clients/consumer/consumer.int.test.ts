@@ -3,7 +3,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IHeaders, Kafka, type KafkaMessage, logLevel } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EventData } from '../../libs/contracts/events.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import {
@@ -804,6 +804,7 @@ describe('after a stop, the process ends', () => {
     ['if a handler never returns', 'handling', 100],
   ])('%s', async (_, line, stopMs) => {
     const proxy = await openProxy(brokers);
+    onTestFinished(() => proxy.close().then(() => undefined));
     if (line === 'starting') await proxy.close();
     if (line === 'handling') await send(event('a', 1, 0));
     const groupId = `${topicPrefix}group`;
@@ -812,21 +813,17 @@ describe('after a stop, the process ends', () => {
       env: { ...process.env, PACKAGE: import.meta.resolve('./index.ts'), OPTIONS: JSON.stringify(options) },
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    try {
-      const exited = once(child, 'exit');
-      let output = '';
-      child.stdout.on('data', (chunk) => void (output += chunk));
-      await eventually(async () => output.includes(line), 30_000);
-      if (line === 'joined') {
-        await proxy.close();
-        await eventually(async () => output.includes('nothing received'), 30_000);
-      }
-      child.stdin.end();
-      expect(await exited).toEqual([0, null]);
-    } finally {
-      child.kill('SIGKILL');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const exited = once(child, 'exit');
+    let output = '';
+    child.stdout.on('data', (chunk) => void (output += chunk));
+    await eventually(async () => output.includes(line), 30_000);
+    if (line === 'joined') {
       await proxy.close();
+      await eventually(async () => output.includes('nothing received'), 30_000);
     }
+    child.stdin.end();
+    expect(await exited).toEqual([0, null]);
   });
 });
 
