@@ -46,6 +46,7 @@ export const goals = {
     title: 'CPU of all processes per item of a batch of 100 ÷ per single transfer, 100 transfers concurrent in both',
     most: 0.5,
   },
+  'batch-cpu-eight': { title: 'the same ÷ per single transfer, 8 transfers concurrent' },
   'batch-cpu-saturated': { title: 'the same at saturation, single transfers in full transactions' },
   'batch-1000': { title: 'a batch of 1,000 items, the slowest response', unit: 'ms', most: 2000 },
   'batch-beside': { title: 'p99 of single transfers at 200/s beside a batch of 1,000 each second ÷ without', most: 2 },

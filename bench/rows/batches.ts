@@ -51,6 +51,7 @@ export const batches: Group = {
         of1000: () => load(world, bank, { target: batchesOf(bank, 1000), connections: 2, ...timing }),
         atomic: () =>
           load(world, bank, { target: batchesOf(bank, 100, 'atomic'), connections: batchConnections, ...timing }),
+        eight: () => load(world, bank, { target: transfersOf(bank), connections: batchConnections, ...timing }),
         hundred: () => load(world, bank, { target: transfersOf(bank), connections: 100, ...timing }),
         one: () => load(world, bank, { target: batchesOf(bank, 100), connections: 1, ...timing }),
       });
@@ -61,7 +62,7 @@ export const batches: Group = {
   },
 };
 
-type Name = 'singles' | 'hundred' | 'one' | 'of100' | 'of1000' | 'atomic' | 'alone' | 'beside100' | 'beside1000';
+type Name = 'singles' | 'eight' | 'hundred' | 'one' | 'of100' | 'of1000' | 'atomic' | 'alone' | 'beside100' | 'beside1000';
 
 const itemsIn: Partial<Record<Name, number>> = { of100: 100, one: 100, of1000: 1000, atomic: 100 };
 
@@ -74,6 +75,7 @@ function outcome(measured: Record<Name, Reading[]>): Outcome {
   return {
     lines: [
       { goal: 'batch-cpu', value: ratio(each('one'), each('hundred')), note: `${cpu('one')} ÷ ${cpu('hundred')}` },
+      { goal: 'batch-cpu-eight', value: ratio(each('one'), each('eight')), note: `${cpu('one')} ÷ ${cpu('eight')}` },
       {
         goal: 'batch-cpu-saturated',
         value: ratio(each('of100'), each('singles')),
@@ -94,8 +96,9 @@ function outcome(measured: Record<Name, Reading[]>): Outcome {
       {
         title: 'Batches: items posted per second, and CPU time of all processes per item',
         columns: ['load', 'items/s', 'CPU µs each', 'p50 ms', 'p99 ms', 'other processes, cores', 'not 2xx'],
-        rows: (['hundred', 'one', 'singles', 'of100', 'atomic', 'of1000'] as const).map((name) => [
+        rows: (['eight', 'hundred', 'one', 'singles', 'of100', 'atomic', 'of1000'] as const).map((name) => [
           {
+            eight: 'single transfers, 8 concurrent',
             hundred: 'single transfers, 100 concurrent',
             one: 'batches of 100, one at a time',
             singles: 'single transfers, at saturation',

@@ -48,6 +48,7 @@ describe('Reversal', () => {
     let reversal: ReturnType<typeof reverse> | undefined;
     try {
       await holder.query('begin');
+      await holder.query('set local idle_in_transaction_session_timeout = 0');
       await holder.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
       const items = [{ transaction: { account_id, transaction_type: 'Deposit', amount: 4 } }];
       const batch = await api.once(newKey(), '/batches', { mode: 'independent', items });

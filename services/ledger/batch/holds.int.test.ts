@@ -319,7 +319,7 @@ describe('reads', () => {
     const a = await ledger.open('Savings', '100');
     const ids = Array.from({ length: 5 }, holdId);
     for (const [i, id] of ids.entries())
-      await book([placing(a, '1', id, inMs(60_000), { time: `2026-01-0${i + 1}T00:00:00.000Z` })]);
+      await book([placing(a, '1', id, inMs(60_000), { time: inMs(1_000 * (i - ids.length)) })]);
     const { rows } = await ledger.owner.query<{ client_id: string }>(
       'select client_id from v_accounts where account_id = $1',
       [a],

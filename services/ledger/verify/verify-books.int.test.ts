@@ -65,9 +65,10 @@ beforeAll(async () => {
       await runBatch(pool, commands, 0);
     await runBatch(pool, [cash('Deposit', savings, '7')], 1);
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const context = { time: new Date().toISOString() };
     const holds = [
-      placing(checking, '20', { n: 70, expires_at }),
-      placing(checking, '9', { n: 71, expires_at }),
+      placing(checking, '20', { n: 70, expires_at, context }),
+      placing(checking, '9', { n: 71, expires_at, context }),
       capture(70, { amount: '4', final: false }),
       capture(70, { amount: '3', to: savings, final: false }),
     ];

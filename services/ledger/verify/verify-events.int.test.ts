@@ -104,11 +104,12 @@ beforeAll(async () => {
   );
   await book([reversal(rows[0]?.transaction_id ?? '')]);
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const context = { time: new Date().toISOString() };
   await book([
-    placing(a, '20', { n: 70, expires_at }),
+    placing(a, '20', { n: 70, expires_at, context }),
     capture(70, { amount: '4', final: false }),
     capture(70, { amount: '3', to: b, final: false }),
-    placing(a, '1', { n: 71, expires_at }),
+    placing(a, '1', { n: 71, expires_at, context }),
   ]);
   await book([release(70)]);
   await book([batch()]);
@@ -508,6 +509,7 @@ describe('under load', () => {
     });
     relay.start();
     const later = new Date(Date.now() + 3_600_000).toISOString();
+    const context = { time: new Date().toISOString() };
     let isOver = false;
     const load = (async () => {
       let n = 0;
@@ -516,7 +518,7 @@ describe('under load', () => {
           cash('Deposit', a, '2'),
           transfer(a, b, '1'),
           cash('Withdrawal', b, '90000'),
-          placing(a, '0.5', { n: 5_000_000 + n, expires_at: later }),
+          placing(a, '0.5', { n: 5_000_000 + n, expires_at: later, context }),
           release(5_000_000 + n - 1),
         ]).then(() => relay.wake());
       return n;
