@@ -1,4 +1,4 @@
-import { bucketOfId, isId } from '#libs/contracts/ids.ts';
+import { bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { isScan } from '#libs/contracts/searches.ts';
@@ -8,7 +8,7 @@ import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Shares } from '../overload/shares.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import type { Forwarder, Origin } from './forward.ts';
-import { kindOf, knownForm, numberNotFound, pathId } from './unknown-ids.ts';
+import { knownForm, numberNotFound, pathId } from './unknown-ids.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 

@@ -23,5 +23,3 @@ export function knownForm(kind: ResourceKind, id: string | undefined): string {
 export function pathId(name: IdField, params: Record<string, string>): string {
   return knownForm(kindOf(name), params[name]);
 }
-
-export { kindOf };
