@@ -62,7 +62,17 @@ export const batches: Group = {
   },
 };
 
-type Name = 'singles' | 'eight' | 'hundred' | 'one' | 'of100' | 'of1000' | 'atomic' | 'alone' | 'beside100' | 'beside1000';
+type Name =
+  | 'singles'
+  | 'eight'
+  | 'hundred'
+  | 'one'
+  | 'of100'
+  | 'of1000'
+  | 'atomic'
+  | 'alone'
+  | 'beside100'
+  | 'beside1000';
 
 const itemsIn: Partial<Record<Name, number>> = { of100: 100, one: 100, of1000: 1000, atomic: 100 };
 
