@@ -7,14 +7,14 @@ import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { Refused, refuse } from '../http/errors.ts';
-import { isNotFound } from './answer.ts';
+import { refuse } from '../http/errors.ts';
+import { dataOf, isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Input, type Planners } from './plan.ts';
-import { readBehind } from './reads.ts';
+import { queryBehind } from './reads.ts';
 import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
@@ -174,9 +174,9 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
           if (!isNotFound(original)) return;
-          await readBehind('transaction', { params, origin }, { forwarder }).catch((error: unknown) => {
-            if (!(error instanceof Refused && error.refusal.code === 'transaction_not_found')) throw error;
-          });
+          const decided = await queryBehind('transaction', reverses_transaction_id, origin, forwarder);
+          // Throws if the outcome is still not known.
+          if (!isNotFound(decided)) dataOf(decided);
         },
       };
     },

@@ -7,7 +7,7 @@ import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Shares } from '../overload/shares.ts';
 import { dataOf, isNotFound } from './answer.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { Forwarder, Origin, Outcome } from './forward.ts';
 import { knownForm, numberNotFound, pathId } from './unknown-ids.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
@@ -146,18 +146,28 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
  * gateway.
  */
 export async function readBehind(
-  kind: 'transaction' | 'transfer' | 'batch',
-  { params, origin }: Pick<ReadInput, 'params' | 'origin'>,
-  { forwarder }: Pick<ReadDependencies, 'forwarder'>,
+  kind: Waiting,
+  { params, origin }: ReadInput,
+  { forwarder }: ReadDependencies,
 ): Promise<unknown> {
-  const field = `${kind}_id` as const;
-  const id = pathId(field, params);
+  const id = pathId(`${kind}_id`, params);
+  const outcome = await forwarder.query(...queryOf(kind, id), id, origin);
+  return dataOf(isNotFound(outcome) ? await queryBehind(kind, id, origin, forwarder) : outcome);
+}
+
+type Waiting = 'transaction' | 'transfer' | 'batch';
+
+function queryOf(kind: Waiting, id: string) {
   const name = `get_${kind}` as const;
-  const data = { [field]: id } as MessageData<typeof name>;
-  const outcome = await forwarder.query(name, data, id, origin);
-  if (!isNotFound(outcome)) return dataOf(outcome);
+  return [name, { [`${kind}_id`]: id } as MessageData<typeof name>] as const;
+}
+
+/** Queries behind the commands of the bucket. Returns an outcome other than "not found" if there is one. */
+export async function queryBehind(kind: Waiting, id: string, origin: Origin, forwarder: Forwarder): Promise<Outcome> {
   const topics = kind === 'batch' ? (['ledger.batches'] as const) : (['ledger.commands', 'ledger.batches'] as const);
   const bucket = bucketOfId(id);
-  const behind = await Promise.all(topics.map((topic) => forwarder.query(name, data, id, origin, { topic, bucket })));
-  return dataOf(behind.find((one) => !isNotFound(one)) ?? outcome);
+  const outcomes = await Promise.all(
+    topics.map((topic) => forwarder.query(...queryOf(kind, id), id, origin, { topic, bucket })),
+  );
+  return outcomes.find((one) => !isNotFound(one)) ?? (outcomes[0] as Outcome);
 }
