@@ -1,3 +1,5 @@
+import { type Refusal, refusal } from './errors.ts';
+
 /**
  * All scopes (contract: Authentication and permission) and the credentials that may have each. A credential bound to
  * one client acts for a customer, so it never has a scope that belongs to the bank.
@@ -29,6 +31,13 @@ export const scopes = Object.keys(holders) as [Scope, ...Scope[]];
 
 /** The scopes that a bound credential cannot have. */
 export const bankScopes: readonly Scope[] = scopes.filter((scope) => holders[scope] === 'bank');
+
+/** Returns the refusal to rotate a key with these scopes for a caller who lacks some of them. */
+export function rotationRefusal(ofKey: readonly string[], ofCaller: readonly string[]): Refusal | undefined {
+  const lacking = ofKey.filter((scope) => !ofCaller.includes(scope));
+  if (lacking.length === 0) return undefined;
+  return refusal('insufficient_scope', `the key has scopes that the caller lacks: ${lacking.join(', ')}`);
+}
 
 /**
  * Returns the effective scopes of a credential. Unknown names are ignored, and a bound credential has none of the

@@ -4,7 +4,7 @@ import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { bucketOf, idOf } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
+import { rotationRefusal, scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { type OutboxEvent, wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -113,9 +113,8 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
     return refused(
       refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`),
     );
-  const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
-  if (lacking.length > 0)
-    return refused(refusal('insufficient_scope', `the key has scopes that the caller lacks: ${lacking.join(', ')}`));
+  const lacking = rotationRefusal(old.scopes, data.maker_scopes);
+  if (lacking) return refused(lacking);
   const maker = await lockMaker(client, data);
   if (maker?.revoked_at) return refused(revokedMaker);
   const { key_id, secret_hash } = data;

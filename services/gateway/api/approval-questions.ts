@@ -1,8 +1,9 @@
 import type { ApprovableCommand, Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Transaction } from '#libs/contracts/resources.ts';
+import { rotationRefusal } from '#libs/contracts/scopes.ts';
 import { type FourEyes, isAbove, isAboveSome, type Posting } from '../access/four-eyes.ts';
-import { refuse, refuseViolations } from '../http/errors.ts';
+import { Refused, refuseViolations } from '../http/errors.ts';
 import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
@@ -132,9 +133,8 @@ async function aboutRotation(
   asker: Asker,
 ): Promise<Question> {
   const { name, scopes, expires_at } = await ask('get_api_key', { key_id }, key_id, asker);
-  const lacking = scopes.filter((scope) => !maker_scopes.includes(scope));
-  if (lacking.length > 0)
-    throw refuse('insufficient_scope', `the key has scopes that the caller lacks: ${lacking.join(', ')}`);
+  const lacking = rotationRefusal(scopes, maker_scopes);
+  if (lacking) throw new Refused(lacking);
   return {
     actions: keyActions(scopes),
     scopes: ['keys:manage'],
