@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * The projects run one after the other. `unit` and `unit-kafka` (*.test.ts) need no servers;
@@ -13,8 +14,32 @@ const exclude = ['**/node_modules/**', '**/.local/**'];
 const notUnit = [...exclude, '**/*.int.test.ts', '**/*.e2e.test.ts'];
 const unit = { ...shared, include: ['**/*.test.ts'], maxWorkers: 2 } as const;
 
+/**
+ * These files take longest. They start first, so that no worker is left alone with one at the end.
+ * vitest knows durations only after a first run, and starts with the largest files until then.
+ */
+const longest = [
+  'tests/dashboard/',
+  'tests/documents/',
+  'tests/failures/',
+  'tools/local/start',
+  'tests/contract/webhooks',
+  'tests/attacks/audit',
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const found = longest.findIndex((path) => moduleId.includes(path));
+      return found < 0 ? longest.length : found;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         // Modules are loaded once per worker, because loading them for each file took most of the

@@ -27,7 +27,7 @@ export type InfrastructureOptions = {
   /** Servers that the environment names, which are therefore not started. */
   kafka?: boolean;
   postgres?: boolean;
-  /** false for temporary data: no fsync. */
+  /** false for tests: no fsync, and a broker that is economical for some minutes only. Default true. */
   durable?: boolean;
   /** Additional settings of Postgres. */
   postgresSettings?: Record<string, string>;
@@ -70,16 +70,17 @@ export async function startInfrastructure(
   local: LocalDir,
   options: InfrastructureOptions = {},
 ): Promise<Infrastructure> {
+  const durable = options.durable ?? true;
   const step = options.step ?? ((_title, work) => work());
   const keep = options.keep ?? ((_name, start) => start());
   const way = options.kafka === false ? undefined : chooseKafkaWay();
   const kafkaPort = way && (await local.port('kafka', options.ports?.kafka));
   const postgresPort = options.postgres === false ? undefined : await local.port('postgres', options.ports?.postgres);
   const started = await Promise.allSettled([
-    way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort)) : undefined,
+    way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort, durable)) : undefined,
     postgresPort
       ? step('Postgres', () =>
-          keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true, options.postgresSettings)),
+          keep('postgres', () => postgresIn(local, postgresPort, durable, options.postgresSettings)),
         )
       : undefined,
   ]);
@@ -110,10 +111,23 @@ function kafkaTitle(way: 'java' | 'docker'): string {
 
 type Keep = NonNullable<InfrastructureOptions['keep']>;
 
-async function keepKafka(local: LocalDir, keep: Keep, way: 'java' | 'docker', client: number): Promise<Running> {
+async function keepKafka(
+  local: LocalDir,
+  keep: Keep,
+  way: 'java' | 'docker',
+  client: number,
+  durable: boolean,
+): Promise<Running> {
   const ports = { client, broker: await local.port('kafka_broker'), controller: await local.port('kafka_controller') };
   return keep('kafka', () =>
-    startKafka({ dir: join(local.path, 'kafka'), log: local.log('kafka'), ports, way, onStart: local.recordProcess }),
+    startKafka({
+      dir: join(local.path, 'kafka'),
+      log: local.log('kafka'),
+      ports,
+      way,
+      isLongLived: durable,
+      onStart: local.recordProcess,
+    }),
   );
 }
 
