@@ -5,8 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * The projects run one after the other. `unit` and `unit-kafka` (*.test.ts) need no servers;
  * `integration` (*.int.test.ts) and `e2e` (*.e2e.test.ts, complete banks of several processes) get
  * a real Kafka and Postgres from tests/support/global-setup.ts. The numbers of workers suit two
- * cores: end-to-end tests start their own processes and spend more than half of the time waiting
- * for them.
+ * cores: three end-to-end files, which start their own processes, use both of them all the time, and
+ * three integration files only half, because they wait for sessions and leases to end.
  */
 const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const;
 const servers = ['tests/support/global-setup.ts'];
@@ -73,7 +73,7 @@ export default defineConfig({
           // kafkajs as published, which clients/consumer is tested with, uses timers that Node 24
           // warns about.
           execArgv: ['--disable-warning=TimeoutNegativeWarning'],
-          maxWorkers: 3,
+          maxWorkers: 5,
           sequence: { groupOrder: 2 },
         },
       },
