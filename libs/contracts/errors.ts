@@ -99,7 +99,11 @@ export const refusalSchema = z.object({
 export type Refusal = z.infer<typeof refusalSchema>;
 
 /** Creates a refusal. The message of a business error begins with the error's title. */
-export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'code' | 'message'> = {}): Refusal {
+export function refusal<C extends ErrorCode>(
+  code: C,
+  message: string,
+  rest: Omit<Refusal, 'code' | 'message'> = {},
+): Refusal & { code: C } {
   const entry: { status: number; title?: string } = errorCodes[code];
   return { code, message: entry.title === undefined ? message : `${entry.title}: ${message}`, ...rest };
 }

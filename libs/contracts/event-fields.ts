@@ -52,6 +52,8 @@ export const failureCodes = [
   'balance_limit_exceeded',
   'destination_refused',
   'deadline_exceeded',
+  'hold_not_active',
+  'amount_exceeds_hold',
   'account_not_found',
 ] as const;
 

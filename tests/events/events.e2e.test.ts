@@ -4,6 +4,7 @@ import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { type EventType, eventHeadersSchema, events, schemaId } from '#libs/contracts/events.ts';
+import type { Hold } from '#libs/contracts/holds.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -98,6 +99,11 @@ beforeAll(async () => {
   await api.post(`/transactions/${leg?.transaction_id}/reversal`, { reason: 'x' });
   await api.post('/transfers', { from_account_id: id(0), to_account_id: id(1), amount: 9_000_000 });
   await api.post('/transactions', { account_id: nobody, transaction_type: 'Deposit', amount: 1 });
+  const { hold_id } = (await api.post(`/accounts/${id(5)}/holds`, { amount: 5 })).data<Hold>();
+  for (const refused of [{ amount: 6 }, { amount: 6, to_account_id: id(1) }])
+    expect((await api.post(`/holds/${hold_id}/capture`, refused)).error.code).toBe('amount_exceeds_hold');
+  await api.post(`/holds/${hold_id}/release`);
+  expect((await api.post(`/holds/${hold_id}/capture`, {})).error.code).toBe('hold_not_active');
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
   await eventually(

@@ -1,9 +1,9 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { invalidField, refusal } from '#libs/contracts/errors.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import { isSystem, type Leg } from './chart.ts';
 import type { Books } from './decision.ts';
-import { type AccountState, availableMinor } from './records.ts';
+import { type AccountState, availableMinor, type Failure } from './records.ts';
 
 /**
  * The checks of a posting. Each returns a refusal, or undefined if the posting passes. They run in the
@@ -25,14 +25,14 @@ export function pastDeadline(context: MessageContext, books: Books): boolean {
   return context.deadline !== undefined && context.deadline < books.now;
 }
 
-export function deadlineExceeded(): Refusal {
+export function deadlineExceeded(): Failure {
   return refusal(
     'deadline_exceeded',
     'the command was received after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key',
   );
 }
 
-export function accountNotFound(accountId: string, field = 'account_id'): Refusal {
+export function accountNotFound(accountId: string, field = 'account_id'): Failure {
   return refusal('account_not_found', `${field} ${accountId}: account not found`, {
     details: { field, account_id: accountId },
   });
@@ -45,28 +45,28 @@ export function namedByNotFound(message: string): { field: string; account_id: s
 }
 
 /** The only refusal that a bound caller gets about another client's account that cannot accept its payment. */
-export function destinationRefused(): Refusal {
+export function destinationRefused(): Failure {
   return refusal('destination_refused', 'the destination account cannot take this payment');
 }
 
-export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Refusal {
+export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Failure {
   const message =
     code === 'amount_too_large'
       ? 'amount exceeds 10^15 - 1 minor units'
       : `amount has more decimal places than ${currency} has`;
-  return invalidField('amount', message, code);
+  return { ...invalidField('amount', message, code), code };
 }
 
-export function onLoan(account: AccountState, message: string): Refusal | undefined {
+export function onLoan(account: AccountState, message: string): Failure | undefined {
   return account.account_type === 'Loan' ? refusal('invalid_account_type', message) : undefined;
 }
 
-export function inactive(account: AccountState): Refusal | undefined {
+export function inactive(account: AccountState): Failure | undefined {
   if (account.status === 'Active') return undefined;
   return refusal('inactive_account', `account ${account.account_id} is ${account.status}`);
 }
 
-export function otherCurrency(account: AccountState, currency: string): Refusal | undefined {
+export function otherCurrency(account: AccountState, currency: string): Failure | undefined {
   if (account.currency === currency) return undefined;
   return refusal(
     'currency_mismatch',
@@ -74,7 +74,7 @@ export function otherCurrency(account: AccountState, currency: string): Refusal 
   );
 }
 
-export function beyondLimit(account: AccountState, minor: bigint): Refusal | undefined {
+export function beyondLimit(account: AccountState, minor: bigint): Failure | undefined {
   if (account.balance_minor + minor <= maxMinor) return undefined;
   return refusal(
     'balance_limit_exceeded',
@@ -83,14 +83,14 @@ export function beyondLimit(account: AccountState, minor: bigint): Refusal | und
 }
 
 /** The contract sets no limit for slots of Teller and Vault, but their balance is a 64-bit integer in the database. */
-export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
+export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Failure | undefined {
   const after = ({ account, direction }: Leg<AccountState>) =>
     account.balance_minor + (direction === 'credit' ? minor : -minor);
   const full = legs.find((leg) => isSystem(leg.account.account_type) && BigInt.asIntN(64, after(leg)) !== after(leg));
   return full && refusal('balance_limit_exceeded', `the bank's cash in ${full.account.currency} would exceed 64 bits`);
 }
 
-export function beyondOutstanding(account: AccountState, minor: bigint): Refusal | undefined {
+export function beyondOutstanding(account: AccountState, minor: bigint): Failure | undefined {
   if (minor <= account.balance_minor) return undefined;
   return refusal(
     'amount_exceeds_outstanding',
@@ -104,7 +104,7 @@ export function withoutFunds(
   minor: bigint,
   operation: string,
   party = 'account',
-): Refusal | undefined {
+): Failure | undefined {
   if (minor <= availableMinor(account)) return undefined;
   return refusal(
     'insufficient_funds',

@@ -11,6 +11,7 @@ import { namedByNotFound } from './checks.ts';
 import {
   type AccountState,
   type EntryRecord,
+  type Failure,
   type HoldState,
   type TransactionRecord,
   toTransaction,
@@ -199,7 +200,7 @@ export function fail(
   name: CommandName,
   draft: Draft,
   { decimal, currency }: Amount,
-  reason: Refusal,
+  reason: Failure,
   books: Books,
 ): Decision {
   const minor = currency === null ? null : toMinor(decimal, currency);

@@ -24,7 +24,7 @@ import {
   only,
 } from './decision.ts';
 import { moveBetween, moveCash } from './movement.ts';
-import { type AccountState, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
+import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
 
 /**
  * Places, captures, releases, and expires holds. Each account contains the total of its holds, so that postings
@@ -44,7 +44,7 @@ function holdNotFound(holdId: string): Refusal {
   return refusal('hold_not_found', `hold ${holdId} not found`);
 }
 
-function notActive(hold: HoldState): Refusal | undefined {
+function notActive(hold: HoldState): Failure | undefined {
   return hold.status === 'Active' ? undefined : refusal('hold_not_active', `hold ${hold.hold_id} is ${hold.status}`);
 }
 
@@ -143,7 +143,7 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
     hold_id: hold.hold_id,
   };
   const decimal = data.amount ?? fromMinor(left === 0n ? hold.amount_minor : left, currency);
-  const refuse = (reason: Refusal, refused = draft) => fail(name, refused, { decimal, currency }, reason, books);
+  const refuse = (reason: Failure, refused = draft) => fail(name, refused, { decimal, currency }, reason, books);
   if (pastDeadline(context, books)) return refuse(deadlineExceeded());
   const ended = notActive(hold);
   if (ended) return refuse(ended);

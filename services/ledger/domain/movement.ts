@@ -1,5 +1,5 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { TransactionType } from '#libs/contracts/resources.ts';
@@ -15,7 +15,7 @@ import {
   withoutFunds,
 } from './checks.ts';
 import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
-import type { AccountState } from './records.ts';
+import type { AccountState, Failure } from './records.ts';
 
 /**
  * Code shared by postings and captures of holds: moves money, or records one Failed transaction with the
@@ -32,7 +32,7 @@ export function moveCash(
   books: Books,
 ): Decision {
   const deposit = draft.direction === 'credit';
-  const refuse = (why: Refusal) => fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
+  const refuse = (why: Failure) => fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
   const reason =
     onLoan(account, `a ${draft.transaction_type} is not possible on a Loan account`) ??
     inactive(account) ??
@@ -57,7 +57,7 @@ export function moveBetween(
   context: MessageContext,
   books: Books,
 ): Decision {
-  const refuse = (draft: Draft, why: Refusal) =>
+  const refuse = (draft: Draft, why: Failure) =>
     fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
   const cannotPay = refusedSource(from, to, minor, currency);
   if (cannotPay) return refuse(asked, cannotPay);
@@ -87,7 +87,7 @@ export function moveBetween(
   );
 }
 
-function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Failure | undefined {
   return (
     (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
     onLoan(from, 'a transfer from a Loan account is not possible') ??
@@ -97,7 +97,7 @@ function refusedSource(from: AccountState, to: AccountState, minor: bigint, curr
   );
 }
 
-function refusedDestination(to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+function refusedDestination(to: AccountState, minor: bigint, currency: string): Failure | undefined {
   return (
     inactive(to) ??
     otherCurrency(to, currency) ??

@@ -1,3 +1,5 @@
+import type { Refusal } from '#libs/contracts/errors.ts';
+import type { failureCodes } from '#libs/contracts/event-fields.ts';
 import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
@@ -115,10 +117,13 @@ export interface EntryRecord {
  * Refusals that are not part of an account's history: the account does not exist or is hidden from the caller,
  * or the amount is not valid in its currency. GET of their id returns them, but lists and events do not.
  */
-const shownByIdAlone = ['account_not_found', 'invalid_amount_precision', 'amount_too_large'];
+const shownByIdAlone = ['account_not_found', 'invalid_amount_precision', 'amount_too_large'] as const;
+
+/** A refusal that is stored as a Failed transaction. Its events have only codes that their schema lists. */
+export type Failure = Refusal & { code: (typeof failureCodes)[number] | (typeof shownByIdAlone)[number] };
 
 export function isShownByIdAlone({ failure_code }: Pick<TransactionRecord, 'failure_code'>): boolean {
-  return failure_code !== null && shownByIdAlone.includes(failure_code);
+  return failure_code !== null && (shownByIdAlone as readonly string[]).includes(failure_code);
 }
 
 /** The same condition in SQL for a column: true for listed transactions. */

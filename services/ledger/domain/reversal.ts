@@ -1,5 +1,5 @@
 import { refused } from '#libs/contracts/envelope.ts';
-import { type ErrorCode, type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
@@ -24,7 +24,7 @@ import {
   fail,
   only,
 } from './decision.ts';
-import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
+import { type AccountState, type Failure, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
  * Reverses an operation, at most once, by new transactions with the entries in the opposite direction. All
@@ -125,12 +125,12 @@ function reversalOf(
   return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
-function refusedLeg({ account, direction }: Leg<AccountState>, minor: bigint): Refusal | undefined {
+function refusedLeg({ account, direction }: Leg<AccountState>, minor: bigint): Failure | undefined {
   if (isSystem(account.account_type)) return undefined;
   return inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
 }
 
-function beyondBalance(account: AccountState, minor: bigint): Refusal | undefined {
+function beyondBalance(account: AccountState, minor: bigint): Failure | undefined {
   if (account.account_type === 'Loan') return beyondOutstanding(account, minor);
   return withoutFunds(account, minor, 'reversal');
 }
