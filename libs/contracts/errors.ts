@@ -123,6 +123,12 @@ export function isKept({ code }: Refusal): boolean {
  */
 export const unknownRepeat = refusal('service_unavailable', 'the command is unknown, and nothing was executed');
 
+/** Creates the reply to a query for the outcome of a command that was dead-lettered. */
+export function deadLettered(id: string): Refusal {
+  const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
+  return refusal('service_unavailable', message);
+}
+
 /**
  * Creates a 400 refusal from violations. Its code is the violations' code if they all have the same one,
  * otherwise validation_failed.

@@ -1,5 +1,6 @@
 import type { Check } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
@@ -10,7 +11,7 @@ import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
-import type { Forwarder } from './forward.ts';
+import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Input, type Planners } from './plan.ts';
@@ -148,6 +149,16 @@ const moneyPlanners = {
   },
 } satisfies Partial<Planners>;
 
+/**
+ * Reports whether the outcome is the ledger's answer about the transaction: what was decided, that its command was
+ * dead-lettered, or that it is unknown. No reply and a failed query are no answer.
+ */
+function isAnswer(outcome: Outcome, id: string): boolean {
+  if (outcome.kind !== 'refused') return outcome.kind === 'done';
+  const { code, message } = outcome.refusal;
+  return errorCodes[code].status < 500 || message === deadLettered(id).message;
+}
+
 function reversalPlanners({ forwarder }: CommandDependencies) {
   return {
     reverse_transaction({ params, body, bits }) {
@@ -169,14 +180,14 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
          * ledger itself refuses the reversal of an unknown transaction, because that refusal is kept.
          */
         async before(origin) {
-          // Half of the time remains for the reversal.
+          // Half of the time remains for the queries behind the commands, and for the reversal.
           const early = { ...origin, answerBy: (performance.now() + origin.answerBy) / 2 };
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
-          if (!isNotFound(original)) return;
+          if (isAnswer(original, reverses_transaction_id) && !isNotFound(original)) return;
           const decided = await queryBehind('transaction', reverses_transaction_id, origin, forwarder);
-          // Throws if the outcome is still not known.
-          if (!isNotFound(decided)) dataOf(decided);
+          // Throws, because the reversal could be refused for good before the transaction is decided.
+          if (!isAnswer(decided, reverses_transaction_id)) dataOf(decided);
         },
       };
     },

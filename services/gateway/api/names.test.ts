@@ -24,7 +24,7 @@ const writes = [
 ] as const;
 
 test.each(writes)('%s %s sends the given values, and sends nothing if none are given', async (method, url, body) => {
-  const { call, sent } = await start(() => 'not_sent');
+  const { call, sent } = await start(({ name }) => (name === 'get_transaction' ? ok(samples.transaction) : 'not_sent'));
   await call(method, url, { ...body, ...names });
   await call(method, url, { ...body, email: 'b@b.cc', external_id: null, metadata: {} });
   const parts = sent

@@ -1,5 +1,5 @@
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
-import { refusal } from '#libs/contracts/errors.ts';
+import { deadLettered, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
 import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -98,10 +98,7 @@ type Kind = 'transaction' | 'transfer' | 'batch';
  * dead-lettered.
  */
 async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
-  if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) {
-    const message = `the outcome of ${id} is not known yet: its command was dead-lettered, and an operator must redrive or drop it`;
-    return refused(refusal('service_unavailable', message));
-  }
+  if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) return refused(deadLettered(id));
   return notFound(id, kind);
 }
 
