@@ -151,6 +151,13 @@ test.each<[string, object, string | undefined, Record<string, Answer>, FourEyes?
   expect(last?.data['action']).toBe(action);
 });
 
+test('a reversal that needs an approval queries its original once', async () => {
+  const { post, sent, headers } = await bankWith('Active', { get_transaction: ok(samples.transaction) });
+  const url = `/transactions/${ids.transaction}/reversal`;
+  expect((await post(url, { reason: 'x' }, { ...headers, 'idempotency-key': 'k' })).statusCode).toBe(202);
+  expect(sent().map(({ name }) => name)).toEqual(['get_transaction', 'reverse_transaction', 'request_approval']);
+});
+
 const newKey = { name: 'x', scopes: ['transfers:write'] };
 
 test.each<[string, object, Record<string, Answer>, number, string]>([

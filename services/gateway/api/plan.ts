@@ -26,7 +26,7 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
    * (acceptances.ts).
    */
   pending?(acceptedAt: Date): Transaction | Transfer;
-  /** Runs before the command is sent, and may refuse it. */
+  /** Runs before a command that may be executed is sent, and may refuse it. */
   before?(origin: Origin): Promise<void>;
   /** Runs before a success response and may extend the data. */
   finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;

@@ -128,6 +128,17 @@ it('during the change an unknown batch is 503 with Retry-After, and none of its 
   expect([status, headers['retry-after'], kept.size]).toEqual([503, '1', 0]);
 });
 
+it('a reversal queries its original only before it may be executed', async () => {
+  const { post, asked } = await gatewayAt(
+    ({ headers }) =>
+      headers['repeat-only'] === 'true' ? { ok: false, refusal: unknownRepeat } : ok(samples.transaction),
+    late,
+  );
+  const { status } = await post(`/transactions/${ids.transaction}/reversal`, { reason: 'x' }, 'new');
+  expect(status).toBe(201);
+  expect(asked().map(([, repeatOnly]) => repeatOnly)).toEqual(['true', undefined, undefined]);
+});
+
 const steps = [
   ['placed', `/accounts/${ids.account}/holds`, { amount: 5 }, 201],
   ['captured', `/holds/${ids.hold}/capture`, { amount: 5 }, 201],

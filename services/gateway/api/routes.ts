@@ -225,7 +225,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     const { idempotencyKey } = origin;
     const planned = { name, ...plan(input) };
     const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
-    await planned.before?.(origin);
+    if (!needed && origin.repeatOnly !== true) await planned.before?.(origin);
     const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
     // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
     const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
