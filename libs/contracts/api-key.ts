@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { invalidField, type Refusal } from './errors.ts';
 import { idBits, idOf } from './ids.ts';
 
 /**
@@ -46,6 +47,27 @@ export function parseApiKey(apiKey: string): { key_id: string; environment: KeyE
 /** Returns the stored form of a key: the HMAC-SHA-256 of the whole key under the pepper, as 64 hex digits. */
 export function hashApiKey(pepper: string, apiKey: string): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex');
+}
+
+const never = '9999-12-31T23:59:59.999Z';
+
+/** Returns the latest time at which a new key may expire. Times are ISO 8601 UTC, which sorts as text. */
+export function latestExpiry(
+  notAfter: string | null | undefined,
+  maker: { expires_at: string } | null | undefined,
+): string {
+  return [notAfter ?? never, maker?.expires_at ?? never].sort()[0] as string;
+}
+
+/** Returns the refusal of a new key because of its expiry, or undefined. */
+export function expiryRefusal(expiresAt: string, latest: string, now: string): Refusal | undefined {
+  const wrong = (rule: string) => invalidField('expires_at', `expires_at ${rule}`);
+  if (expiresAt <= now) return wrong('must be in the future');
+  return expiresAt > latest
+    ? wrong(
+        `must not be later than ${latest}: an API key cannot outlive its creator or exceed the bank's maximum lifetime`,
+      )
+    : undefined;
 }
 
 /** Compares two hashes or tokens in constant time. */

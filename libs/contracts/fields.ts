@@ -347,10 +347,7 @@ export const bodies = {
     .strictObject({
       name: text(1, 100),
       scopes: z.array(z.enum(scopes)).min(1, 'must name at least one scope').max(scopes.length),
-      expires_at: z.iso
-        .datetime({ offset: true, error: 'must be an ISO 8601 time' })
-        .refine((text) => utcTime(text) !== undefined, 'must be in the years 1 to 9999')
-        .nullish(),
+      expires_at: moment.nullish(),
       client_id: id.nullish(),
       environment: keyEnvironment.default('live'),
     })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord, DeadLetter } from '#libs/contracts/administration.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
@@ -359,6 +360,18 @@ describe('create_key', () => {
     expect((await alice.post(`/admin/api-keys/${reader.key_id}/rotation`)).status).toBe(201);
     const limited = api.withToken(staffToken(world.bank, 'lena', { scope: 'keys:manage' }));
     expectError(await limited.post('/admin/api-keys', body(['transfers:write'])), 403, 'insufficient_scope');
+  });
+
+  it('an expiry in the past is refused immediately, but a repeat still gets a key that has expired since', async () => {
+    const ask = (expires_at: string, key = newKey()) =>
+      alice.once(key, '/admin/api-keys', { ...body(['transfers:write']), expires_at });
+    expectError(await ask('2020-01-01T00:00:00Z'), 400, 'validation_failed');
+    const [key, expires_at] = [newKey(), new Date(Date.now() + 5_000).toISOString()];
+    const { outcome } = await approve(waiting(await ask(expires_at, key), 'create_key'));
+    await sleep(Date.parse(expires_at) - Date.now() + 1_000);
+    const again = await ask(expires_at, key);
+    expect([again.status, again.header('idempotent-replayed')]).toEqual([201, 'true']);
+    expect(again.data()).toEqual(outcome?.status === 'success' && outcome.data);
   });
 });
 

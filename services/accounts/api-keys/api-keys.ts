@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { hashApiKey, type KeyEnvironment, makeApiKey } from '#libs/contracts/api-key.ts';
+import { expiryRefusal, hashApiKey, type KeyEnvironment, latestExpiry, makeApiKey } from '#libs/contracts/api-key.ts';
 import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope.ts';
-import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { bucketOf, idOf } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { rotationRefusal, scopes } from '#libs/contracts/scopes.ts';
@@ -66,7 +66,6 @@ async function lockMaker(
 /** Returns the earlier time; ISO 8601 UTC sorts as text. */
 const earlier = (one: string, other: string | null | undefined): string =>
   typeof other !== 'string' || one < other ? one : other;
-const never = '9999-12-31T23:59:59.999Z';
 
 export async function createApiKey(
   work: Writing,
@@ -77,18 +76,10 @@ export async function createApiKey(
   if (foreign) return refused(foreign);
   const maker = await lockMaker(client, { maker_key_id });
   if (maker?.revoked_at) return refused(revokedMaker);
-  const latest = earlier(not_after ?? never, maker?.expires_at);
+  const latest = latestExpiry(not_after, maker);
   const expires_at = data.expires_at === null ? latest : new Date(data.expires_at).toISOString();
-  const wrong =
-    expires_at <= now
-      ? 'must be in the future'
-      : expires_at > latest
-        ? `must not be later than ${latest}: an API key cannot outlive its creator or exceed the bank's maximum lifetime`
-        : undefined;
-  if (wrong !== undefined)
-    return refused(
-      violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: `expires_at ${wrong}` }]),
-    );
+  const wrong = expiryRefusal(expires_at, latest, now);
+  if (wrong) return refused(wrong);
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;

@@ -158,6 +158,19 @@ describe('API keys', () => {
     expect(limitMs >= before && limitMs <= Date.now()).toBe(true);
   });
 
+  test('a repeat may write the expiry in another form', async () => {
+    const { call, sent } = await start(() => 'not_sent');
+    for (const expires_at of ['2099-01-01T00:00:00Z', '2099-01-01T02:00:00.000+02:00', '2099-01-01T00:00:00.001Z'])
+      await call(
+        'POST',
+        '/admin/api-keys',
+        { name: 'x', scopes: ['accounts:read'], expires_at },
+        { 'idempotency-key': 'k' },
+      );
+    const [first, again, other] = sent.map(({ headers }) => headers['fingerprint']);
+    expect([first === again, first === other]).toEqual([true, false]);
+  });
+
   test('a key cannot get scopes that its creator lacks', async () => {
     const { call, keyHeader, sent } = await start(() => 'not_sent');
     const poor = keyHeader({ scopes: ['keys:manage', 'accounts:read'] });

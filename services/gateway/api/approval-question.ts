@@ -1,4 +1,5 @@
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
@@ -19,6 +20,8 @@ export interface Question {
   scopes: Scope[];
   summary: string;
   changes: Approval['changes'];
+  /** Why the service would refuse the command now. A repeat still gets its approval. */
+  refusal?: Refusal | undefined;
 }
 
 export interface Asker {
@@ -26,6 +29,8 @@ export interface Asker {
   /** Its reads are not shown to the caller and leave no audit record. */
   origin: Origin;
   fourEyes: FourEyes;
+  /** Returns the bank's time in ms since 1970. */
+  now: () => number;
 }
 
 export async function ask<N extends MessageName>(

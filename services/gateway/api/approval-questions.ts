@@ -1,9 +1,11 @@
+import { expiryRefusal, latestExpiry } from '#libs/contracts/api-key.ts';
 import type { ApprovableCommand, Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Transaction } from '#libs/contracts/resources.ts';
 import { rotationRefusal } from '#libs/contracts/scopes.ts';
 import { type FourEyes, isAbove, isAboveSome, type Posting } from '../access/four-eyes.ts';
-import { Refused, refuseViolations } from '../http/errors.ts';
+import { Refused } from '../http/errors.ts';
 import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
@@ -105,17 +107,14 @@ function keyActions(scopes: readonly string[]): ApprovalAction[] {
   return scopes.every((scope) => scope.endsWith(':read')) ? [] : ['create_key'];
 }
 
-async function aboutNewKey(
-  { name, scopes, environment, client_id, expires_at, not_after }: MessageData<'create_api_key'>,
-  asker: Asker,
-): Promise<Question> {
+async function aboutNewKey(data: MessageData<'create_api_key'>, asker: Asker): Promise<Question | undefined> {
+  const { name, scopes, environment, client_id, expires_at } = data;
+  const actions = keyActions(scopes);
+  if (actions.length === 0) return undefined;
   if (client_id !== null) await ask('get_client', { client_id }, client_id, asker);
-  if (expires_at !== null && not_after != null && Date.parse(expires_at) > Date.parse(not_after))
-    throw refuseViolations([
-      { field: 'expires_at', code: 'validation_failed', message: `expires_at must not be later than ${not_after}` },
-    ]);
   return {
-    actions: keyActions(scopes),
+    actions,
+    refusal: await refusedExpiry(data, asker),
     scopes: ['keys:manage'],
     summary: `Create an API key with ${scopeText(scopes)}`,
     changes: [
@@ -126,6 +125,16 @@ async function aboutNewKey(
       change('expires_at', null, expires_at),
     ],
   };
+}
+
+/** Returns why accounts would refuse the expiry of the new key, or undefined. */
+async function refusedExpiry(
+  { expires_at, not_after, maker_key_id: key_id }: MessageData<'create_api_key'>,
+  asker: Asker,
+): Promise<Refusal | undefined> {
+  if (expires_at === null) return undefined;
+  const maker = key_id == null ? null : await ask('get_api_key', { key_id }, key_id, asker);
+  return expiryRefusal(expires_at, latestExpiry(not_after, maker), new Date(asker.now()).toISOString());
 }
 
 async function aboutRotation(

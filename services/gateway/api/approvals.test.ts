@@ -36,7 +36,7 @@ const waiting = {
 let close: () => Promise<void>;
 afterEach(() => close());
 
-/** A bank whose only account has this status, and which has not executed anything yet. */
+/** A bank whose only account has this status, and which has executed nothing but what it answers as a repeat. */
 async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
   const known: Record<string, Answer> = {
     get_account: ok({ ...samples.master, status: 'Active' }),
@@ -47,10 +47,11 @@ async function bankWith(status: string, answers: Record<string, Answer> = {}, fo
     ...answers,
   };
   const made = await testApp(
-    ({ name, headers }) =>
-      name !== 'request_approval' && headers['repeat-only'] === 'true'
-        ? { ok: false, refusal: unknownRepeat }
-        : (known[name] ?? refused('internal_error', name)),
+    ({ name, headers }) => {
+      const answer = known[name] ?? refused('internal_error', name);
+      const isStored = typeof answer === 'object' && answer.replayed === true;
+      return headers['repeat-only'] === 'true' && !isStored ? { ok: false, refusal: unknownRepeat } : answer;
+    },
     { tokens: hs256Tokens, fourEyes },
   );
   close = () => made.app.close();
@@ -160,20 +161,58 @@ test('a reversal that needs an approval queries its original once', async () => 
 
 const newKey = { name: 'x', scopes: ['transfers:write'] };
 
-test.each<[string, object, Record<string, Answer>, number, string]>([
-  [
-    '/admin/api-keys',
-    { ...newKey, client_id: ids.client },
-    { get_client: refused('client_not_found') },
-    404,
-    'client_not_found',
-  ],
-  ['/admin/api-keys', { ...newKey, expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
-])('%s %j is refused before an approval is requested', async (url, payload, answers, status, code) => {
-  const { post, sent } = await bankWith('Frozen', answers);
-  const response = await post(url, payload);
-  expect([response.statusCode, response.json().code]).toEqual([status, code]);
-  expect(sent().map(({ name }) => name)).not.toContain('request_approval');
+const past = '2020-01-01T00:00:00Z';
+const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+const requested = (sent: { name: string; headers: Record<string, string | undefined> }[]) =>
+  sent.some(({ name, headers }) => name === 'request_approval' && headers['repeat-only'] === undefined);
+
+test.each<[object, Record<string, Answer>, number, string]>([
+  [{ client_id: ids.client }, { get_client: refused('client_not_found') }, 404, 'client_not_found'],
+  [{ expires_at: '2999-01-01T00:00:00Z' }, {}, 400, 'validation_failed'],
+  [{ expires_at: past }, {}, 400, 'validation_failed'],
+])('a key with %j is refused before an approval is requested', async (fields, answers, status, code) => {
+  const { post, sent, headers } = await bankWith('Frozen', answers);
+  for (const key of [{}, { 'idempotency-key': 'k' }]) {
+    const response = await post('/admin/api-keys', { ...newKey, ...fields }, { ...headers, ...key });
+    expect([response.statusCode, response.json().code]).toEqual([status, code]);
+  }
+  expect(requested(sent())).toBe(false);
+});
+
+test('so is a key that would outlive the key that creates it', async () => {
+  const { post, sent, keyHeader } = await bankWith(
+    'Frozen',
+    { get_api_key: ok({ ...samples.key, key_id: `key_${'1'.padStart(32, '0')}`, expires_at: inHours(1) }) },
+    { ...all, keys: true },
+  );
+  const creation = { ...newKey, expires_at: inHours(2) };
+  expect((await post('/admin/api-keys', creation, keyHeader())).json().errors).toMatchObject([{ field: 'expires_at' }]);
+  expect(requested(sent())).toBe(false);
+});
+
+test('a repeat of the request for a key that has expired since returns its approval, or the key', async () => {
+  const creation = { ...newKey, expires_at: past };
+  const key = { ...samples.key, key_id: `key_${'a'.repeat(32)}` };
+  const repeat = async (answers: Record<string, Answer>) => {
+    const { post, headers } = await bankWith('Frozen', answers);
+    const { statusCode, headers: given } = await post('/admin/api-keys', creation, {
+      ...headers,
+      'idempotency-key': 'k',
+    });
+    await close();
+    return [statusCode, given['idempotent-replayed']];
+  };
+  const stored = { ok: true as const, replayed: true };
+  const get_approval = ok({ approval: waiting, has_unread_key: false });
+  expect(await repeat({ request_approval: { ...stored, data: waiting }, get_approval })).toEqual([202, 'true']);
+  expect(await repeat({ create_api_key: { ...stored, data: key } })).toEqual([201, 'true']);
+});
+
+test('a key that only reads is created without a look at its client', async () => {
+  const { post, sent } = await bankWith('Frozen', { create_api_key: refused('client_not_found') });
+  const creation = { name: 'x', scopes: ['accounts:read'], client_id: ids.client };
+  expect((await post('/admin/api-keys', creation)).statusCode).toBe(404);
+  expect(sent().map(({ name }) => name)).toEqual(['create_api_key']);
 });
 
 test('so is the rotation of a key with scopes that the caller lacks', async () => {

@@ -11,6 +11,7 @@ import type { Question } from './approval-question.ts';
 import { isApprovable, questionOf } from './approval-questions.ts';
 import type { CommandDependencies } from './commands.ts';
 import type { Forwarder, Origin } from './forward.ts';
+import { isUnknownRepeat } from './idempotency.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
@@ -21,6 +22,7 @@ import { pathId } from './unknown-ids.ts';
 
 export interface ApprovalDependencies extends ReadDependencies {
   fourEyes: FourEyes;
+  now: () => number;
 }
 
 export interface Needed {
@@ -37,10 +39,10 @@ export async function checkFourEyes(
   origin: Origin,
   deps: ApprovalDependencies,
 ): Promise<{ plan: Plan; needed?: Needed }> {
-  const { fourEyes } = deps;
+  const { fourEyes, now } = deps;
   if (fourEyes.actions.size === 0 || !isWatched(origin.caller, fourEyes)) return { plan };
   const quiet = { ...origin, caller: { ...origin.caller, isStaff: false } };
-  const question = await questionOf(plan, { reads: deps, origin: quiet, fourEyes });
+  const question = await questionOf(plan, { reads: deps, origin: quiet, fourEyes, now });
   const action = question?.actions.find((one) => fourEyes.actions.has(one));
   if (question && action !== undefined) return { plan, needed: { action, question } };
   // The account may be frozen before the command arrives. The ledger then refuses to unfreeze it.
@@ -74,7 +76,7 @@ export async function askForApproval(
   const { name } = plan;
   if (!isApprovable(name)) throw new TypeError(`${name} cannot wait for an approval`);
   const approval_id = idOf('approval', bits);
-  const { scopes, summary, changes } = question;
+  const { scopes, summary, changes, refusal } = question;
   const path = endpoint.path.replace(/:(\w+)/g, (_, parameter: string) => params[parameter] ?? '');
   const data = {
     approval_id,
@@ -85,13 +87,15 @@ export async function askForApproval(
     request: { operation: name, method: endpoint.method, path, body: body as Record<string, unknown> },
     command: { name, id: plan.id, key: plan.key, bucket: plan.bucket, data: plan.data },
   };
+  const from = refusal === undefined ? origin : { ...origin, repeatOnly: true };
   const outcome = await forwarder.command(
     { name: 'request_approval' as const, id: approval_id, key: approval_id, data, acceptedAt },
-    origin,
+    from,
   );
+  if (refusal !== undefined && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw new Refused(refusal);
   if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
   if (outcome.kind === 'failed')
-    throw outcome.stage === 'not_sent' || origin.repeatOnly === true
+    throw outcome.stage === 'not_sent' || from.repeatOnly === true
       ? new Refused(unavailable)
       : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined);
   if (!outcome.replayed) return answerWaiting(reply, outcome.data);
