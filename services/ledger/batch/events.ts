@@ -9,6 +9,7 @@ import {
   type AccountState,
   availableMinor,
   type EntryRecord,
+  eventTypeOf,
   isOfTransfer,
   isShownByIdAlone,
   isTransferLeg,
@@ -39,9 +40,7 @@ export function eventsOf(
   };
   // Both legs of a transfer contain all its entries, so they are serialized once.
   const shownEntries = entries.length === 0 ? '' : JSON.stringify(entries.map(toEventEntry));
-  const events = transactions
-    .filter((record) => !isShownByIdAlone(record) || record.failure_code === 'account_not_found')
-    .map((record) => transactionEvent(record, entries, shownEntries, origin));
+  const events = transactions.flatMap((record) => transactionEvent(record, entries, shownEntries, origin));
   const transfer = transferEvent(decision, origin);
   if (transfer) events.push(transfer);
   if (decision.hold) events.push(holdEvent(decision.hold, accounts, now, by));
@@ -76,7 +75,9 @@ function transactionEvent(
   records: EntryRecord[],
   entries: string,
   { asked, accounts, now, traceparent }: Origin,
-): OutboxEvent {
+): OutboxEvent[] {
+  const type = eventTypeOf(record);
+  if (type === undefined) return [];
   const own = records.find((entry) => entry.account_id === record.account_id);
   const isUnknown = record.failure_code === 'account_not_found';
   const about = `${isUnknown ? '' : ownershipOf(record.account_id, accounts)}${asked}}`;
@@ -85,16 +86,9 @@ function transactionEvent(
   const payload = completed
     ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries},${about}`
     : `{"transaction":${transaction},${failureAccountOf(record)}${about}`;
-  const outcome = record.status === 'Completed' ? 'completed' : isUnknown ? 'account_not_found' : 'failed';
-  return {
-    id: idBits(record.transaction_id),
-    topic: 'transactions',
-    key: record.account_id,
-    type: `corebanking.transaction.${outcome}.v1`,
-    time: now,
-    headers: context(record.request_id, traceparent),
-    payload,
-  };
+  const id = idBits(record.transaction_id);
+  const headers = context(record.request_id, traceparent);
+  return [{ id, topic: 'transactions', key: record.account_id, type, time: now, headers, payload }];
 }
 
 /** Returns the event of a completed or refused transfer, or of a reversal. Its key is the original transfer. */

@@ -131,6 +131,17 @@ export function isListed(column: string): string {
   return `coalesce(${column}, '') not in (${shownByIdAlone.map((code) => `'${code}'`).join(', ')})`;
 }
 
+/**
+ * Returns the type of the event of a transaction, or undefined if it has none. The refusal because of an unknown
+ * account has one, although only GET of its id returns it.
+ */
+export function eventTypeOf(record: Pick<TransactionRecord, 'status' | 'failure_code'>): string | undefined {
+  const isUnknown = record.failure_code === 'account_not_found';
+  if (isShownByIdAlone(record) && !isUnknown) return undefined;
+  const outcome = isUnknown ? 'account_not_found' : record.status === 'Completed' ? 'completed' : 'failed';
+  return `corebanking.transaction.${outcome}.v1`;
+}
+
 /** Reports whether the transaction belongs to a transfer or to its reversal, which is a transfer too. */
 export function isOfTransfer({ transaction_type }: Pick<TransactionRecord, 'transaction_type'>): boolean {
   return transaction_type === 'Transfer' || transaction_type === 'Loan Payment';

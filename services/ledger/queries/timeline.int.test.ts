@@ -109,6 +109,16 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
     transaction: { status: 'Failed', failure_code: 'insufficient_funds' },
     events: [{ type: 'corebanking.transaction.failed.v1', state: 'waiting' }],
   });
+  const [nowhere, tooPrecise] = [freshBits(), freshBits()];
+  const unknown = idOf('account', freshBits());
+  await ledger.book([
+    ledger.cash('Deposit', unknown, '1', {}, nowhere),
+    ledger.cash('Deposit', to, '1.001', {}, tooPrecise),
+  ]);
+  expect((await timeline(idOf('transaction', nowhere))).events).toMatchObject([
+    { type: 'corebanking.transaction.account_not_found.v1', topic: 'transactions', key: unknown, state: 'waiting' },
+  ]);
+  expect((await timeline(idOf('transaction', tooPrecise))).events).toEqual([]);
   for (const id of [idOf('transaction', freshBits()), 'txn_x'])
     expect(await ledger.ask({ name: 'get_timeline', data: { transaction_id: id } })).toMatchObject({
       ok: false,
@@ -119,7 +129,11 @@ it('shows transfers, loans, reversals, openings, and refusals', async () => {
 it('shows when events were published, or that this is unknown after the outbox was purged', async () => {
   const account_id = await ledger.open('Savings', '1');
   const bits = freshBits();
-  await ledger.book([ledger.cash('Deposit', account_id, '1', {}, bits)]);
+  const nowhere = freshBits();
+  await ledger.book([
+    ledger.cash('Deposit', account_id, '1', {}, bits),
+    ledger.cash('Deposit', idOf('account', freshBits()), '1', {}, nowhere),
+  ]);
   await ledger.owner.query('update outbox_batches set published_at = clock_timestamp() where published_at is null');
   expect((await timeline(idOf('transaction', bits))).events[0]).toMatchObject({
     state: 'published',
@@ -129,6 +143,9 @@ it('shows when events were published, or that this is unknown after the outbox w
   await ledger.owner.query('delete from outbox_batches');
   expect((await timeline(idOf('transaction', bits))).events).toMatchObject([
     { state: 'not_kept', type: 'corebanking.transaction.completed.v1', topic: 'transactions', recorded_at: null },
+  ]);
+  expect((await timeline(idOf('transaction', nowhere))).events).toMatchObject([
+    { state: 'not_kept', type: 'corebanking.transaction.account_not_found.v1' },
   ]);
 });
 

@@ -15,7 +15,7 @@ import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import {
   type EntryRecord,
-  isShownByIdAlone,
+  eventTypeOf,
   isTransferLeg,
   type TransactionRecord,
   toEntry,
@@ -178,7 +178,8 @@ async function readEvents(
   record: TransactionRecord,
   bookedAt: string | undefined,
 ): Promise<Timeline['events']> {
-  if (isShownByIdAlone(record)) return [];
+  const type = eventTypeOf(record);
+  if (type === undefined) return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
   const debitLeg = idOf('transaction', idBits(record.operation_id));
@@ -187,7 +188,7 @@ async function readEvents(
   );
   const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
   const batch = await findBatch(pool, record.transaction_id, from, to);
-  if (batch === undefined) return [notKept(record)];
+  if (batch === undefined) return [notKept(record, type)];
   const { created_at, published_at, events } = batch;
   const state = published_at === null ? 'waiting' : 'published';
   return events
@@ -204,11 +205,9 @@ async function readEvents(
 }
 
 /** Returns the transaction's own event, reconstructed from its record except for the times. */
-function notKept({ transaction_id, account_id, status }: TransactionRecord): Timeline['events'][number] {
-  const ce_id = uuidOf(transaction_id);
-  const type = status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1';
+function notKept({ transaction_id, account_id }: TransactionRecord, type: string): Timeline['events'][number] {
   return {
-    ce_id,
+    ce_id: uuidOf(transaction_id),
     type,
     topic: 'transactions',
     key: account_id,
