@@ -673,7 +673,7 @@ export interface Calls {
   searchClientByUssd(input: { ussd_phone: string }, options?: CallOptions): Promise<Client>;
   /** Get a client. Scope: clients:read. */
   getClient(input: { client_id: string }, options?: CallOptions): Promise<Client>;
-  /** Create a client. Scope: clients:write. */
+  /** Create a client. Not for credentials bound to one client. Scope: clients:write. */
   createClient(input: {
     client_type: 'Retail';
     first_name: string;

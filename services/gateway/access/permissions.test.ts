@@ -19,7 +19,7 @@ describe('callers bound to one client', () => {
     expect(sent[0]?.headers['bound-client-id']).toBe(ids.client);
   });
 
-  test('cannot create clients, search, or deposit', async () => {
+  test('cannot create clients, leave or read notes, search, or deposit, whatever the rest of the request', async () => {
     const { call, sent, keyHeader } = await start(() => 'not_sent');
     const headers = keyHeader(bound);
     const client = {
@@ -32,7 +32,12 @@ describe('callers bound to one client', () => {
     const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD' };
     const refused = [
       ['POST', '/clients', client],
+      ['POST', '/clients', { client_type: 'Other' }],
+      ['POST', '/clients', '{'],
+      ['POST', `/accounts/${ids.account}/notes`, {}],
+      ['GET', `/clients/${ids.client}/notes?limit=0`, undefined],
       ['GET', '/admin/search?q=x', undefined],
+      ['GET', '/admin/search', undefined],
       ['POST', '/accounts', { ...opening, initial_deposit: 1 }],
     ] as const;
     for (const [method, url, body] of refused)

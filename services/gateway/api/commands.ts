@@ -7,7 +7,6 @@ import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
@@ -25,7 +24,6 @@ export interface CommandDependencies {
   /** The maximum lifetime of a new key. */
   keyMaxLifetimeMs: number;
   forwarder: Forwarder;
-  fourEyes: FourEyes;
   secretKeys: SecretKeys;
 }
 
@@ -61,11 +59,7 @@ export function createPlanners(dependencies: CommandDependencies): Planners {
 }
 
 const clientPlanners = {
-  create_client({ body, bits, caller }) {
-    if (caller.boundClientId !== undefined)
-      throw refuse('insufficient_scope', 'credentials bound to one client cannot create clients');
-    return creation('client_id', bits, (client_id) => ({ client_id, client: body }));
-  },
+  create_client: ({ body, bits }) => creation('client_id', bits, (client_id) => ({ client_id, client: body })),
   update_client(input) {
     const { body, caller, ifMatch } = input;
     checkNames(caller, body.external_id !== undefined);
