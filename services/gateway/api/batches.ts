@@ -96,10 +96,9 @@ function parse(request: FastifyRequest, caller: Caller): { key: string; body: Bo
   const key = collect(wrong, () => idempotencyKeyOf(request));
   if (key === undefined && wrong.length === 0)
     throw refuse('missing_idempotency_key', 'a batch needs an Idempotency-Key');
-  if (request.body === undefined) throw refuse('validation_failed', 'the request needs a JSON body');
   checkScopes(request.body, caller);
   collect(wrong, () => parseQuery(endpoints.create_batch.query, request.query as Record<string, unknown>));
-  const body = collect(wrong, () => parseFields(bodies.createBatch, request.body));
+  const body = collect(wrong, () => parseFields(bodies.createBatch, request.body === undefined ? {} : request.body));
   if (body) wrong.push(...unknownAccounts(body));
   if (wrong.length > 0 || key === undefined || body === undefined)
     throw refuseViolations(wrong.slice(0, maxViolations));

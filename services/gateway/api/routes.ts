@@ -8,7 +8,7 @@ import type { Span } from '#libs/service/tracing.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
+import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import { Shares } from '../overload/shares.ts';
 import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
 import { Acceptances } from './acceptances.ts';
@@ -193,11 +193,9 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body ?? parameters.none;
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
-  const needsBody = !schema.safeParse({}).success;
   const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   return async (request, reply) => {
     const acceptedAt = new Date(deps.now());
-    if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');
     const wrong: Violation[] = [];
     collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
     const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;

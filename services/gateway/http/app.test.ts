@@ -171,6 +171,12 @@ describe('bodies', () => {
     expect([response.statusCode, response.json().code]).toEqual([status, code]);
   });
 
+  test.each(['/transactions', '/batches'])('without a body, POST %s names every required field', async (url) => {
+    const response = await app.inject({ method: 'POST', url, headers: { ...key, 'idempotency-key': 'k' } });
+    const required = url === '/batches' ? ['mode', 'items'] : ['account_id', 'transaction_type', 'amount'];
+    expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual(required);
+  });
+
   test('a body of exactly 64 KiB is read', async () => {
     expect((await post(`"${'x'.repeat(65_534)}"`)).statusCode).toBe(400);
   });
