@@ -127,7 +127,7 @@ export const transactionSchema = z.object({
   account_id: z.string(),
   transaction_type: transactionType,
   amount: money,
-  /** null only if the account was not found and the caller named no currency. */
+  /** null only if the caller named none and the account's is not known: while Pending, or if there is no such account. */
   currency: z.string().nullable(),
   description: z.string().nullable(),
   reference: z.string().nullable(),

@@ -6,6 +6,8 @@
 
 const utc = 'ISO 8601 in UTC with three decimals';
 const money = 'in units of the currency, with at most its decimal places';
+const currencyOfPosting =
+  'ISO 4217 code in upper case; null if the request named none and that of the account is not known: while Pending, or because the account does not exist';
 const actor = '`key:<family of the API key>`, `jwt:<issuer>|<subject>` or `system…`';
 const opaque = 'an opaque string assigned by the bank';
 
@@ -109,6 +111,8 @@ export const fieldMeanings: Record<string, string> = {
   amount: `Greater than 0, ${money}`,
   description: 'Free text, at most 255 characters; null: none',
   reference: "The caller's reference, at most 100 characters; searchable, not unique; null: none",
+  'Transaction.currency': currencyOfPosting,
+  'Transfer.currency': currencyOfPosting,
   'Transaction.status':
     'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
   'Transfer.status':
