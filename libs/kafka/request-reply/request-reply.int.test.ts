@@ -163,6 +163,18 @@ describe('an error names the stage that failed', () => {
     await proxied.stop({ timeoutMs: 0 });
   });
 
+  test('unacknowledged: the process stops before the broker has acknowledged the request', async () => {
+    const proxied = new Publisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
+    await proxied.start();
+    const requester = await started({}, kafka, proxied);
+    await ask(requester, 'first');
+    await proxy.set('freeze');
+    const stage = stageOf(ask(requester, 'x'));
+    await requester.stop({ timeoutMs: 100 });
+    expect(await stage).toBe('unacknowledged');
+    await proxied.stop({ timeoutMs: 0 });
+  });
+
   test('stop waits for pending replies', async () => {
     const requester = await started();
     delayMs = 300;
