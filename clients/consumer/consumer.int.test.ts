@@ -323,6 +323,22 @@ describe('dead letters', () => {
     expect(await second.redrive()).toEqual({ handled: 0, failed: 1 });
   });
 
+  it('are redriven once if redrive() is called twice at the same time', async () => {
+    await send(event('a', 1, 0), event('b', 1, 1));
+    const handlers = {
+      [completed]: () => {
+        throw new DeadLetter('no');
+      },
+    };
+    const first = consumer({ handlers });
+    await first.start();
+    await eventually(async () => first.metrics().dead_letters === 2);
+    const second = consumer({ handlers });
+    const once = { handled: 0, failed: 2 };
+    expect(await Promise.all([second.redrive(), second.redrive()])).toEqual([once, once]);
+    expect(await second.redrive()).toEqual(once);
+  });
+
   it('are not redriven if the group has none', async () => {
     expect(await consumer({ handlers: { [completed]: () => undefined } }).redrive()).toEqual({ handled: 0, failed: 0 });
   });

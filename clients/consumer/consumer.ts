@@ -7,7 +7,7 @@ import type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts
 import { Partition, type Shared } from './partition.ts';
 import { hasSettled, pause } from './pause.ts';
 import { Places } from './places.ts';
-import { redrive } from './redrive.ts';
+import { type Redriven, redrive } from './redrive.ts';
 import { brokerRetry, type Contact, Session, silentLimitMs } from './session.ts';
 import { Sockets } from './sockets.ts';
 
@@ -77,6 +77,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   let session: Session | undefined;
   let running: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
+  let redriving: Promise<Redriven> | undefined;
   const contact: Contact = { heardMs: 0, awayMs: 0 };
   let pauseMs = firstPauseMs;
 
@@ -103,6 +104,19 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     await hasSettled(finished, timeoutMs);
     session?.end();
     sockets.close();
+  };
+  const redriveAll = async (): Promise<Redriven> => {
+    const handle = (origin: Parameters<Partition['redrive']>[0]) => {
+      const name = `${origin.topic}/${origin.partition}`;
+      return (shared.partitions.get(name) ?? new Partition(shared, origin)).redrive(origin);
+    };
+    try {
+      return await redrive(kafka, shared.options, letters, handle);
+    } finally {
+      redriving = undefined;
+      // Without start(), stop() is not called.
+      if (running === undefined) await letters.close();
+    }
   };
   const held = () => (session?.held() ?? []).flatMap((name) => shared.partitions.get(name) ?? []);
 
@@ -136,17 +150,6 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     stop: ({ timeoutMs = 30_000 } = {}) => (stopped ??= stop(timeoutMs)),
     health,
     metrics: () => ({ ...counts, partitions: held().map((partition) => partition.metrics()) }),
-    redrive: async () => {
-      const handle = (origin: Parameters<Partition['redrive']>[0]) => {
-        const name = `${origin.topic}/${origin.partition}`;
-        return (shared.partitions.get(name) ?? new Partition(shared, origin)).redrive(origin);
-      };
-      try {
-        return await redrive(kafka, shared.options, letters, handle);
-      } finally {
-        // Without start(), stop() is not called.
-        if (running === undefined) await letters.close();
-      }
-    },
+    redrive: () => (redriving ??= redriveAll()),
   };
 }

@@ -111,8 +111,9 @@ export interface BankConsumer {
   /**
    * Passes the existing dead letters to the handlers, with `redriven: true`, regardless of their
    * accounts' sequences. An event whose handler throws again becomes a new dead letter. Concurrent
-   * calls of several members share the letters, and resolve when all were passed to handlers. Can
-   * be called without start(), also in another process, but not after stop().
+   * calls of several members share the letters, and resolve when all were passed to handlers. While
+   * a call of this member runs, another one returns the same promise. Can be called without start(),
+   * also in another process, but not after stop().
    */
   redrive(): Promise<Redriven>;
 }
