@@ -36,7 +36,7 @@ export function createAccountsPublishing(
     schema,
     signReply: replySigner(prefix, keys),
     signEvent: eventSigner(config, keys),
-    republish: (messages) => republishMastersOf(pool, messages, masters, new Date(common.now()).toISOString()),
+    republish: (states) => republishMastersOf(pool, states, masters, new Date(common.now()).toISOString()),
   });
   return { ...publishing, deadLetters: deadLetterTopicsOf(kafka, publishing.publishers.replies, common.logger) };
 }

@@ -46,7 +46,7 @@ export function createLedgerPublishing(
     relayPool: pools.relayPool,
     maxQueued: 50_000,
     signReply: (message) => void (message.topic === forAccounts && sign(message)),
-    republish: (messages) => republishBalances(pools.writes, messages, topicName(prefix, 'balances')),
+    republish: (states) => republishBalances(pools.writes, states, topicName(prefix, 'balances')),
     history,
   });
   const audits = new Publisher(kafka, { logger, topics: topicTable(prefix), name: 'audits', sign });

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import type { StateName } from '#libs/postgres/outbox/doubts.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
 import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
@@ -125,7 +126,7 @@ test('the latest balance is published again after the late copy of an older one'
   onTestFinished(() => ledger.stop());
   const topic = createTopic('balances');
   const account = await ledger.open('Savings', '100');
-  const republish = (messages: readonly PublishedEvent[]) => republishBalances(ledger.reads, messages, 'balances');
+  const republish = (states: readonly StateName[]) => republishBalances(ledger.reads, states, 'balances');
   const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, republish);
   const latest = () =>
     topic

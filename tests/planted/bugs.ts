@@ -151,8 +151,8 @@ import { isPosting, openBooks } from './books.ts';`,
       { file: relay, find: 'readUnpublished } from', replace: 'readUnpublished, seen } from' },
       {
         file: relay,
-        find: '    this.#unmarked.push(...batches',
-        replace: '    seen.last = last.batch_id;\n    this.#unmarked.push(...batches',
+        find: '    this.#unmarked.ids.push(...batches',
+        replace: '    seen.last = last.batch_id;\n    this.#unmarked.ids.push(...batches',
       },
     ],
     tests: 'libs/postgres/outbox',
@@ -327,10 +327,26 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: relay,
-        find: '    this.#late.push(...this.#forgetUnmarked());\n    if (taken)',
-        replace: '    if (taken)',
+        find: '    this.#forgetUnmarked();\n    void',
+        replace: '    void',
       },
     ],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'a takeover doubts only the first chunk',
+    edits: [
+      {
+        file: relay,
+        find: 'messages.length < maxEvents ? 0 : this.#takenOver - 1;',
+        replace: '0;',
+      },
+    ],
+    tests: 'libs/postgres/outbox',
+  },
+  {
+    name: 'a relay that stops forgets what is doubtful',
+    edits: [{ file: relay, find: '    await this.#doubts.republishAll();\n', replace: '' }],
     tests: 'libs/postgres/outbox',
   },
   {

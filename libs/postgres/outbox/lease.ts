@@ -8,9 +8,6 @@ const leaseMs = 3000;
  */
 const trustMs = 2500;
 
-/** The holder in the row after a release. */
-const nobody = '';
-
 const acquireStatement = `with former as (select holder from outbox_lease)
   insert into outbox_lease (holder, expires_at) values ($1, clock_timestamp() + $2::int * interval '1 millisecond')
   on conflict (only_row) do update set holder = excluded.holder, expires_at = excluded.expires_at
@@ -32,15 +29,14 @@ const markStatement = `with lease as (
 export interface Lease {
   /** True while this holder may publish, by its own monotonic clock. */
   held(): boolean;
-  /** Takes the lease, also from a holder that has not renewed it in time. Returns false if another process holds it. */
-  acquire(): Promise<false | { isFromSilent: boolean }>;
+  /**
+   * Takes the lease, also from a holder that has not renewed it in time. Returns false if another process
+   * holds it. It is a takeover if another process was the last one to hold it.
+   */
+  acquire(): Promise<false | { isTakeover: boolean }>;
   /** Marks batches as published and renews the lease. Returns false, with nothing marked, if the lease was lost. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  /**
-   * Releases the lease. If messages of this holder may still be written, the row keeps its name,
-   * and the next holder takes over as from a silent one.
-   */
-  release(mayStillWrite: boolean): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** The right to publish one schema's outbox, stored in the row of outbox_lease. It has at most one holder at a time. */
@@ -67,16 +63,12 @@ export function createLease(pool: Pool, holder: string): Lease {
     async acquire() {
       const askedAt = performance.now();
       const { rows } = await pool.query<{ former: string | null }>(acquireStatement, [holder, leaseMs]);
-      const former = rows[0]?.former ?? nobody;
-      return settle(askedAt, rows.length === 1) && { isFromSilent: former !== nobody && former !== holder };
+      return settle(askedAt, rows.length === 1) && { isTakeover: (rows[0]?.former ?? holder) !== holder };
     },
     mark,
-    async release(mayStillWrite) {
+    async release() {
       trustedUntil = 0;
-      await pool.query('update outbox_lease set holder = $2, expires_at = clock_timestamp() where holder = $1', [
-        holder,
-        mayStillWrite ? holder : nobody,
-      ]);
+      await pool.query('update outbox_lease set expires_at = clock_timestamp() where holder = $1', [holder]);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { PublishedEvent } from './outbox-messages.ts';
+import type { StateName } from './doubts.ts';
 import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
@@ -12,14 +12,23 @@ const lease = async () => {
   );
   return rows[0];
 };
-/** A `republish` that records the numbers of the messages. */
+const steal = () =>
+  pool.query(`update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '5 seconds'`);
+/** Events with one key each. */
+const keyed = (from: number, to: number) => range(from, to).map((n) => event(n, { key: `k${n}` }));
+const keys = (from: number, to: number) => keyed(from, to).map(({ key }) => key);
+type Gate = PromiseWithResolvers<void>;
+function failsOnce() {
+  let tries = 0;
+  return fakeBroker(() => {
+    tries += 1;
+    if (tries === 1) throw new Error('the network is cut');
+  });
+}
+/** A `republish` that records the keys. */
 function republished() {
-  const numbers: number[] = [];
-  return {
-    numbers,
-    republish: async (messages: readonly PublishedEvent[]) =>
-      void numbers.push(...messages.map(({ value }) => numberOf(value))),
-  };
+  const late: (string | null)[] = [];
+  return { late, republish: async (states: readonly StateName[]) => void late.push(...states.map(({ key }) => key)) };
 }
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
@@ -34,10 +43,11 @@ describe('only one relay publishes', () => {
     expect(Math.min(first.sent.length, second.sent.length)).toBe(0);
     expect(first.sent.length + second.sent.length).toBe(50);
     const active = relays.findIndex((relay) => relay.active());
-    const holder = (await lease())?.holder;
+    const before = await lease();
     await relays[active]?.stop();
     // The lease was released, so that the other relay does not wait until it ends.
-    expect((await lease())?.holder).not.toBe(holder);
+    const after = await lease();
+    expect(after?.holder !== before?.holder || (after?.ms ?? 1) <= 0).toBe(true);
     await write(event(50));
     await until(() => [first, second][1 - active]?.sent.length === 1);
   });
@@ -105,18 +115,14 @@ describe('only one relay publishes', () => {
   });
 
   test('after a lease is lost while publishing, the loser marks nothing and republishes, and the other publishes again in order', async () => {
-    const late = republished();
-    let steal = true;
+    const { late, republish } = republished();
+    let isFirst = true;
     const broker = fakeBroker(async () => {
-      if (!steal) return;
-      steal = false;
-      await pool.query(
-        `update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '5 seconds'`,
-      );
+      if (isFirst) await steal();
+      isFirst = false;
     });
-    await write(event(1));
-    await write(event(2));
-    const relay = relayWith(broker, { maxEvents: 1, republish: late.republish });
+    for (const each of keyed(1, 3)) await write(each);
+    const relay = relayWith(broker, { maxEvents: 1, republish });
     await until(() => broker.sent.length === 1 && !relay.active());
     await sleep(300);
     expect(relay.active()).toBe(false);
@@ -124,7 +130,22 @@ describe('only one relay publishes', () => {
     expect((await relay.stats()).rows).toBe(2);
     await drained();
     expect(broker.numbers()).toEqual([1, 1, 2]);
-    expect(new Set(late.numbers)).toEqual(new Set([1]));
+    await until(() => late.length > 0);
+    expect(new Set(late)).toEqual(new Set(['k1']));
+  });
+
+  test('what a relay that stops has published without the lease is republished', async () => {
+    const { late, republish } = republished();
+    let stopped: Promise<void> | undefined;
+    const broker = fakeBroker(async () => {
+      await steal();
+      stopped = relay.stop();
+    });
+    const relay = relayWith(broker, { republish });
+    await write(...keyed(0, 3));
+    await until(() => stopped !== undefined);
+    await stopped;
+    expect(late).toEqual(keys(0, 3));
   });
 
   test('publishing for longer than the lease keeps the lease', async () => {
@@ -143,13 +164,13 @@ describe('only one relay publishes', () => {
   });
 });
 
-describe('failed sends', () => {
+describe('messages that may be written late', () => {
   /** Lets the relays' clock run ahead by advanceTimersByTime. */
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'], shouldAdvanceTime: true }));
   afterEach(() => void vi.useRealTimers());
 
   test('a relay that cannot publish leaves the lease to another one, which republishes the chunk when it can no longer be written late', async () => {
-    for (const n of range(0, 10)) await write(event(n, { key: `k${n}` }));
+    for (const each of keyed(0, 10)) await write(each);
     let tries = 0;
     const failing = relayWith(
       fakeBroker(() => {
@@ -158,33 +179,101 @@ describe('failed sends', () => {
       }),
     );
     await until(() => tries > 0);
-    const [broker, late] = [fakeBroker(), republished()];
-    const other = relayWith(broker, { republish: late.republish });
+    const broker = fakeBroker();
+    const { late, republish } = republished();
+    const other = relayWith(broker, { republish });
     await drained();
     expect(broker.numbers()).toEqual(range(0, 10));
     await until(() => other.active() && !failing.active());
-    expect(late.numbers).toEqual([]);
+    expect(late).toEqual([]);
     vi.advanceTimersByTime(120_000);
-    await until(() => late.numbers.length > 0);
-    expect(late.numbers).toEqual(range(0, 10));
+    await until(() => late.length > 0);
+    expect(late).toEqual(keys(0, 10));
+  });
+
+  test('a relay that takes over republishes what the former one may have been publishing: ten chunks, or what it finds', async () => {
+    const takeOver = async (first: number, last: number) => {
+      await pool.query('truncate outbox_lease');
+      await pool.query("insert into outbox_lease (holder, expires_at) values ('former', clock_timestamp())");
+      for (const each of keyed(first, last)) await write(each);
+      const { late, republish } = republished();
+      const relay = relayWith(fakeBroker(), { maxEvents: 5, republish });
+      await drained();
+      await write(...keyed(last, last + 1));
+      relay.wake();
+      await drained();
+      expect(late).toEqual([]);
+      vi.advanceTimersByTime(120_000);
+      await until(() => late.length > 0);
+      await relay.stop();
+      return late;
+    };
+    expect(await takeOver(0, 60)).toEqual(keys(0, 50));
+    expect(await takeOver(100, 103)).toEqual(keys(100, 103));
   });
 
   test('the messages of a failed send are republished when it can no longer be written', async () => {
-    const late = republished();
-    let tries = 0;
-    const broker = fakeBroker(() => {
-      tries += 1;
-      if (tries === 1) throw new Error('the network is cut');
-    });
-    await write(event(1));
-    relayWith(broker, { republish: late.republish });
+    const { late, republish } = republished();
+    const broker = failsOnce();
+    await write(...keyed(1, 2));
+    relayWith(broker, { republish });
     await drained();
     vi.advanceTimersByTime(100_000);
-    await write(event(2));
+    await write(...keyed(2, 3));
     await drained();
-    expect([broker.numbers(), late.numbers]).toEqual([[1, 2], []]);
+    expect([broker.numbers(), late]).toEqual([[1, 2], []]);
     vi.advanceTimersByTime(20_000);
-    await until(() => late.numbers.length > 0);
-    expect(late.numbers).toEqual([1]);
+    await until(() => late.length > 0);
+    expect(late).toEqual(['k1']);
+  });
+
+  test('they are republished 500 at a time, and publication waits neither while that fails nor while it takes long', async () => {
+    const pages: number[] = [];
+    const [failed, waits, goesOn] = [0, 0, 0].map(() => Promise.withResolvers<void>()) as [Gate, Gate, Gate];
+    const republish = async (states: readonly StateName[]) => {
+      pages.push(states.length);
+      if (pages.length === 1) {
+        failed.resolve();
+        throw new Error('a lock is not free');
+      }
+      waits.resolve();
+      await goesOn.promise;
+    };
+    await write(...keyed(0, 1200));
+    const relay = relayWith(failsOnce(), { republish });
+    await drained();
+    vi.advanceTimersByTime(120_000);
+    for (const { promise } of [failed, waits]) {
+      await promise;
+      await write(...keyed(0, 1));
+      relay.wake();
+      await drained();
+    }
+    goesOn.resolve();
+    await until(() => pages.length === 4);
+    await relay.stop();
+    expect(pages).toEqual([500, 500, 500, 200]);
+  });
+
+  test('when a relay stops, it republishes them before it releases the lease, and the next relay doubts them', async () => {
+    const leases: (number | undefined)[] = [];
+    const first = relayWith(failsOnce(), {
+      async republish(states) {
+        leases.push((await lease())?.ms);
+        await write(...states.map(({ key }) => event(100, { key })));
+      },
+    });
+    await write(...keyed(0, 3));
+    await drained();
+    await first.stop();
+    expect(leases).toEqual([expect.toSatisfy((ms: number) => ms > 0)]);
+    const broker = fakeBroker();
+    const { late, republish } = republished();
+    relayWith(broker, { republish });
+    await drained();
+    expect([broker.numbers(), late]).toEqual([[100, 100, 100], []]);
+    vi.advanceTimersByTime(120_000);
+    await until(() => late.length > 0);
+    expect(late).toEqual(keys(0, 3));
   });
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { Doubts, type StateName } from './doubts.ts';
 import type { History } from './history.ts';
 import type { Lease } from './lease.ts';
 import { createLease } from './lease.ts';
@@ -31,10 +32,10 @@ export interface RelayOptions {
   /** How long published events are kept, in ms. */
   retainMs?: number;
   /**
-   * Writes the latest states behind these messages to the outbox again, because they may have been
-   * written after newer ones. Required if a topic is compacted.
+   * Writes the latest of these states, at most 500, to the outbox again, because an older one may
+   * be the last record of its key. Required if a topic is compacted.
    */
-  republish?: (messages: readonly PublishedEvent[]) => Promise<void>;
+  republish?: (states: readonly StateName[]) => Promise<void>;
   /** If given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'event'>;
   /**
@@ -64,9 +65,17 @@ const standAsideMs = 2500;
  * have the sequence number that it expects from that producer.
  */
 const lateMs = 120_000;
-/** How long, and for how many batches, marking is delayed, because each mark is a separate transaction. */
+/**
+ * How long marking is delayed, because each mark is a separate transaction. It is not delayed when
+ * a full chunk is unmarked.
+ */
 const putOffMs = 50;
-const maxPutOff = 1000;
+/**
+ * After a takeover, this many chunks are doubtful. The former holder had less than one unmarked and
+ * one being sent. The others allow for batches with lower numbers that were committed since it
+ * read.
+ */
+const takenOverChunks = 10;
 
 /**
  * Publishes the messages that transactions wrote to the outbox: at least once (repeats have the same ce_id and bytes),
@@ -88,29 +97,26 @@ const maxPutOff = 1000;
  * paused or a send failed. Such a message may be written late, with its old ce_id, after newer
  * messages of its key. The latest states are therefore published again (republish): by a relay that
  * finds, after publishing, that it no longer has the lease; lateMs after a failed send; and lateMs
- * after a takeover from a holder that had stopped renewing its lease, or whose messages may still
- * be written.
+ * after a takeover for what the former holder may have been publishing. Publishing does not wait
+ * for this. A relay that stops does it before it releases the lease, so that the next holder finds
+ * these states unpublished and doubts them in turn.
  */
 export class Relay {
-  readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
+  readonly #options: Required<Omit<RelayOptions, 'history' | 'republish'>> & Pick<RelayOptions, 'history'>;
   readonly #lease: Lease;
   readonly #notifier: Notifier;
+  readonly #doubts: Doubts;
   #stopping = false;
   #active = false;
   #woken = false;
   #endWait: () => void = () => undefined;
   /**
-   * Published but not yet marked. Reads exclude them by id, because a batch with a lower number may still be
-   * committed.
+   * Published but not yet marked. Reads exclude the batches by id, because one with a lower number
+   * may still be committed.
    */
-  #unmarked: bigint[] = [];
-  /** The messages of these batches. */
-  #unmarkedMessages: PublishedEvent[] = [];
-  /** Messages that may have been written after newer ones and must be republished. */
-  #late: PublishedEvent[] = [];
-  /** Messages that may still be written, and until when, by topic and key, in order of time. */
-  readonly #doubtful = new Map<string, { message: PublishedEvent; until: number }>();
-  #isTakeover = false;
+  #unmarked: { ids: bigint[]; messages: PublishedEvent[] } = { ids: [], messages: [] };
+  /** How many of the next chunks the former holder may have been publishing. */
+  #takenOver = 0;
   #markedAt = 0;
   /** The number of events passed to the publisher at once. */
   #pieceEvents: number;
@@ -128,10 +134,12 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     const defaults = { pollMs: 1000, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
-    this.#options = { ...defaults, observe: () => undefined, republish: async () => undefined, ...options };
+    const republish = options.republish ?? (async () => undefined);
+    this.#options = { ...defaults, observe: () => undefined, ...options };
     this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
+    this.#doubts = new Doubts((states) => republish(states).then(() => this.wake()), options.logger);
   }
 
   start(): void {
@@ -146,21 +154,26 @@ export class Relay {
     );
     this.#timers = [
       setInterval(() => void this.#heartbeat(), pollMs),
+      setInterval(() => void this.#doubts.republishDue(), pollMs),
       setInterval(() => void this.#purge(), purgeEveryMs),
     ];
     this.#lastTurnAt = performance.now();
     this.#loop = this.#run();
   }
 
-  /** Stops after the current chunk (bounded by its timeouts) and releases the lease. */
+  /** Stops after the current chunk (bounded by its timeouts), and releases the lease. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#timers.forEach((timer) => clearInterval(timer));
     this.#endWait();
     await this.#loop;
+    if (this.#unmarked.ids.length > 0) await this.#mark().catch(() => false);
+    this.#forgetUnmarked();
+    // The heartbeat keeps the lease meanwhile, so that these states are published by the next holder.
+    await this.#doubts.republishAll();
+    if (this.#active) await this.#release();
+    this.#timers.forEach((timer) => clearInterval(timer));
     await this.#listener?.stop();
     await this.#notifier.stop();
-    if (this.#active) await this.#release();
   }
 
   /** Call after each commit that wrote to the outbox. Never waits; several calls are combined. */
@@ -201,17 +214,16 @@ export class Relay {
   async #turn(): Promise<number> {
     const { pool, maxEvents, pollMs } = this.#options;
     const begunAt = performance.now();
-    await this.#republishLate();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
-    const batches = await readUnpublished(pool, maxEvents, this.#unmarked);
+    const batches = await readUnpublished(pool, maxEvents, this.#unmarked.ids);
     const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;
     this.#publishing = undefined;
     if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
-    return this.#unmarked.length > 0 ? putOffMs : pollMs;
+    return this.#unmarked.ids.length > 0 ? putOffMs : pollMs;
   }
 
   async #takeLease(): Promise<boolean> {
@@ -222,14 +234,15 @@ export class Relay {
     // A relay that asks for the lease may have lost it. The next holder then publishes the unmarked
     // batches again, possibly after older ones were marked unpublished (republish.ts), so they must
     // not be marked now. It may have published newer ones before these were written.
-    this.#late.push(...this.#forgetUnmarked());
-    if (taken) this.#isTakeover ||= taken.isFromSilent;
+    this.#forgetUnmarked();
+    void this.#doubts.republishDue();
+    if (taken && taken.isTakeover) this.#takenOver = takenOverChunks;
     return this.#active;
   }
 
   /** Publishes batches. Returns the number of messages, or 0 if the lease was lost. */
   async #publish(batches: readonly UnpublishedBatch[]): Promise<number> {
-    const { source, topicName, observe, history } = this.#options;
+    const { source, topicName, observe, history, maxEvents } = this.#options;
     const last = batches.at(-1);
     if (last === undefined || this.#stopping) return 0;
     // The position comes first: if any message of the chunk is written, the position of its batch is recorded.
@@ -240,20 +253,21 @@ export class Relay {
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
-    if (this.#isTakeover) this.#doubt(messages);
-    this.#isTakeover = false;
+    if (this.#takenOver > 0) this.#doubts.add(messages, lateMs);
     try {
       for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
         if (!this.#lease.held()) return 0;
       }
     } catch (error) {
-      this.#doubt(messages);
+      this.#doubts.add(messages, lateMs);
       throw error;
     } finally {
-      if (!this.#lease.held()) this.#late.push(...messages);
+      if (!this.#lease.held()) this.#doubts.add(messages, 0);
     }
-    this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
-    this.#unmarkedMessages.push(...messages);
+    // A chunk that is not full contains everything that was unpublished.
+    this.#takenOver = messages.length < maxEvents ? 0 : this.#takenOver - 1;
+    this.#unmarked.ids.push(...batches.map(({ batch_id }) => batch_id));
+    this.#unmarked.messages.push(...messages);
     observe(messages.slice(position.length), begunAt);
     return messages.length;
   }
@@ -277,69 +291,36 @@ export class Relay {
     }
   }
 
-  /** Has these messages republished when no send of them until now can be written any more. */
-  #doubt(messages: readonly PublishedEvent[]): void {
-    const until = performance.now() + lateMs;
-    for (const message of messages) {
-      const name = `${message.topic} ${message.key}`;
-      // Only a new entry is the last one of a map.
-      this.#doubtful.delete(name);
-      this.#doubtful.set(name, { message, until });
-    }
-  }
-
-  async #republishLate(): Promise<void> {
-    for (const [name, { message, until }] of this.#doubtful) {
-      if (performance.now() < until) break;
-      this.#doubtful.delete(name);
-      this.#late.push(message);
-    }
-    if (this.#late.length === 0) return;
-    const count = this.#late.length;
-    await this.#options.republish(this.#late.slice());
-    this.#late = this.#late.slice(count);
-    // Wakes the active relay, which publishes these states.
-    this.#notifier.notify();
+  /** Leaves these batches to the next holder. */
+  #forgetUnmarked(): void {
+    this.#doubts.add(this.#unmarked.messages, 0);
+    this.#unmarked = { ids: [], messages: [] };
   }
 
   #isMarkDue(): boolean {
-    return (
-      this.#unmarked.length > 0 && (this.#unmarked.length > maxPutOff || performance.now() >= this.#markedAt + putOffMs)
-    );
+    const { ids, messages } = this.#unmarked;
+    const isFull = messages.length >= this.#options.maxEvents;
+    return ids.length > 0 && (isFull || performance.now() >= this.#markedAt + putOffMs);
   }
 
   /** Returns false if the lease was lost: nothing is marked, and the unmarked batches are published again. */
   async #mark(): Promise<boolean> {
-    const held = await this.#lease.mark(this.#unmarked);
+    const held = await this.#lease.mark(this.#unmarked.ids);
     this.#markedAt = performance.now();
-    const messages = this.#forgetUnmarked();
-    if (!held) {
-      // The lease may have been taken before they were written, while this relay still trusted it.
-      this.#late.push(...messages);
+    if (held) this.#unmarked = { ids: [], messages: [] };
+    else
       this.#options.logger.warn(
         'the outbox relay lost its lease while publishing; another relay publishes these batches again',
       );
-    }
     return held;
   }
 
-  /** Forgets the unmarked batches and returns their messages. */
-  #forgetUnmarked(): PublishedEvent[] {
-    const messages = this.#unmarkedMessages;
-    this.#unmarked = [];
-    this.#unmarkedMessages = [];
-    return messages;
-  }
-
-  /** Marks what was published and releases the lease. If this fails, the lease ends by itself. */
+  /** If this fails, the lease ends by itself. */
   async #release(): Promise<void> {
     this.#active = false;
-    try {
-      if (this.#unmarked.length > 0) await this.#mark();
-      await this.#lease.release(this.#doubtful.size > 0);
-    } catch (error) {
-      this.#options.logger.debug({ err: error }, 'releasing the lease failed');
-    }
+    await this.#lease
+      .release()
+      .catch((error: unknown) => this.#options.logger.debug({ err: error }, 'releasing the lease failed'));
   }
 
   /** Returns how long to wait, in ms. */

@@ -1,5 +1,5 @@
+import type { StateName } from '#libs/postgres/outbox/doubts.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { prefixed } from '../rows.ts';
@@ -7,15 +7,15 @@ import { balanceEvent } from './events.ts';
 import { lockAccounts, look } from './store.ts';
 
 /**
- * Publishes the current balance of every account whose balance these messages contain. This replaces a late
- * copy of an older state, which may be the last record of its key in the compacted topic.
+ * Publishes the current balances among these states, in one transaction. This replaces a late copy of an older
+ * balance, which may be the last record of its key in the compacted topic.
  */
 export async function republishBalances(
   pool: Pool,
-  messages: readonly PublishedEvent[],
+  states: readonly StateName[],
   balancesTopic: string,
 ): Promise<void> {
-  const ids = new Set(messages.flatMap(({ topic, key }) => (topic === balancesTopic && key !== null ? [key] : [])));
+  const ids = new Set(states.flatMap(({ topic, key }) => (topic === balancesTopic && key !== null ? [key] : [])));
   if (ids.size > 0) await republish(pool, [...ids]);
 }
 
