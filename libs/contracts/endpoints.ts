@@ -30,13 +30,8 @@ export interface Endpoint {
   scope: Scope | null;
   /** A second required scope, for an endpoint that also shows data of another resource. */
   also?: Scope;
-  /** Scopes of which at least one is required. The body determines which. */
-  oneOf?: readonly Scope[];
-  /**
-   * `bank`: not for credentials bound to one client. `people`: not for API keys and machines either, unless keys are
-   * treated like people.
-   */
-  only?: 'bank' | 'people';
+  /** Not for credentials bound to one client, whatever the request contains. */
+  ofBank?: true;
   query: z.ZodType;
   body?: z.ZodType;
   /** The maximum body size in bytes, if it is not the default of 64 KiB. */
@@ -135,7 +130,7 @@ const rows = {
     route: 'POST /clients',
     summary: 'Create a client',
     scope: 'clients:write',
-    only: 'bank',
+    ofBank: true,
     body: bodies.createClient,
     description: 'Not for credentials bound to one client.',
     success: 201,
@@ -156,7 +151,7 @@ const rows = {
     route: 'POST /clients/:client_id/notes',
     summary: 'Leave a note on a client',
     scope: 'clients:write',
-    only: 'bank',
+    ofBank: true,
     body: bodies.addNote,
     description: ofStaff,
     success: 201,
@@ -166,7 +161,7 @@ const rows = {
     route: 'GET /clients/:client_id/notes',
     summary: 'Notes on a client',
     scope: 'clients:read',
-    only: 'bank',
+    ofBank: true,
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
@@ -219,7 +214,7 @@ const rows = {
     route: 'POST /accounts/:account_id/notes',
     summary: 'Leave a note on an account',
     scope: 'accounts:write',
-    only: 'bank',
+    ofBank: true,
     body: bodies.addNote,
     description: ofStaff,
     success: 201,
@@ -229,7 +224,7 @@ const rows = {
     route: 'GET /accounts/:account_id/notes',
     summary: 'Notes on an account',
     scope: 'accounts:read',
-    only: 'bank',
+    ofBank: true,
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
@@ -347,7 +342,6 @@ const rows = {
     route: 'POST /holds/:hold_id/capture',
     summary: 'Capture a hold, in cash or to another account',
     scope: 'holds:write',
-    oneOf: ['transactions:write', 'transfers:write'],
     body: holdBodies.captureHold,
     description:
       'With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. ' +
@@ -372,7 +366,6 @@ const rows = {
     route: 'POST /batches',
     summary: 'Post up to 1,000 transactions and transfers in one request',
     scope: null,
-    oneOf: ['transactions:write', 'transfers:write'],
     body: bodies.createBatch,
     bodyLimit: 1024 * 1024,
     needsKey: true,
@@ -548,7 +541,7 @@ const rows = {
     route: 'GET /admin/search',
     summary: 'Search clients, accounts, postings, and audit records',
     scope: null,
-    only: 'bank',
+    ofBank: true,
     query: administrationParameters.search,
     description:
       'Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
@@ -655,7 +648,6 @@ const rows = {
     route: 'POST /admin/approvals/:approval_id/approval',
     summary: 'Approve a request',
     scope: 'approvals:write',
-    only: 'people',
     body: approvalBodies.approve,
     description:
       "Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known.",
@@ -665,7 +657,6 @@ const rows = {
     route: 'POST /admin/approvals/:approval_id/rejection',
     summary: 'Reject a request',
     scope: 'approvals:write',
-    only: 'people',
     body: approvalBodies.reject,
     description: 'Also requires the scope of the action.',
     errors: ['own_approval', 'approval_decided'],

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
 import { notFound, numberNotFound } from '../api/unknown-ids.ts';
@@ -9,7 +9,6 @@ import { Refused, refuse } from '../http/errors.ts';
 import { networkOf } from '../http/network.ts';
 import type { Authenticate } from './auth.ts';
 import type { Caller } from './caller.ts';
-import { type FourEyes, mayDecide } from './four-eyes.ts';
 import type { Limiter } from './limits.ts';
 
 type Done = (error?: Error) => void;
@@ -81,7 +80,7 @@ export const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket i
  * Checks, after authentication, that the route exists and is served, and that the caller may call it, whatever the
  * request contains. Returns the refusal, or undefined. A route that is not served is reported as not existing.
  */
-export function createRouteCheck(served: readonly RouteGroup[], fourEyes: FourEyes) {
+export function createRouteCheck(served: readonly RouteGroup[]) {
   return (request: FastifyRequest): Refused | undefined => {
     const refused = checkMessage(request);
     if (refused) return refused;
@@ -91,19 +90,11 @@ export function createRouteCheck(served: readonly RouteGroup[], fourEyes: FourEy
     const { scopes, endpoint } = request.routeOptions.config;
     const lacking = scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
     if (lacking !== undefined) return refuse('insufficient_scope', `the scope ${lacking} is required`);
-    return endpoint && request.caller ? checkCaller(endpoints[endpoint], request.caller, fourEyes) : undefined;
+    const isOfBank = endpoint !== undefined && endpoints[endpoint].ofBank === true;
+    return isOfBank && request.caller?.boundClientId !== undefined
+      ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')
+      : undefined;
   };
-}
-
-/** Returns why a caller who has the scopes of the endpoint may still not call it, or undefined. */
-function checkCaller({ oneOf, only }: Endpoint, caller: Caller, fourEyes: FourEyes): Refused | undefined {
-  if (oneOf && !oneOf.some((scope) => caller.scopes.has(scope)))
-    return refuse('insufficient_scope', `the scope ${oneOf.join(' or ')} is required`);
-  if (only !== undefined && caller.boundClientId !== undefined)
-    return refuse('insufficient_scope', 'credentials bound to one client cannot do this');
-  return only === 'people' && !mayDecide(caller, fourEyes)
-    ? refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own')
-    : undefined;
 }
 
 /** Returns why the HTTP message itself is refused, or undefined. */

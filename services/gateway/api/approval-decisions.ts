@@ -1,16 +1,20 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
 import { scopesOf } from '../access/caller.ts';
+import { type FourEyes, mayDecide } from '../access/four-eyes.ts';
+import { refuse } from '../http/errors.ts';
 import { presentApproval } from './approvals.ts';
 import type { Forwarder } from './forward.ts';
 import { about, type Input, type Planners } from './plan.ts';
 
 /** Approves and rejects. accounts decides; the gateway sends it the caller and the caller's scopes. */
-export function approvalPlanners({ forwarder }: { forwarder: Forwarder }) {
+export function approvalPlanners({ forwarder, fourEyes }: { forwarder: Forwarder; fourEyes: FourEyes }) {
   const verdict = (input: Input<{ reason?: string | null | undefined }>) => {
     const { body, caller } = input;
     const plan = about('approval_id', input, (approval_id) => {
       return { approval_id, reason: body.reason ?? null, scopes: scopesOf(caller) };
     });
+    if (!mayDecide(caller, fourEyes))
+      throw refuse('insufficient_scope', 'only a person decides about approvals, with a token of their own');
     return { ...plan, finish: async (approval: unknown) => presentApproval(approval as Approval) };
   };
   return {

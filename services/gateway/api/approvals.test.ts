@@ -262,15 +262,6 @@ test.each<[object, number, object]>([
   expect(answer.json()).toMatchObject(body);
 });
 
-test('an API key cannot decide about approvals, whatever the body', async () => {
-  const { post, sent, keyHeader } = await bankWith('Frozen');
-  for (const decision of ['approval', 'rejection']) {
-    const answer = await post(`/admin/approvals/${approval_id}/${decision}`, { unknown: 1 }, keyHeader());
-    expect([answer.statusCode, answer.json().code]).toEqual([403, 'insufficient_scope']);
-  }
-  expect(sent()).toEqual([]);
-});
-
 test('an approval whose outcome is late is returned without it', async () => {
   const decided = { ...waiting, status: 'Approved', decided_by: `jwt:${issuer}|alice`, decided_at: time };
   const { post } = await bankWith('Frozen', {

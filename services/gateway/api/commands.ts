@@ -7,6 +7,7 @@ import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
@@ -24,6 +25,7 @@ export interface CommandDependencies {
   /** The maximum lifetime of a new key. */
   keyMaxLifetimeMs: number;
   forwarder: Forwarder;
+  fourEyes: FourEyes;
   secretKeys: SecretKeys;
 }
 

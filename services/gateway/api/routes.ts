@@ -7,7 +7,6 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
 import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import { Shares } from '../overload/shares.ts';
 import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
@@ -68,7 +67,6 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   /** The calling code for national phone numbers; undefined: they are refused. */
   callingCode?: string | undefined;
   auditRecords: AuditRecords;
-  fourEyes: FourEyes;
   letterhead: Letterhead;
   now: () => number;
 }

@@ -167,7 +167,7 @@ function createEntrance(
   answerError: ReturnType<typeof errorHandler>,
 ) {
   const cors = createCors(deps.corsOrigins);
-  const checkRoute = createRouteCheck(deps.routes, deps.fourEyes);
+  const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
