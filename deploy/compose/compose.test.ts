@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import type { z } from 'zod';
 import { loadConfig } from '#libs/service/config.ts';
 import { programs as schemas } from '../../tools/generate/configuration.ts';
-import { newKeyPair } from '../../tools/local/bank.ts';
+import { localDefaults, newKeyPair } from '../../tools/local/bank.ts';
 import { idpConfig } from '../../tools/local/identity-provider.ts';
 import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
@@ -120,6 +120,12 @@ describe('docker-compose.yml', () => {
     expect(environment['KAFKA_ADVERTISED_LISTENERS']).toContain('BROKER://kafka:9092');
     expect(image).toBe(KAFKA_IMAGE);
     expect(services['postgres']?.environment?.['POSTGRES_INITDB_ARGS']).toBe(initdbLocale.join(' '));
+  });
+
+  test('gateway and webhooks have the defaults of npm start', () => {
+    const environment = { ...services['webhooks']?.environment, ...services['gateway']?.environment };
+    const ours = Object.keys(localDefaults).map((name) => [name, String(environment[name])]);
+    expect(Object.fromEntries(ours)).toEqual(localDefaults);
   });
 
   test.each(Object.entries(services))(

@@ -17,7 +17,7 @@ const more = ['/usr/local/sbin', '/usr/sbin', '/usr/bin', '/bin'];
 const minJava = 17;
 
 /** Returns the path of a program of the list above, or undefined if it is not installed. */
-function find(program: string): string | undefined {
+export function findProgram(program: string): string | undefined {
   for (const folder of [...(process.env['PATH'] ?? '').split(':'), ...more]) {
     const path = join(folder, program);
     try {
@@ -31,7 +31,7 @@ function find(program: string): string | undefined {
 }
 
 export function programPath(program: string): string {
-  const path = find(program);
+  const path = findProgram(program);
   if (path === undefined) throw new Error(`${program} is missing: install the Debian package ${packages[program]}`);
   return path;
 }
@@ -41,7 +41,7 @@ export function requirePrograms(): void {
   if (process.platform !== 'linux')
     throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');
   const missing = Object.entries(packages)
-    .filter(([program]) => find(program) === undefined)
+    .filter(([program]) => findProgram(program) === undefined)
     .map(([program, name]) => ({ program, name }));
   const java = javaVersion();
   if (java === undefined || java < minJava)

@@ -12,8 +12,15 @@ export const MAIN_CLIENT = 'core-banking-local';
 export const READER_CLIENT = 'reader';
 /** The confidential client with which people sign in. */
 export const DASHBOARD_CLIENT = 'dashboard';
-/** These limits are so high that no load test reaches them. */
-const UNLIMITED_PER_MINUTE = 100_000_000;
+/** Settings of a local start, here and in docker-compose.yml, unless the environment has others. */
+export const localDefaults = {
+  // No load test reaches these limits, and responses have the RateLimit headers.
+  RATE_LIMIT_PER_MINUTE: '100000000',
+  AUTH_FAILURES_PER_MINUTE: '100000000',
+  FOUR_EYES: 'none',
+  // The receivers of webhooks run on this machine.
+  WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8,::1',
+};
 
 /** Settings shared by all parts of one bank. */
 export type BankSettings = {
@@ -186,8 +193,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
   const sealing = { WEBHOOK_SECRET_KEYS: settings.webhookSecretKey };
-  // The receivers of webhooks run on this machine.
-  const receivers = { ...sealing, WEBHOOK_ALLOW_NETWORKS: process.env['WEBHOOK_ALLOW_NETWORKS'] ?? '127.0.0.0/8,::1' };
+  const local = (name: keyof typeof localDefaults) => ({ [name]: process.env[name] ?? localDefaults[name] });
+  const receivers = { ...sealing, ...local('WEBHOOK_ALLOW_NETWORKS') };
   if (spec.kind !== 'gateway')
     return {
       ...common,
@@ -208,9 +215,9 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
-    RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
-    AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
-    FOUR_EYES: process.env['FOUR_EYES'] ?? 'none',
+    ...local('RATE_LIMIT_PER_MINUTE'),
+    ...local('AUTH_FAILURES_PER_MINUTE'),
+    ...local('FOUR_EYES'),
     ...(settings.dashboard && {
       DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
       DASHBOARD_CLIENT_SECRET: settings.dashboard.clientSecret,
