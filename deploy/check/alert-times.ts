@@ -36,8 +36,9 @@ export const troubles: Record<string, Record<string, string>> = {
   BankLatencyBurnsSlowly: slow,
   BankServiceDown: Object.fromEntries([
     up('gateway'),
+    up('ledger'),
     up('accounts'),
-    ['corebanking_build_info{service="ledger"}', gone],
+    ['corebanking_build_info{service="webhooks"}', gone],
   ]),
   BankBreakerOpen: { 'corebanking_gateway_breaker_open{target="ledger"}': gauge(0, 1) },
   BankShedsLoad: { 'corebanking_gateway_shed_requests_total{reason="queue"}': counter(30) },

@@ -15,6 +15,7 @@ import { Api, newKey } from '../../tests/support/client.ts';
 import { publish } from '../../tests/support/kafka.ts';
 import { alerts, dashboards, rulesFile } from '../../tests/support/rules.ts';
 import { skewedClock } from '../../tests/support/skewed-clock.ts';
+import { migrateService } from '../../tools/local/bank.ts';
 import { trySignal } from '../../tools/local/child.ts';
 import { alertTests } from './alert-times.ts';
 import type { Check, Part } from './check.ts';
@@ -264,8 +265,8 @@ const faults: Fault[] = [
 ];
 
 /**
- * Alerts that this check does not trigger: downloads need a person who has signed in with a browser, and the cluster
- * has no webhooks process.
+ * Alerts that this check does not trigger: downloads need a person who has signed in with a browser, and the bank has
+ * no webhook.
  */
 const byHand = new Set(['BankExports', 'BankWebhooksLate', 'BankWebhookDisabled', 'BankEventsUnreadable']);
 
@@ -366,6 +367,9 @@ async function waitOutAlerts(dir: string): Promise<string> {
 async function openScene(check: Check): Promise<Scene> {
   const cluster = await startCluster(join(check.dir, 'bank'), createRandom('alerts'));
   check.onEnd(() => cluster.stop());
+  await migrateService('webhooks', cluster.settingsOf('webhooks'));
+  cluster.node('webhooks').start();
+  await cluster.node('webhooks').ready();
   const pool = createPool({ url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 3 }, silent);
   check.onEnd(() => pool.end());
   const [api, second] = cluster.gateways.map(

@@ -80,6 +80,11 @@ describe('rules', () => {
     },
   );
 
+  test.each(['BankServiceDown', 'BankPostgresAway', 'BankCommandsStuck'])('%s covers every service', (alert) => {
+    const expr = alerts.find(({ name }) => name === alert)?.expr;
+    for (const service of ['ledger', 'accounts', 'webhooks']) expect(expr).toMatch(new RegExp(`["|]${service}["|]`));
+  });
+
   test('every runbook belongs to an alert', () => {
     expect(readdirSync(join(root, 'docs/runbooks')).toSorted()).toEqual(
       [...alerts.map(({ name }) => `${name}.md`), 'README.md', 'missing-payment.md'].toSorted(),
