@@ -437,6 +437,19 @@ describe('reading', () => {
     expect(codeOf(bound)).toBe('approval_not_found');
   });
 
+  test('a bound requester does not learn who decided, and why', async () => {
+    const bound = { actor: `${alice}-customer`, bound_client_id: newId('client') };
+    const { approval_id } = await asked(reversalOf(), bound);
+    const rejection = { ...verdict(approval_id), reason: 'looks like fraud' };
+    expect(codeOf(await bank.send('reject_request', rejection, { actor: bob, subject: approval_id }))).toBe('ok');
+    const one = await bank.send('get_approval', { approval_id, scopes: [] }, bound);
+    const all = await bank.send('list_approvals', { scopes: [], limit: 500, order: 'desc' }, bound);
+    const hidden = { approval_id, status: 'Rejected', decided_by: null, reason: null };
+    expect(one).toMatchObject({ ok: true, data: { approval: hidden } });
+    expect(all).toMatchObject({ ok: true, data: { items: [hidden] } });
+    expect(await shown(approval_id, bob, decider)).toMatchObject({ decided_by: bob, reason: 'looks like fraud' });
+  });
+
   test('by requester shows one’s own approvals, or those of others that one can decide', async () => {
     const gina = `${alice}-gina`;
     const own = (await asked(reversalOf(), { actor: gina })).approval_id;

@@ -1,4 +1,4 @@
-import type { ApprovalStatus } from '#libs/contracts/approvals.ts';
+import type { Approval, ApprovalStatus } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -14,6 +14,12 @@ import type { Read } from './queries.ts';
 const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
   bound_client_id === undefined && scopes.includes('approvals:write');
 
+/** A bound requester is the bank's customer, who does not learn which member of staff decided, and why. */
+function shownTo({ bound_client_id }: MessageContext, row: ApprovalRow, now: string): Approval {
+  const approval = approvalOf(row, now);
+  return bound_client_id === undefined ? approval : { ...approval, decided_by: null, reason: null };
+}
+
 export async function listApprovals(
   { pool, context, now }: Read,
   data: MessageData<'list_approvals'>,
@@ -27,7 +33,7 @@ export async function listApprovals(
   if (status !== undefined) addStatus(where, status, now);
   const list = {
     ...byTime<ApprovalRow>('requested_at', 'approval_id'),
-    item: (row: ApprovalRow) => approvalOf(row, now),
+    item: (row: ApprovalRow) => shownTo(context, row, now),
     select: (conditions: Where, order: string, limit: string) =>
       `select ${approvalColumns} from approvals where ${conditions} order by ${order} limit ${limit}`,
   };
@@ -55,6 +61,6 @@ export async function getApproval(
     return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };
   return {
     ok: true,
-    data: { approval: approvalOf(row, now), has_unread_key: isOwn && unreadKeyOf(row) !== undefined },
+    data: { approval: shownTo(context, row, now), has_unread_key: isOwn && unreadKeyOf(row) !== undefined },
   };
 }
