@@ -45,6 +45,32 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       ).toContain(`,"INVOICE 77","'=1+1",`);
       expect(complaints).toEqual([]);
     });
+
+    it('show every column beside a long name and a long word, on a desk, on a phone, and on paper', async () => {
+      const client = await world.api.post('/clients', {
+        client_type: 'Corporate',
+        company_name: 'W'.repeat(200),
+        registration_number: 'C-1842',
+        email: 'long@example.org',
+        contact_number: '+254700000842',
+      });
+      const { client_id } = client.data<{ client_id: string }>();
+      const { account_id } = await world.api.account(client_id);
+      await world.api.transact(account_id, 'Deposit', 12.5, { description: 'W'.repeat(200) });
+      const { page } = await as('auditor');
+      for (const path of ['/clients', '/accounts', `/accounts/${account_id}/statement`])
+        for (const [media, width] of [
+          ['screen', 1440],
+          ['screen', 375],
+          ['print', 680],
+        ] as const) {
+          await page.setViewportSize({ width, height: 900 });
+          await page.emulateMedia({ media });
+          await page.goto(ui(path));
+          const last = await page.getByRole('row').filter({ hasText: 'WWW' }).locator('td').last().boundingBox();
+          expect((last?.x ?? width) + (last?.width ?? 0), `${path} ${media} ${width}`).toBeLessThanOrEqual(width);
+        }
+    });
   });
 }
 

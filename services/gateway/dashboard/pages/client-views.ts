@@ -22,7 +22,7 @@ export function clientTable(rows: readonly Client[], sort: Sorting): Html {
   return table<Client>(
     'Clients',
     [
-      { title: 'Name', show: (row) => html`<strong>${idLink(row.client_id, nameOf(row))}</strong>` },
+      { title: 'Name', show: (row) => html`<strong class="name">${idLink(row.client_id, nameOf(row))}</strong>` },
       { title: 'Phone', show: (row) => row.contact_number },
       { title: 'E-mail', show: (row) => html`<span class="text">${row.email}</span>` },
       { title: 'Type', show: (row) => row.client_type },
