@@ -271,6 +271,15 @@ describe('a form sent after the end of its session', () => {
     expect(cookieIn(hers.headers['set-cookie'])).not.toBe('');
   });
 
+  it('is also kept if a page in another window has refreshed itself meanwhile', async () => {
+    const { post, get, session } = signedIn('clients:write');
+    await post('/admin/logout', { csrf_token: session.csrf });
+    const refreshed = await get('/admin/ui/today', { 'hx-request': 'true' });
+    expect(refreshed.headers['hx-redirect']).toBe('/admin/login');
+    expect(refreshed.headers['set-cookie']).toBeUndefined();
+    expect((await get('/admin/ui')).headers['set-cookie']).toContain('bank_session=;');
+  });
+
   it('is not kept if another page created it, or it is too long', async () => {
     const { session, post } = signedIn('clients:write');
     await post('/admin/logout', { csrf_token: session.csrf });

@@ -106,7 +106,8 @@ export function createEntrance(
     const session = sealed === undefined ? undefined : sessions.open(sealed);
     const caller = session && (await verifyToken(session.token));
     if (!session || !caller) {
-      if (sealed !== undefined) cookie.clear(reply);
+      // A page that refreshes itself leaves it, so that a form in another window is still kept.
+      if (sealed !== undefined && request.headers['hx-request'] === undefined) cookie.clear(reply);
       const isForm = request.method === 'POST' && request.routeOptions.config.page !== undefined;
       request.lapsed = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
       return request.lapsed ? undefined : toSignIn(request, reply);
