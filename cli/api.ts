@@ -64,7 +64,10 @@ function readLocalBank({ LOCAL_DIR }: { LOCAL_DIR: string }): LocalBank {
   try {
     return JSON.parse(readFileSync(join(LOCAL_DIR, 'connection.json'), 'utf8')) as LocalBank;
   } catch {
-    throw new Failure(2, 'no bank: set BANK_URL and BANK_API_KEY, or start the local one (npm start)');
+    throw new Failure(
+      2,
+      `no bank in LOCAL_DIR (${LOCAL_DIR}): set BANK_URL and BANK_API_KEY, or start the local one (npm start)`,
+    );
   }
 }
 

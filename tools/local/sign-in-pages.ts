@@ -82,7 +82,7 @@ ${refused && html`<p class="bad" id="refused" role="alert">That user name and pa
 <dl>
 ${people}
 </dl>
-<p>One password for all three: it was printed with the API key.</p>`,
+<p>All of them have the same password: it was printed with the API key.</p>`,
   );
 }
 
