@@ -27,7 +27,9 @@ run(
     const { logger, instance, onStop } = context;
     const config = loadConfig(gatewayConfig);
     const prefix = config.TOPIC_PREFIX;
-    const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics('gateway', config, context);
+    // A gateway for staff has its own name, so that it does not hide the absence of all those for callers.
+    const service = config.ROUTES.includes('api') ? 'gateway' : 'dashboard';
+    const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics(service, config, context);
     const metrics = createGatewayMetrics(registry);
     await checkBrokers();
 

@@ -92,6 +92,16 @@ describe('Metrics', () => {
     }
   });
 
+  it('of a gateway for staff do not count as those of a gateway for callers', async () => {
+    const gateway = world.bank.process('gateway');
+    await gateway.startWith({ ROUTES: 'admin,docs' });
+    await eventually(async () => {
+      const { series } = await look('gateway');
+      return series.every(({ labels }) => labels['service'] === 'dashboard');
+    });
+    await gateway.restart();
+  });
+
   it('show lock waits and dead letters', async () => {
     const { account_id } = await api.newAccount();
     const locked = (await look('ledger')).value('corebanking_ledger_lock_wait_seconds_sum') ?? 0;
