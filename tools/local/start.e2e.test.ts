@@ -125,6 +125,29 @@ test('the printed curl lines work when pasted in order', () => {
   expect(JSON.parse(deposit!)).toMatchObject({ account_id: account, amount: 25, status: 'Completed' });
 });
 
+test(
+  'a start with another LOCAL_DIR does not take the database of a running bank',
+  async () => {
+    const other = join(dir, 'other');
+    const second = spawn(process.execPath, [join(import.meta.dirname, 'start.mjs')], {
+      env: {
+        ...process.env,
+        LOCAL_DIR: other,
+        PORT: String(await freePort()),
+        KAFKA_BROKERS: first.kafka_brokers,
+        DATABASE_URL: first.database_url,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let reason = '';
+    second.stderr.on('data', (chunk: Buffer) => (reason += chunk.toString('utf8')));
+    const [code] = (await once(second, 'close')) as [number | null];
+    expect(reason).toContain('the services of another bank are connected to this database');
+    expect(code).toBe(1);
+  },
+  READY_MS,
+);
+
 test('a killed service is restarted, and connection.json has its new pid', async () => {
   for (const name of ['ledger', 'accounts', 'webhooks', 'gateway']) {
     const before = connection().services.find((service) => service.name === name)!;

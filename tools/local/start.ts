@@ -17,6 +17,7 @@ import type { Launch } from './launch.ts';
 import { createLaunch, keepsDying } from './launch.ts';
 import type { LocalDir } from './local-dir.ts';
 import { openLocalDir, PROJECT } from './local-dir.ts';
+import { refuseOtherBank } from './other-bank.ts';
 import { accepts, isFree } from './ports.ts';
 import { awaitReady, statusOf } from './ready.ts';
 import { startServices } from './services.ts';
@@ -175,9 +176,12 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
   };
   await Promise.all([
     launch.step('Database schemas', () =>
-      named('DATABASE_URL', () =>
-        Promise.all((['ledger', 'accounts', 'webhooks'] as const).map((service) => migrateService(service, settings))),
-      ),
+      named('DATABASE_URL', async () => {
+        await refuseOtherBank(settings);
+        await Promise.all(
+          (['ledger', 'accounts', 'webhooks'] as const).map((service) => migrateService(service, settings)),
+        );
+      }),
     ),
     launch.step('Kafka topics', () => named('KAFKA_BROKERS', () => createTopics(settings))),
   ]);
