@@ -6,6 +6,7 @@ import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { type ConsumeOptions, Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
+import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
@@ -93,8 +94,8 @@ export interface ServeOptions {
 }
 
 /**
- * Starts the probes, and then everything that uses Kafka. While Kafka is unreachable, it waits, and the
- * readiness probe names the reason. During a stop, consumers stop after the process has become not ready, and
+ * Starts the probes, and then everything that uses Kafka. While Kafka or the database is unreachable, it waits, and
+ * the readiness probe names the reason. During a stop, consumers stop after the process has become not ready, and
  * the probes stop last.
  */
 export async function serve(
@@ -125,6 +126,25 @@ export async function serve(
   onStop('readiness', () => health.drain());
   await health.start();
   if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
-  await Promise.all([...Object.values(publishers), ...Object.values(consumers)].map((part) => part.start()));
+  await Promise.all(Object.values(publishers).map((publisher) => publisher.start()));
+  await awaitDatabase(pool, logger);
+  await Promise.all(Object.values(consumers).map((consumer) => consumer.start()));
   relay.start();
+}
+
+/**
+ * Waits until the database can be used. The partitions of a process that cannot use it would be taken from processes
+ * that can, for example during a rollout with a wrong address.
+ */
+async function awaitDatabase(pool: Pool, logger: Logger): Promise<void> {
+  let waiting = false;
+  await repeatUntilDone(async () => {
+    try {
+      await pool.query('select');
+    } catch (error) {
+      if (!waiting) logger.warn({ err: error }, 'cannot use the database; joining no consumer group until it can');
+      waiting = true;
+      throw error;
+    }
+  });
 }
