@@ -9,7 +9,7 @@ import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
-import { dataOf, isNotFound } from './answer.ts';
+import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
 import { holdPlanners } from './hold-commands.ts';
@@ -180,10 +180,10 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
           const early = { ...origin, answerBy: (performance.now() + origin.answerBy) / 2 };
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
-          if (isAnswer(original, reverses_transaction_id) && !isNotFound(original)) return;
+          if (isAnswer(original, reverses_transaction_id) && !isNotFound(original)) return undefined;
           const decided = await queryBehind('transaction', reverses_transaction_id, origin, forwarder);
-          // Throws, because the reversal could be refused for good before the transaction is decided.
-          if (!isAnswer(decided, reverses_transaction_id)) dataOf(decided);
+          // Otherwise the reversal could be refused for good before the transaction is decided.
+          return isAnswer(decided, reverses_transaction_id) ? undefined : decided;
         },
       };
     },

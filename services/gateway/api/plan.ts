@@ -26,8 +26,8 @@ export interface Plan<N extends MessageName = MessageName> extends Omit<Command<
    * (acceptances.ts).
    */
   pending?(acceptedAt: Date): Transaction | Transfer;
-  /** Runs before a command that may be executed is sent, and may refuse it. */
-  before?(origin: Origin): Promise<void>;
+  /** Runs before a command that may be executed is sent. If it returns an outcome, the command is not sent. */
+  before?(origin: Origin): Promise<Outcome | undefined>;
   /** Runs before a success response and may extend the data. */
   finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
   /** Reads the outcome in another way if no reply arrived in time. */

@@ -158,34 +158,33 @@ describe('commands', () => {
   const unknown = refused('transaction_not_found');
   const faulty = refused('service_unavailable', 'the service cannot answer at the moment');
   const dead = { ok: false as const, refusal: deadLettered(ids.transaction) };
-  test.each<[string, Answer, Answer, Answer, number]>([
+  test.each<[string, Answer, Answer, Answer, number, boolean?]>([
     ['known', ok(samples.transaction), 'no_reply', ok(samples.transaction), 201],
     ['known, and the reversal has no reply', ok(samples.transaction), 'no_reply', 'no_reply', 504],
     ['dead-lettered', dead, 'no_reply', refused('not_reversible'), 400],
     ['unknown', unknown, unknown, unknown, 404],
     ['decided behind the commands', unknown, ok(samples.transaction), ok(samples.transaction), 201],
     ['dead-lettered behind the commands', unknown, dead, refused('not_reversible'), 400],
-    ['not decided yet', unknown, 'no_reply', unknown, 503],
-    ['not found because of a fault', unknown, faulty, unknown, 503],
-    ['queried without a reply', 'no_reply', 'no_reply', unknown, 503],
+    ['not decided yet', unknown, 'no_reply', unknown, 504, false],
+    ['not found because of a fault', unknown, faulty, unknown, 503, false],
+    ['queried without a reply', 'no_reply', 'no_reply', unknown, 504, false],
     ['queried without a reply, but answered behind the commands', 'no_reply', unknown, unknown, 404],
-    ['queried while the database has a fault', faulty, faulty, unknown, 503],
+    ['queried while the database has a fault', faulty, faulty, unknown, 503, false],
     ['queried during a fault that is over behind the commands', faulty, dead, refused('not_reversible'), 400],
   ])('a reversal is sent only once the ledger has answered about its original, which is %s', async (...given) => {
-    const [, early, behind, reversal, status] = given;
+    const [, early, behind, reversal, status, isSent = true] = given;
     const { call, sent } = await start(({ name, topic }) =>
       name === 'reverse_transaction' ? reversal : topic.endsWith('queries') ? early : behind,
     );
     expect((await call('POST', `/transactions/${ids.transaction}/reversal`, { reason: 'x' })).status).toBe(status);
-    const isSent = sent.some(({ headers }) => headers['ce_type']?.includes('reverse_transaction'));
-    expect(isSent).toBe(status !== 503);
+    expect(sent.some(({ headers }) => headers['ce_type']?.includes('reverse_transaction'))).toBe(isSent);
   });
 
   test.each([
     ['not_sent', 503, 503, 503],
-    ['unacknowledged', 504, 504, 503],
-    ['no_reply', 202, 504, 503],
-    ['malformed', 504, 504, 503],
+    ['unacknowledged', 504, 504, 504],
+    ['no_reply', 202, 504, 504],
+    ['malformed', 504, 504, 504],
   ] as const)('%s: the response depends on what is known', async (stage, money, client, reversal) => {
     const { call } = await start(() => stage);
     expect((await call('POST', '/transactions', deposit)).status).toBe(money);

@@ -223,7 +223,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     const { idempotencyKey } = origin;
     const planned = { name, ...plan(input) };
     const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
-    if (!needed && origin.repeatOnly !== true) await planned.before?.(origin);
+    const prevented = needed || origin.repeatOnly === true ? undefined : await planned.before?.(origin);
     const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
     // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
     const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
@@ -231,7 +231,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
       const request = { endpoint, params, body, bits, acceptedAt };
       return askForApproval(reply, checked, needed, request, origin, deps.forwarder);
     }
-    const outcome = repeat ?? (await publish(origin));
+    const outcome = prevented ?? repeat ?? (await publish(origin));
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined)
       reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
