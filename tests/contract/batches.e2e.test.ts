@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Batch, ItemResult, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import {
@@ -463,5 +464,32 @@ describe('a ledger that does not reply', () => {
     expect([done(repeated), repeated.header('idempotent-replayed')]).toEqual([later, 'true']);
     await caughtUp(world.bank, 'ledger-batches', 30_000, 'ledger.batches');
     expect(await Promise.all(some.map(balanceOf))).toEqual(some.map(() => 10));
+  });
+});
+
+describe('Reversal', () => {
+  it('of a Pending item of a batch waits for its outcome', async () => {
+    const { account_id } = await api.newAccount();
+    const holder = await world.pool.connect();
+    let item: RestTransaction | undefined;
+    let reversal: Promise<Answer> | undefined;
+    try {
+      await holder.query('begin');
+      await holder.query('set local idle_in_transaction_session_timeout = 0');
+      await holder.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
+      const items = [{ transaction: { account_id, transaction_type: 'Deposit', amount: 4 } }];
+      const batch = await api.once(newKey(), '/batches', { mode: 'independent', items });
+      item = batch.data<{ results: { transaction: RestTransaction }[] }>().results[0]?.transaction;
+      expect(item?.status).toBe('Pending');
+      reversal = api.post(`/transactions/${item?.transaction_id}/reversal`, { reason: 'x' });
+      // The reversal does not wait for the account, so without the outcome it would be refused immediately.
+      await sleep(1_000);
+    } finally {
+      await holder.query('rollback');
+      holder.release();
+    }
+    const answer = await reversal;
+    expect(answer?.status, answer?.text).toBe(201);
+    expect(answer?.data<RestTransaction>().reverses_transaction_id).toBe(item?.transaction_id);
   });
 });

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
 import { together, useSharedBank } from '../support/world.ts';
@@ -41,31 +40,6 @@ async function withCash(amount: number) {
 }
 
 describe('Reversal', () => {
-  it('of a Pending item of a batch waits for its outcome', async () => {
-    const { account_id } = await withCash(0);
-    const holder = await world.pool.connect();
-    let item: RestTransaction | undefined;
-    let reversal: ReturnType<typeof reverse> | undefined;
-    try {
-      await holder.query('begin');
-      await holder.query('set local idle_in_transaction_session_timeout = 0');
-      await holder.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
-      const items = [{ transaction: { account_id, transaction_type: 'Deposit', amount: 4 } }];
-      const batch = await api.once(newKey(), '/batches', { mode: 'independent', items });
-      item = batch.data<{ results: { transaction: RestTransaction }[] }>().results[0]?.transaction;
-      expect(item?.status).toBe('Pending');
-      reversal = reverse(item?.transaction_id ?? '');
-      // The reversal does not wait for the account, so without the outcome it would be refused immediately.
-      await sleep(1_000);
-    } finally {
-      await holder.query('rollback');
-      holder.release();
-    }
-    const answer = await reversal;
-    expect(answer?.status, answer?.text).toBe(201);
-    expect(answer?.data<RestTransaction>().reverses_transaction_id).toBe(item?.transaction_id);
-  });
-
   it.each([
     ['Deposit', 'credit', 'debit', 10],
     ['Withdrawal', 'debit', 'credit', 10],
