@@ -51,12 +51,17 @@ export function hashApiKey(pepper: string, apiKey: string): string {
 
 const never = '9999-12-31T23:59:59.999Z';
 
-/** Returns the latest time at which a new key may expire. Times are ISO 8601 UTC, which sorts as text. */
+/** Returns the earlier time; ISO 8601 UTC sorts as text. */
+export function earlier(one: string, other: string | null | undefined): string {
+  return typeof other !== 'string' || one < other ? one : other;
+}
+
+/** Returns the latest time at which a new key may expire. */
 export function latestExpiry(
   notAfter: string | null | undefined,
   maker: { expires_at: string } | null | undefined,
 ): string {
-  return [notAfter ?? never, maker?.expires_at ?? never].sort()[0] as string;
+  return earlier(notAfter ?? never, maker?.expires_at);
 }
 
 /** Returns the refusal of a new key because of its expiry, or undefined. */

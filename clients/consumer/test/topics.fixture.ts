@@ -6,6 +6,7 @@ import { eventually } from '../../../tests/support/eventually.ts';
 import { type BankConsumer, type ConsumerOptions, createConsumer } from '../index.ts';
 
 /** Tests of the consumer with a real broker and unpatched kafkajs. */
+
 export const completed = 'corebanking.transaction.completed.v1';
 export const brokers = process.env['KAFKA_BROKERS'] ?? '';
 export const kafka = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING });

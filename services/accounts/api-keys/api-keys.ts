@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { expiryRefusal, hashApiKey, type KeyEnvironment, latestExpiry, makeApiKey } from '#libs/contracts/api-key.ts';
+import {
+  earlier,
+  expiryRefusal,
+  hashApiKey,
+  type KeyEnvironment,
+  latestExpiry,
+  makeApiKey,
+} from '#libs/contracts/api-key.ts';
 import { type MessageContext, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { bucketOf, idOf } from '#libs/contracts/ids.ts';
@@ -62,10 +69,6 @@ async function lockMaker(
 ): Promise<KeyRow | null> {
   return (maker_key_id && (await lockKey(client, maker_key_id))) || null;
 }
-
-/** Returns the earlier time; ISO 8601 UTC sorts as text. */
-const earlier = (one: string, other: string | null | undefined): string =>
-  typeof other !== 'string' || one < other ? one : other;
 
 export async function createApiKey(
   work: Writing,
