@@ -9,6 +9,7 @@ import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/s
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
+import { routeGroups } from './access/gate.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
@@ -35,9 +36,6 @@ const roleScopes = z
     'must be role=scope scope;role=scope with scopes that exist',
   )
   .meta({ title: 'role=scope scope;…' });
-
-export const routeGroups = ['api', 'admin', 'docs'] as const;
-export type RouteGroup = (typeof routeGroups)[number];
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 /** The current secret and, during a rotation, the previous one. */

@@ -10,11 +10,11 @@ import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
-import { encodeNotice } from './api/forward.ts';
 import type { GatewayConfig } from './config.ts';
 import { signInScopes } from './config.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { createEndedSessions } from './dashboard/session/ended-sessions.ts';
+import { encodeNotice } from './messages/encode.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 

@@ -3,19 +3,21 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
-import { notFound, numberNotFound } from '../api/unknown-ids.ts';
-import type { RouteGroup } from '../config.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { networkOf } from '../http/network.ts';
+import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
 import type { Caller } from './caller.ts';
 import type { Limiter } from './limits.ts';
+
+export const routeGroups = ['api', 'admin', 'docs'] as const;
+export type RouteGroup = (typeof routeGroups)[number];
 
 type Done = (error?: Error) => void;
 
 /**
  * Authenticates every request and applies the rate limits, also for unknown paths. Only request
- * ids, preflights, and load shedding come before it (http/app.ts). Calls back synchronously if the
+ * ids, preflights, and load shedding come before it (app.ts). Calls back synchronously if the
  * credential is known, and later if a token must be verified first.
  */
 export function createGate(

@@ -5,8 +5,8 @@ import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { FourEyes, Posting } from '../access/four-eyes.ts';
+import type { Origin } from '../messages/encode.ts';
 import { dataOf } from './answer.ts';
-import type { Origin } from './forward.ts';
 import type { ReadDependencies } from './reads.ts';
 
 /**

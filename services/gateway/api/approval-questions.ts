@@ -6,11 +6,11 @@ import type { Transaction } from '#libs/contracts/resources.ts';
 import { rotationRefusal } from '#libs/contracts/scopes.ts';
 import { type FourEyes, isAbove, isAboveSome, type Posting } from '../access/four-eyes.ts';
 import { Refused } from '../http/errors.ts';
+import { notFound } from '../http/unknown-ids.ts';
 import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
 import { readBehind } from './reads.ts';
-import { notFound } from './unknown-ids.ts';
 
 /** The facts for each command that may need an approval. */
 

@@ -6,17 +6,18 @@ import { idOf } from '#libs/contracts/ids.ts';
 import { scopesOf } from '../access/caller.ts';
 import { type FourEyes, isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
+import { pathId } from '../http/unknown-ids.ts';
+import type { Origin } from '../messages/encode.ts';
 import { dataOf, outcomeUnknown, send } from './answer.ts';
 import type { Question } from './approval-question.ts';
 import { isApprovable, questionOf } from './approval-questions.ts';
 import type { CommandDependencies } from './commands.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { Forwarder } from './forward.ts';
 import { isUnknownRepeat } from './idempotency.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
 import { type Page, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
-import { pathId } from './unknown-ids.ts';
 
 /** Four eyes in the gateway: requests approvals instead of publishing commands, and reads and presents approvals. */
 

@@ -3,7 +3,7 @@ import { replySchema } from '#libs/contracts/envelope.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { commandPartitions } from '#libs/contracts/topics.ts';
 import type { Requester } from '#libs/kafka/request-reply/request-reply.ts';
-import { encodeNotice } from './forward.ts';
+import { encodeNotice } from '../messages/encode.ts';
 
 const waitMs = 1_000;
 

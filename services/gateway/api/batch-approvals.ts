@@ -1,9 +1,10 @@
 import type { Violation } from '#libs/contracts/errors.ts';
 import { type FourEyes, isAbove, isAboveSome, isWatched } from '../access/four-eyes.ts';
 import { type Refused, refuse } from '../http/errors.ts';
+import type { Origin } from '../messages/encode.ts';
 import { dataOf } from './answer.ts';
 import type { ItemPlan } from './batches.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { Forwarder } from './forward.ts';
 
 /** The maximum number of accounts per query. */
 const maxAccounts = 500;

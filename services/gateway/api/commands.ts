@@ -9,6 +9,7 @@ import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
+import { knownForm, pathId } from '../http/unknown-ids.ts';
 import { isNotFound } from './answer.ts';
 import { approvalPlanners } from './approval-decisions.ts';
 import type { Forwarder, Outcome } from './forward.ts';
@@ -16,7 +17,6 @@ import { holdPlanners } from './hold-commands.ts';
 import { answered, verificationOf } from './operations.ts';
 import { about, creation, type Input, type Planners } from './plan.ts';
 import { queryBehind } from './reads.ts';
-import { knownForm, pathId } from './unknown-ids.ts';
 import { webhookPlanners } from './webhooks.ts';
 
 export interface CommandDependencies {

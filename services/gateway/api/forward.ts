@@ -1,58 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import { idsOf, replySchema } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
-import {
-  type MessageData,
-  type MessageName,
-  type MessageResult,
-  messages,
-  messageType,
-} from '#libs/contracts/messages.ts';
-import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { type MessageData, type MessageName, type MessageResult, messages } from '#libs/contracts/messages.ts';
+import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { type Reply, RequestError, type Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { isSampled, type Tracing } from '#libs/service/tracing.ts';
-import type { Caller } from '../access/caller.ts';
+import { type Command, encode, type Origin, replyWaitMs } from '../messages/encode.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { type Breaker, createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
-
-/** The maximum time that a response waits for a reply (contract: Idempotency and time-outs). */
-export const replyWaitMs = 5_000;
-/** The time within which the first service must start a command. */
-const deadlineMs = 30_000;
-
-/** The request to which a message belongs. */
-export interface Origin {
-  caller: Caller;
-  requestId: string;
-  /** The caller's network address. */
-  address?: string | undefined;
-  traceparent: string | undefined;
-  /** The time until which the response may wait for replies, however many (performance.now). */
-  answerBy: number;
-  idempotencyKey?: string | undefined;
-  fingerprint?: string | undefined;
-  /** The service replies with the outcome stored under this id and executes nothing. */
-  repeatOnly?: boolean | undefined;
-  /** The latest time at which the command may start, in ms since 1970. */
-  notAfterMs?: number | undefined;
-}
-
-export interface Command<N extends MessageName = MessageName> {
-  name: N;
-  /** The ce_id, the same on every repeat; also the idempotency record. */
-  id: string;
-  /** Commands with the same key are executed in order. */
-  key: string;
-  /** The default is the bucket of the key. */
-  bucket?: number | undefined;
-  data: unknown;
-  /** The time of acceptance, which becomes created_at. */
-  acceptedAt: Date;
-}
 
 export type Outcome<T = unknown> =
   | { kind: 'done'; data: T; replayed: boolean }
@@ -170,44 +128,6 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
       for (const breaker of breakers.values()) breaker.shutdown();
     },
   };
-}
-
-const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
-
-/** Encodes a message of the gateway itself, not of a caller. */
-export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
-  const topic = topicName(prefix, messages[command.name].topic);
-  return encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
-}
-
-/** Encodes a command or query. The requester adds the reply address. */
-function encode(
-  { name, id, key, bucket = bucketOf(key), data, acceptedAt }: Command,
-  origin: Omit<Origin, 'answerBy'>,
-  topic: string,
-): OutgoingMessage {
-  const ms = acceptedAt.getTime();
-  const headers = toHeaders({
-    message_id: id,
-    type: messageType(name),
-    source: source.gateway,
-    time: acceptedAt.toISOString(),
-    subject: key,
-    request_id: origin.requestId,
-    actor: origin.caller.actor,
-    deadline: new Date(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)).toISOString(),
-    // The clock by which the database's time is asked for may be wrong.
-    reply_by:
-      messages[name].kind === 'query' && name !== 'get_time' ? new Date(ms + replyWaitMs).toISOString() : undefined,
-    idempotency_key: origin.idempotencyKey,
-    fingerprint: origin.fingerprint,
-    repeat_only: origin.repeatOnly === true ? 'true' : undefined,
-    staff: origin.caller.isStaff === true ? 'true' : undefined,
-    address: messages[name].kind === 'command' ? origin.address : undefined,
-    bound_client_id: origin.caller.boundClientId,
-    traceparent: origin.traceparent,
-  });
-  return { topic, partition: commandPartition(bucket), key, value: JSON.stringify(data), headers };
 }
 
 function readReply<N extends MessageName>(

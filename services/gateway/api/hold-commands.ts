@@ -1,8 +1,8 @@
 import { bucketOfId, debitLegId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { refuse } from '../http/errors.ts';
+import { knownForm, pathId } from '../http/unknown-ids.ts';
 import { about, creation, type Planners } from './plan.ts';
-import { knownForm, pathId } from './unknown-ids.ts';
 
 /** Planners for holds. Commands for a hold are executed in order, because its id contains the bucket of its account. */
 export const holdPlanners = {

@@ -1,6 +1,7 @@
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { Refused, unavailable } from '../http/errors.ts';
-import type { Origin, Outcome } from './forward.ts';
+import type { Origin } from '../messages/encode.ts';
+import type { Outcome } from './forward.ts';
 import { derivedBits } from './ids.ts';
 
 /**

@@ -4,8 +4,9 @@ import { type IdField, idOf, kindOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Command, Origin, Outcome } from './forward.ts';
-import { pathId } from './unknown-ids.ts';
+import { pathId } from '../http/unknown-ids.ts';
+import type { Command, Origin } from '../messages/encode.ts';
+import type { Outcome } from './forward.ts';
 
 type Endpoints = typeof endpoints;
 

@@ -3,12 +3,13 @@ import type { MessageData, MessageName, MessageResult, Position } from '#libs/co
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { isScan } from '#libs/contracts/searches.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
+import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
+import type { Origin } from '../messages/encode.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Shares } from '../overload/shares.ts';
 import { dataOf, isNotFound } from './answer.ts';
-import type { Forwarder, Origin, Outcome } from './forward.ts';
-import { knownForm, numberNotFound, pathId } from './unknown-ids.ts';
+import type { Forwarder, Outcome } from './forward.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 

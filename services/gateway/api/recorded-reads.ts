@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
-import { type AuditRecords, resourceOf } from '../access/audit-records.ts';
 import type { Caller } from '../access/caller.ts';
+import { type AuditRecords, resourceOf } from '../audit/audit-records.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { Caller } from '../access/caller.ts';
 import { Refused, refuseViolations } from '../http/errors.ts';
 import { plainAddress } from '../http/network.ts';
 import { givenTraceparent } from '../http/trace.ts';
-import { type Origin, replyWaitMs } from './forward.ts';
+import { type Origin, replyWaitMs } from '../messages/encode.ts';
 
 /** The data that routes read from their request. */
 

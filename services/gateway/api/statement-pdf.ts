@@ -2,15 +2,16 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
+import { knownForm } from '../http/unknown-ids.ts';
+import { type Origin, replyWaitMs } from '../messages/encode.ts';
 import { Shares } from '../overload/shares.ts';
 import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
 import { dataOf } from './answer.ts';
-import { type Forwarder, type Origin, replyWaitMs } from './forward.ts';
+import type { Forwarder } from './forward.ts';
 import { parseQuery } from './input.ts';
 import { filtersOf, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
 import { originOf } from './request.ts';
 import type { Handler, RouteDependencies } from './routes.ts';
-import { knownForm } from './unknown-ids.ts';
 
 /** GET /accounts/:account_id/statement as a PDF: the whole period, ready to print. */
 

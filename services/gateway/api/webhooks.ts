@@ -1,9 +1,9 @@
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
+import { pathId } from '../http/unknown-ids.ts';
 import { dataOf } from './answer.ts';
 import { about, creation, type Planners } from './plan.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
-import { pathId } from './unknown-ids.ts';
 
 /**
  * The secret is generated here and shown once. It is sent and stored sealed. A repeat gets the same body without it.

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { AuditRecords } from '../access/audit-records.ts';
 import type { Limiter } from '../access/limits.ts';
 import type { VerifyToken } from '../access/tokens.ts';
+import type { AuditRecords } from '../audit/audit-records.ts';
 import { refuse } from '../http/errors.ts';
 import { addAssets } from './html/assets.ts';
 import { type BankFormats, setBankFormats } from './html/formats.ts';

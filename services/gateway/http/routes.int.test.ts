@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { type RouteGroup, routeGroups } from '../config.ts';
+import { type RouteGroup, routeGroups } from '../access/gate.ts';
 import { testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, samples } from '../test/test-app.ts';
 

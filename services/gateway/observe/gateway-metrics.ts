@@ -1,5 +1,4 @@
 import type { Metrics } from '#libs/service/metrics.ts';
-import type { Forwarder } from '../api/forward.ts';
 import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
@@ -77,7 +76,7 @@ export interface GatewayState {
   requester: { pending(): number };
   publisher: { queued(): number };
   consumerLag: ConsumerLag;
-  forwarder: Forwarder;
+  forwarder: { breakers(): { service: string; state: 'open' | 'closed' }[] };
 }
 
 /** Measures the values that are read at each scrape. */

@@ -11,10 +11,10 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createApiKeys } from '../access/api-keys.ts';
-import { createAuditRecords } from '../access/audit-records.ts';
 import { createCursors } from '../api/cursor.ts';
 import { createForwarder } from '../api/forward.ts';
-import { type AppDependencies, createApp } from '../http/app.ts';
+import { type AppDependencies, createApp } from '../app.ts';
+import { createAuditRecords } from '../audit/audit-records.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
 import { createLoadShedding, type LoadShedding } from '../overload/load-shedding.ts';
 

@@ -1,6 +1,6 @@
 import { notFoundCode } from '#libs/contracts/errors.ts';
 import { type IdField, isId, kindOf, type ResourceKind } from '#libs/contracts/ids.ts';
-import { quote, type Refused, refuse } from '../http/errors.ts';
+import { quote, type Refused, refuse } from './errors.ts';
 
 /** A malformed id is unknown (contract: Envelope, ids, time), so it is a 404 and no query is sent. */
 
