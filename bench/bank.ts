@@ -11,12 +11,15 @@ import {
 import type { Child } from '../tools/local/child.ts';
 import { logTail } from '../tools/local/log-file.ts';
 import { awaitReady } from '../tools/local/ready.ts';
+import { accountCount } from './contenders/posting.ts';
 import type { Side, World } from './world.ts';
 
 const readyMs = 60_000;
 const stopMs = 12_000;
 const openAtOnce = 50;
 const openMs = 30_000;
+export const pageSize = 50;
+const walkSize = 500;
 
 export interface BankOptions {
   /** The name of its database and, except for `bank`, the prefix of its topics. */
@@ -64,6 +67,15 @@ export async function migrateLedger(world: World, database: string): Promise<str
   const settings = settingsOf(world, database, await world.newDatabase(database));
   await migrateService('ledger', settings);
   return roleUrl(settings, 'ledger');
+}
+
+const banks = new WeakMap<World, Promise<Bank>>();
+
+/** Returns the bank that most rows use: one process of each service, with the default settings. */
+export function defaultBank(world: World): Promise<Bank> {
+  let bank = banks.get(world);
+  if (bank === undefined) banks.set(world, (bank = startBank(world, { name: 'bank', accounts: accountCount })));
+  return bank;
 }
 
 /**
@@ -175,4 +187,25 @@ async function openAccounts(
       opened.push({ account_id, account_number });
   }
   return opened;
+}
+
+/**
+ * Returns the cursor of a page. A list can be traversed with larger pages, because cursors do not depend on the limit.
+ */
+export async function cursorOf(bank: Bank, page: number): Promise<string> {
+  const [name = '', value = ''] = bank.credential.split(': ');
+  let path = `/transactions?limit=${walkSize}`;
+  let cursor = '';
+  for (let rows = (page - 1) * pageSize; rows > 0; rows -= walkSize) {
+    const limit = Math.min(walkSize, rows);
+    const response = await fetch(`http://127.0.0.1:${bank.port}${path.replace(/limit=\d+/, `limit=${limit}`)}`, {
+      headers: { [name]: value },
+      signal: AbortSignal.timeout(10_000),
+    });
+    await response.arrayBuffer();
+    path = /<([^>]+)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1] ?? '';
+    cursor = new URLSearchParams(path.split('?')[1]).get('cursor') ?? '';
+    if (cursor === '') throw new Error(`the list of transactions ends before page ${page} (${response.status})`);
+  }
+  return encodeURIComponent(cursor);
 }

@@ -4,7 +4,8 @@ import { PROJECT } from '../tools/local/local-dir.ts';
 import { type Chart, type Series, stackedBars, svg } from './chart.ts';
 import type { Machine } from './machine.ts';
 import { markdown, table } from './report.ts';
-import { groups, type Minute, type Outcome } from './rows.ts';
+import type { Minute, Outcome } from './row.ts';
+import { groups } from './rows.ts';
 
 /**
  * The content of docs/performance/results.json: the last result of each group, with the time and

@@ -56,3 +56,18 @@ export interface LoadResult {
   /** The generator's own CPU use, 0 to 1 core. */
   generatorCores: number;
 }
+
+/** A load's result with the CPU use of the side's processes, Postgres, and its broker. */
+export interface Reading extends LoadResult {
+  cpuMicrosPerRequest: number;
+  /** The CPU use by process. */
+  cpuMicros: Record<string, number>;
+  /** Cores used by processes other than the side and the generator, which make a measurement unreliable. */
+  elsewhere: number;
+}
+
+/** The number of connections with the highest throughput of a side, and that throughput. */
+export interface Best {
+  connections: number;
+  perSecond: number;
+}

@@ -1,6 +1,6 @@
 import { machineSeconds } from './cpu.ts';
 import type { Phases } from './helper.ts';
-import type { LoadPlan, LoadResult, Target } from './load-plan.ts';
+import type { Best, LoadPlan, Reading, Target } from './load-plan.ts';
 import type { Side, World } from './world.ts';
 
 /** Duration and number of all measurements. */
@@ -36,15 +36,6 @@ export const efforts: Record<'full' | 'quick', Effort> = {
     pools: [8],
   },
 };
-
-/** A load's result with the CPU use of the side's processes, Postgres, and its broker. */
-export interface Reading extends LoadResult {
-  cpuMicrosPerRequest: number;
-  /** The CPU use by process. */
-  cpuMicros: Record<string, number>;
-  /** Cores used by processes other than the side and the generator, which make a measurement unreliable. */
-  elsewhere: number;
-}
 
 export type LoadOptions = Pick<LoadPlan, 'target' | 'connections' | 'seconds' | 'warmUpSeconds' | 'rate'>;
 
@@ -133,12 +124,6 @@ export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'w
     mostGenerator: Math.max(0, ...loads.map((one) => one.generatorCores)),
     wrong: loads.reduce((sum, one) => sum + one.wrong, 0),
   };
-}
-
-/** The number of connections with the highest throughput of a side, and that throughput. */
-export interface Best {
-  connections: number;
-  perSecond: number;
 }
 
 /**

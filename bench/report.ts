@@ -1,6 +1,6 @@
 import { goals, goalText, isMet } from './goals.ts';
 import type { Machine } from './machine.ts';
-import type { Line, Outcome } from './rows.ts';
+import type { Line, Outcome } from './row.ts';
 
 /** Returns the report of a run in Markdown: the goals, the figures for them, then machine and settings. */
 export function markdown(groups: Record<string, Outcome>, machine: Machine): string {

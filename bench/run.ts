@@ -6,7 +6,8 @@ import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
 import { efforts, trustOf } from './measure.ts';
 import { markdown, shown } from './report.ts';
-import { type Bench, type Group, groups, type Outcome } from './rows.ts';
+import type { Bench, Group, Outcome } from './row.ts';
+import { groups } from './rows.ts';
 import { World } from './world.ts';
 
 /**

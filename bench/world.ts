@@ -8,11 +8,10 @@ import { type Infrastructure, startInfrastructure } from '../tools/local/infra.t
 import { type LocalDir, openLocalDir, PROJECT } from '../tools/local/local-dir.ts';
 import { logTail } from '../tools/local/log-file.ts';
 import { accepts } from '../tools/local/ports.ts';
-import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { accountCount, tellerId, vaultId } from './contenders/posting.ts';
 import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
 import { type Generator, startGenerator } from './helper.ts';
-import type { Best, Reading } from './measure.ts';
+import type { Best, Reading } from './load-plan.ts';
 
 const logger = pino({ level: 'warn' });
 const stopMs = 8_000;
@@ -58,7 +57,6 @@ export class World {
   /** Process ids. */
   readonly servers: Record<'kafka' | 'postgres', number>;
   readonly #sides = new Map<string, Promise<Side>>();
-  #bank: Promise<Bank> | undefined;
 
   constructor(
     local: LocalDir,
@@ -114,15 +112,6 @@ export class World {
     this.generator.stop();
     await stopAllChildren(stopMs);
     this.local.release();
-  }
-
-  /** Returns the bank that most rows use: one process of each service, with the default settings. */
-  bank(): Promise<Bank> {
-    return (this.#bank ??= this.newBank({ name: 'bank', accounts: accountCount }));
-  }
-
-  newBank(options: BankOptions): Promise<Bank> {
-    return startBank(this, options);
   }
 
   /** Returns one of the contenders of bench/contenders, which is started at its first use, once per pool size. */

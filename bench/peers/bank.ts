@@ -1,6 +1,6 @@
+import { cursorOf, defaultBank, pageSize, startBank } from '../bank.ts';
 import { generateData } from '../growth-data.ts';
 import type { Target } from '../load-plan.ts';
-import { cursorOf, pageSize } from '../rows/growth.ts';
 import type { World } from '../world.ts';
 import { type Contender, offer } from './peer.ts';
 
@@ -9,7 +9,7 @@ const perAccount = 101;
 
 /** The bank, measured in the same rows as its peers. It is stopped at the end of the run. */
 export async function bankContender(world: World): Promise<Contender> {
-  const bank = await world.bank();
+  const bank = await defaultBank(world);
   const { accounts, numbers } = bank;
   const callers = [64, 128, 256, 512, 1000];
   const transfers: Target = { kind: 'transfer', accounts };
@@ -23,7 +23,7 @@ export async function bankContender(world: World): Promise<Contender> {
   return {
     offers,
     async fill(transactions, deepPage) {
-      const grown = await world.newBank({ name: 'past', accounts: 1 });
+      const grown = await startBank(world, { name: 'past', accounts: 1 });
       const size = { transactions, accounts: Math.round(transactions / perAccount) };
       await world.withPool(grown.databaseUrl, 'ledger', (pool) => generateData(pool, size, world.say));
       const first = `/transactions?limit=${pageSize}`;

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { Target } from '../load-plan.ts';
-import { type LoadOptions, load, perItem, type Reading } from '../measure.ts';
+import type { Reading, Target } from '../load-plan.ts';
+import { type LoadOptions, load, perItem } from '../measure.ts';
 import type { Side, World } from '../world.ts';
 
 /** The version of each peer. */

@@ -1,7 +1,8 @@
+import { defaultBank } from '../bank.ts';
 import { startGenerator } from '../helper.ts';
-import type { Target } from '../load-plan.ts';
-import { best, inTurn, load, median, type Reading, ratio, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Reading, Target } from '../load-plan.ts';
+import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 import type { Side } from '../world.ts';
 
 const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = 'independent'): Target => ({
@@ -23,7 +24,7 @@ export const batches: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const { connections } = await best(world, bank, effort);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     // Longer, because a p99 of 800 requests is that of eight.

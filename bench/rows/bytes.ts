@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { Bank } from '../bank.ts';
+import { type Bank, defaultBank, startBank } from '../bank.ts';
 import { accountCount } from '../contenders/posting.ts';
 import { best, load, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
 const pacedRate = 200;
@@ -21,8 +21,8 @@ export const bytes: Group = {
   name: 'bytes',
   quick: false,
   async measure({ world, effort }: Bench): Promise<Outcome> {
-    const plain = await world.bank();
-    const zstd = await world.newBank({ name: 'zstd', accounts: accountCount, env: { EVENTS_COMPRESSION: 'zstd' } });
+    const plain = await defaultBank(world);
+    const zstd = await startBank(world, { name: 'zstd', accounts: accountCount, env: { EVENTS_COMPRESSION: 'zstd' } });
     try {
       const { connections } = await best(world, plain, effort);
       const seconds = effort.seconds * 3;

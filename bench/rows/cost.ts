@@ -1,7 +1,8 @@
-import type { Target } from '../load-plan.ts';
-import { best, bestPool, inTurn, load, median, perItem, type Reading, ratio, transfersOf } from '../measure.ts';
+import { defaultBank } from '../bank.ts';
+import type { Reading, Target } from '../load-plan.ts';
+import { best, bestPool, inTurn, load, median, perItem, ratio, transfersOf } from '../measure.ts';
 import { pgbench, pgbenchMissing } from '../pgbench.ts';
-import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Bench, Group, Line, Outcome } from '../row.ts';
 import type { Side, World } from '../world.ts';
 import { batchConnections } from './batches.ts';
 
@@ -17,7 +18,7 @@ export const cost: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const missing = pgbenchMissing();
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const direct = await bestPool(world, 'direct', effort);
     const sides = [bank, direct, await bestPool(world, 'function', effort)];
     const transfers: Loaded[] = [];

@@ -1,5 +1,6 @@
+import { defaultBank } from '../bank.ts';
 import { best, bestPool, load, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome, Point } from '../rows.ts';
+import type { Bench, Group, Outcome, Point } from '../row.ts';
 import type { Side } from '../world.ts';
 
 export const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
@@ -15,7 +16,7 @@ export const curves: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const sides = [
-      await world.bank(),
+      await defaultBank(world),
       await bestPool(world, 'direct', effort),
       await bestPool(world, 'function', effort),
     ];

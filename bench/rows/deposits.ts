@@ -1,6 +1,7 @@
+import { defaultBank } from '../bank.ts';
 import type { Target } from '../load-plan.ts';
 import { best, bestPool, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 import type { Side } from '../world.ts';
 
 const depositsOf = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
@@ -12,7 +13,7 @@ export const deposits: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const direct = await bestPool(world, 'direct', effort);
     const connections = {
       bank: (await best(world, bank, effort, depositsOf(bank))).connections,

@@ -1,6 +1,8 @@
+import { defaultBank } from '../bank.ts';
 import { residentMb } from '../cpu.ts';
-import { best, load, type Reading, transfersOf } from '../measure.ts';
-import type { Bench, Group, Minute, Outcome } from '../rows.ts';
+import type { Reading } from '../load-plan.ts';
+import { best, load, transfersOf } from '../measure.ts';
+import type { Bench, Group, Minute, Outcome } from '../row.ts';
 
 const sampleMs = 10_000;
 
@@ -13,7 +15,7 @@ export const endurance: Group = {
   quick: false,
   onRequest: true,
   async measure({ world, effort, minutes: length }: Bench): Promise<Outcome> {
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const half = Math.round((await best(world, bank, effort)).perSecond / 2);
     const samples: { at: number; memory: Record<string, number> }[] = [];
     const sample = () =>

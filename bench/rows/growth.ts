@@ -1,15 +1,13 @@
-import type { Bank } from '../bank.ts';
+import { type Bank, cursorOf, pageSize, startBank } from '../bank.ts';
 import { accountCount } from '../contenders/posting.ts';
 import type { GoalId } from '../goals.ts';
 import { type DataSize, generateData } from '../growth-data.ts';
-import type { Target } from '../load-plan.ts';
-import { best, inTurn, load, median, type Reading, ratio } from '../measure.ts';
-import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Reading, Target } from '../load-plan.ts';
+import { best, inTurn, load, median, ratio } from '../measure.ts';
+import type { Bench, Group, Line, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
 const deepPage = 10_000;
-export const pageSize = 50;
-const walkSize = 500;
 const listRequests = 500;
 /** The time until the pages of the large tables are in memory and have been logged since the checkpoint. */
 const warmSeconds = 60;
@@ -21,8 +19,8 @@ export const growth: Group = {
   onRequest: true,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const empty = await world.newBank({ name: 'empty', accounts: accountCount });
-    const grown = await world.newBank({ name: 'grown', accounts: 1 });
+    const empty = await startBank(world, { name: 'empty', accounts: accountCount });
+    const grown = await startBank(world, { name: 'grown', accounts: 1 });
     try {
       const size = await world.withPool(grown.databaseUrl, 'ledger', (pool) =>
         generateData(pool, bench.growth, world.say),
@@ -130,25 +128,4 @@ async function measureLists(
       }),
     });
   return lists;
-}
-
-/**
- * Returns the cursor of a page. A list can be traversed with larger pages, because cursors do not depend on the limit.
- */
-export async function cursorOf(bank: Bank, page: number): Promise<string> {
-  const [name = '', value = ''] = bank.credential.split(': ');
-  let path = `/transactions?limit=${walkSize}`;
-  let cursor = '';
-  for (let rows = (page - 1) * pageSize; rows > 0; rows -= walkSize) {
-    const limit = Math.min(walkSize, rows);
-    const response = await fetch(`http://127.0.0.1:${bank.port}${path.replace(/limit=\d+/, `limit=${limit}`)}`, {
-      headers: { [name]: value },
-      signal: AbortSignal.timeout(10_000),
-    });
-    await response.arrayBuffer();
-    path = /<([^>]+)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1] ?? '';
-    cursor = new URLSearchParams(path.split('?')[1]).get('cursor') ?? '';
-    if (cursor === '') throw new Error(`the list of transactions ends before page ${page} (${response.status})`);
-  }
-  return encodeURIComponent(cursor);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import { defaultBank } from '../bank.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 
 const quietMs = 5_000;
 
@@ -8,7 +9,7 @@ export const idle: Group = {
   name: 'idle',
   quick: false,
   async measure({ world, quick }: Bench): Promise<Outcome> {
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     await sleep(quietMs);
     const side = { processes: bank.processes, usesBroker: false };
     const before = world.cpuOf(side);

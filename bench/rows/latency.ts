@@ -1,10 +1,11 @@
+import { defaultBank } from '../bank.ts';
 import type { BarePlan } from '../contenders/bare.ts';
 import type { GoalId } from '../goals.ts';
 import { type Helper, startHelper } from '../helper.ts';
 import type { Latency } from '../histogram.ts';
-import type { Target } from '../load-plan.ts';
-import { inTurn, load, median, type Reading, ratio, transfersOf } from '../measure.ts';
-import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Reading, Target } from '../load-plan.ts';
+import { inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import type { Bench, Group, Line, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
 const openConnections = 256;
@@ -28,7 +29,7 @@ export const latency: Group = {
   quick: true,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const [bare, pipeline] = await Promise.all([startBare(world, 'bare'), startBare(world, 'posting')]);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const bankAt =

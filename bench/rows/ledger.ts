@@ -3,7 +3,7 @@ import type { LedgerPlan, LedgerResult } from '../contenders/ledger.ts';
 import { startHelper } from '../helper.ts';
 import { inTurn, median, ratio } from '../measure.ts';
 import { pgbench, pgbenchMissing } from '../pgbench.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 
 const startMs = 60_000;
 

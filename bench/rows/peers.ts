@@ -5,7 +5,7 @@ import { blnk } from '../peers/blnk.ts';
 import { formance } from '../peers/formance.ts';
 import type { Contender, Figure, Row } from '../peers/peer.ts';
 import { pgledger } from '../peers/pgledger.ts';
-import type { Bench, Group, Line, Outcome, Point } from '../rows.ts';
+import type { Bench, Group, Line, Outcome, Point } from '../row.ts';
 import type { World } from '../world.ts';
 import { rates, tooLateMs } from './curves.ts';
 

@@ -1,6 +1,7 @@
+import { defaultBank } from '../bank.ts';
 import { startGenerator } from '../helper.ts';
 import { best, inTurn, load, median, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 
 const readsPerSecond = 100;
 
@@ -9,7 +10,7 @@ export const reads: Group = {
   name: 'reads',
   quick: false,
   async measure({ world, effort }: Bench): Promise<Outcome> {
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const half = Math.round((await best(world, bank, effort)).perSecond / 2);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const second = startGenerator();

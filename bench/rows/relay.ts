@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { Bank } from '../bank.ts';
+import { type Bank, defaultBank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
 import { startHelper } from '../helper.ts';
 import { Histogram, type Latency } from '../histogram.ts';
 import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 
 const drainMs = 120_000;
 const startMs = 60_000;
@@ -17,7 +17,7 @@ export const relay: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const bank = await world.bank();
+    const bank = await defaultBank(world);
     const { connections, perSecond } = await best(world, bank, effort);
     const half = Math.round(perSecond / 2);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };

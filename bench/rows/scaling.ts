@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import type { Bank } from '../bank.ts';
+import { type Bank, startBank } from '../bank.ts';
 import { childrenOf } from '../cpu.ts';
-import { load, type Reading, transfersOf } from '../measure.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Reading } from '../load-plan.ts';
+import { load, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 import type { World } from '../world.ts';
 
 const counts = [1, 2, 4, 8];
@@ -25,7 +26,7 @@ export const scaling: Group = {
     const rows: string[][] = [];
     for (const kind of ['ledger', 'gateway'] as const)
       for (const count of counts) {
-        const bank = await world.newBank({ name: `${kind}s_${count}`, accounts: 200, [`${kind}s`]: count });
+        const bank = await startBank(world, { name: `${kind}s_${count}`, accounts: 200, [`${kind}s`]: count });
         try {
           const target = transfersOf(bank);
           const { seconds, warmUpSeconds, firstSeconds } = effort;

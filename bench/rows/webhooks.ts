@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from '#libs/postgres/pool.ts';
-import type { Bank } from '../bank.ts';
+import { type Bank, startBank } from '../bank.ts';
 import type { ReceiverPlan, ReceiverResult } from '../contenders/receiver.ts';
 import { type Helper, startHelper } from '../helper.ts';
 import { inTurn, load, median, meterOf } from '../measure.ts';
 import { request } from '../peers/peer.ts';
-import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Bench, Group, Outcome } from '../row.ts';
 
 const startMs = 60_000;
 const patienceMs = 120_000;
@@ -28,7 +28,7 @@ export const webhooks: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const bank = await world.newBank({ name: 'hooks', accounts, webhooks: 1 });
+    const bank = await startBank(world, { name: 'hooks', accounts, webhooks: 1 });
     const port = await world.local.port('bench_receiver');
     const receiver = startHelper<ReceiverPlan, ReceiverResult>('contenders/receiver.ts', { PORT: String(port) });
     try {

@@ -3,11 +3,11 @@ import { addCodecs } from '../../libs/kafka/codecs/codecs.ts';
 import { DeadLetters } from './dead-letter.ts';
 import { noCounts } from './measures.ts';
 import { checkOffsetsRetention } from './offsets-retention.ts';
-import type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts';
+import type { BankConsumer, ConsumerOptions, Health, Logger, Redriven } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { hasSettled, pause } from './pause.ts';
 import { Places } from './places.ts';
-import { type Redriven, redrive } from './redrive.ts';
+import { redrive } from './redrive.ts';
 import { brokerRetry, type Contact, Session, silentLimitMs } from './session.ts';
 import { Sockets } from './sockets.ts';
 

@@ -2,12 +2,18 @@ import type { KafkaConfig } from 'kafkajs';
 import type { Letter } from './dead-letter.ts';
 import type { Gap, Handlers, Loss, OtherEvent, SequencedEvent } from './event.ts';
 import type { ConsumerMetrics, Standing } from './measures.ts';
-import type { Redriven } from './redrive.ts';
 
 /** The consumer's logger; pino and console have this interface. */
 export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
+}
+
+/** The results of redriving the existing dead letters. */
+export interface Redriven {
+  handled: number;
+  /** The number of events that failed again and became new dead letters. */
+  failed: number;
 }
 
 export interface ConsumerOptions {

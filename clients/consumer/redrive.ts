@@ -1,18 +1,12 @@
 import type { Kafka } from 'kafkajs';
 import { type DeadLetters, originOf } from './dead-letter.ts';
 import type { Origin } from './event.ts';
+import type { Redriven } from './options.ts';
 import type { Settings } from './partition.ts';
 import { hasSettled } from './pause.ts';
 import { heartbeatMsOf } from './session.ts';
 
 const lookIntervalMs = 3_000;
-
-/** The results of redriving the existing dead letters. */
-export interface Redriven {
-  handled: number;
-  /** The number of events that failed again and became new dead letters. */
-  failed: number;
-}
 
 /**
  * Passes the existing dead letters of a group to `handle`, in order. A separate group, `<groupId>.redrive`,

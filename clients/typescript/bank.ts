@@ -1,3 +1,4 @@
+import type { CallOptions } from './call.ts';
 import type { TokenProvider } from './credentials.ts';
 import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
 import type { Approval, Calls, Operation } from './operations.ts';
@@ -25,24 +26,6 @@ export type BankOptions = {
   /** Sends the requests, for example through a proxy. Default: the global fetch. */
   fetch?: Fetch;
 } & ({ apiKey: string } | { token: string | TokenProvider });
-
-export interface CallOptions {
-  /**
-   * For a POST: identifies the request, so that it is executed once however often it is sent. Generated
-   * for each call if it is not given.
-   */
-  idempotencyKey?: string;
-  /**
-   * For a PATCH: the ETag of the version to change. If the resource has changed since, the bank
-   * responds with version_mismatch.
-   */
-  ifMatch?: string;
-  /** Called with the response headers of a call that is not a list; for example, to get its ETag for ifMatch. */
-  onHeaders?: (headers: Headers) => void;
-  /** Aborts the call, which then rejects with the signal's reason. A request already sent may still be executed. */
-  signal?: AbortSignal;
-  deadlineMs?: number;
-}
 
 /**
  * A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError,

@@ -1,7 +1,7 @@
-export type { Bank, BankOptions, CallOptions } from './bank.ts';
+export type { Bank, BankOptions } from './bank.ts';
 export { createBank } from './bank.ts';
+export type { CallOptions, Pages } from './call.ts';
 export type { ClientCredentials, TokenProvider } from './credentials.ts';
 export { clientCredentials } from './credentials.ts';
 export { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
 export type * from './operations.ts';
-export type { Pages } from './pages.ts';

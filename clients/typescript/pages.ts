@@ -1,13 +1,6 @@
+import type { Pages } from './call.ts';
 import type { Answer } from './send.ts';
 import { pathOf } from './send.ts';
-
-/** The items of a list, requested page by page on demand: `for await (const account of bank.listAccounts())`. */
-export interface Pages<T> extends AsyncIterable<T> {
-  /** The same by pages of the bank; the `limit` of the call is the page size. */
-  pages(): AsyncIterable<T[]>;
-  /** All items, or the first `count`. */
-  toArray(count?: number): Promise<T[]>;
-}
 
 /** The pages, starting at the path of the first one; `ask` requests one. */
 export function createPages<T>(

@@ -1,11 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Callers } from './callers.ts';
-import { type Check, expect } from './check.ts';
-import type { Composed } from './compose.ts';
+import { type Check, expect, type Output } from './check.ts';
 import { tag } from './image.ts';
 
 /** The time for which a server is stopped. It is longer than the limits of sessions, replies, and checks. */
 const awayMs = 8_000;
+
+/** A running copy of docker-compose.yml, separate from any other on this engine. */
+export interface Composed {
+  baseUrl: string;
+  apiKey: string;
+  /** `docker compose …` */
+  compose(args: string[], codes?: number[]): Promise<Output>;
+  /** `docker compose up --wait …`, until every container is healthy. */
+  up(...args: string[]): Promise<void>;
+  docker(args: string[]): Promise<Output>;
+  /** The ids of the running containers of a service. */
+  containers(service: string): Promise<string[]>;
+  verifyBooks(): Promise<void>;
+}
 
 /**
  * Faults that are only possible with containers, under load. After each, callers must be successful again, and the

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../tools/local/ports.ts';
 import { Callers, call, make } from './callers.ts';
-import { type Check, expect, type Output, type Part, run } from './check.ts';
-import { faults } from './compose-faults.ts';
+import { type Check, expect, type Part, run } from './check.ts';
+import { type Composed, faults } from './compose-faults.ts';
 import { tag } from './image.ts';
 import { signIn } from './sign-in.ts';
 
@@ -12,20 +12,6 @@ const upMs = 60 * 60_000;
  * The time for which `up` may fail, because a container may count as unhealthy before a busy machine has started it.
  */
 const healthyMs = 20 * 60_000;
-
-/** A running copy of docker-compose.yml, separate from any other on this engine. */
-export interface Composed {
-  baseUrl: string;
-  apiKey: string;
-  /** `docker compose …` */
-  compose(args: string[], codes?: number[]): Promise<Output>;
-  /** `docker compose up --wait …`, until every container is healthy. */
-  up(...args: string[]): Promise<void>;
-  docker(args: string[]): Promise<Output>;
-  /** The ids of the running containers of a service. */
-  containers(service: string): Promise<string[]>;
-  verifyBooks(): Promise<void>;
-}
 
 /** Tests docker-compose.yml: it is started, used, scaled, exposed to faults, stopped, and started again. */
 export const compose: Part = {

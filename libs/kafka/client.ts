@@ -11,7 +11,7 @@ import type {
   SASLOptions,
 } from 'kafkajs';
 import type { Logger } from 'pino';
-import type { Cluster } from './consume/partition-reader.ts';
+import type { Cluster } from './cluster.ts';
 import { loadKafkaJs } from './patched/kafkajs.ts';
 import type { Address } from './socket-gate.ts';
 import { SocketGate } from './socket-gate.ts';

@@ -14,11 +14,12 @@ import { createPool, type Pool, type PoolOptions } from '#libs/postgres/pool.ts'
 import { readTime } from '#libs/postgres/time.ts';
 import { type Clock, createClock } from './clock.ts';
 import { type databaseConfig, type kafkaConfig, kafkaOptions, type processConfig } from './config.ts';
+import { createTracing } from './create-tracing.ts';
 import { type Check, type CheckResult, createHealthServer } from './health.ts';
 import { measureClock, measureExecution } from './measures.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { RunContext } from './run.ts';
-import { createTracing, type TracingConfig } from './tracing.ts';
+import type { TracingConfig } from './tracing.ts';
 
 /** Starts a service that executes commands, answers queries, and publishes the messages of its outbox. */
 

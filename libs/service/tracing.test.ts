@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { startCollector } from '../../tests/support/collector.ts';
 import { loadConfig } from './config.ts';
-import { createTracing, isSampled, publishTracer, tracingConfig } from './tracing.ts';
+import { createTracing } from './create-tracing.ts';
+import { isSampled, publishTracer, tracingConfig } from './tracing.ts';
 
 const silent = pino({ level: 'silent' });
 const tracingWith = (env: Record<string, string>) =>

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import { url } from './config.ts';
 
@@ -71,17 +70,6 @@ export function isSampled(traceparent: string | undefined): traceparent is strin
   return (
     traceparent !== undefined && traceparentForm.test(traceparent) && parseInt(traceparent.slice(-1), 16) % 2 === 1
   );
-}
-
-/** Returns undefined if no collector is configured. */
-export async function createTracing(
-  service: string,
-  config: TracingConfig & { INSTANCE: string },
-  logger: Logger,
-): Promise<Tracing | undefined> {
-  if (config.OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
-  const { startTracing } = await import('./tracing-sdk.ts');
-  return startTracing(service, config.OTEL_EXPORTER_OTLP_ENDPOINT, config, logger);
 }
 
 interface Published {

@@ -5,7 +5,7 @@ import { createBackoff, pause, withTimeout } from '../wait.ts';
 import { type ConsumerSession, type Group, heartbeatMs, openSession } from './consumer-session.ts';
 import { type Assignment, type Handle, MessagePool } from './message-pool.ts';
 
-export type { ReceivedMessage } from './received-message.ts';
+export type { ReceivedMessage } from '../received-message.ts';
 
 export interface ConsumeOptions {
   groupId: string;

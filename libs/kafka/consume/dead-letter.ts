@@ -1,5 +1,5 @@
 import type { Publisher } from '../publish/publish.ts';
-import type { ReceivedMessage } from './received-message.ts';
+import type { ReceivedMessage } from '../received-message.ts';
 
 const timeoutMs = 10_000;
 

@@ -1,5 +1,5 @@
 import type { EachBatchPayload, KafkaMessage, OffsetsByTopicPartition } from 'kafkajs';
-import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+import type { FetchedMessage, ReceivedMessage } from '../received-message.ts';
 
 /** The part of kafkajs' batch that is used: the messages of one partition in one fetch. */
 export interface BatchPayload {

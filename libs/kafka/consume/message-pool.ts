@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
+import type { FetchedMessage, ReceivedMessage } from '../received-message.ts';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
 import type { BatchPayload } from './fetched-messages.ts';
-import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
 /** The partitions of one topic that are assigned to this consumer. */
 export interface Assignment {

@@ -1,8 +1,9 @@
 import type { KafkaClient } from '../client.ts';
+import type { Cluster } from '../cluster.ts';
+import type { ReceivedMessage } from '../received-message.ts';
 import { topicRanges } from '../topics.ts';
 import { withTimeout } from '../wait.ts';
-import { type Cluster, fetchFrom } from './partition-reader.ts';
-import type { ReceivedMessage } from './received-message.ts';
+import { fetchFrom } from './partition-reader.ts';
 
 /** A position in a topic. */
 export interface Place {

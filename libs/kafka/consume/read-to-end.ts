@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
+import type { ReceivedMessage } from '../received-message.ts';
 import { topicRanges } from '../topics.ts';
 import { PartitionReader } from './partition-reader.ts';
-import type { ReceivedMessage } from './received-message.ts';
 
 export interface ReadToEndOptions {
   topics: string[];

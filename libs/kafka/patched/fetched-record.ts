@@ -1,4 +1,4 @@
-import type { FetchedMessage, ReceivedMessage } from '../consume/received-message.ts';
+import type { FetchedMessage, ReceivedMessage } from '../received-message.ts';
 import { readContent } from './record.ts';
 
 /** An encoded message. It is decoded only on access. */

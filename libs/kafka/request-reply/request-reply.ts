@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
 import { PartitionReader } from '../consume/partition-reader.ts';
-import type { FetchedMessage } from '../consume/received-message.ts';
 import { murmur2 } from '../publish/partitioner.ts';
 import { type OutgoingMessage, PublishError, type Publisher } from '../publish/publish.ts';
+import type { FetchedMessage } from '../received-message.ts';
 import { ShortLivedMap } from '../short-lived-map.ts';
 import { withTimeout } from '../wait.ts';
 

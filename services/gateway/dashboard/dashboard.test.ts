@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { ok, samples } from '../test/test-app.ts';
-import { ownPath } from './session/sign-in.ts';
+import { ownPath } from './pages/sign-in.ts';
 import { issuer, testDashboard } from './test/test-dashboard.ts';
 
 /** The dashboard's frame without a browser: who gets in, what forms are taken, what headers pages have. */

@@ -21,9 +21,11 @@ import { addDeadLetters } from './pages/dead-letters.ts';
 import { addErasure } from './pages/erasure.ts';
 import { addFind } from './pages/find.ts';
 import { addHolds } from './pages/holds.ts';
+import { addKeptForm } from './pages/kept-form.ts';
 import { addNotes } from './pages/notes.ts';
 import { addOperations } from './pages/operations.ts';
 import { addReversal } from './pages/reversal.ts';
+import { addSignIn } from './pages/sign-in.ts';
 import { addStatement } from './pages/statement.ts';
 import { addHome, addToday } from './pages/today.ts';
 import { addTransactions } from './pages/transactions.ts';
@@ -32,9 +34,7 @@ import { createErrorPages } from './problems.ts';
 import { createCookie } from './session/cookies.ts';
 import type { EndedSessions } from './session/ended-sessions.ts';
 import { createIssuer } from './session/issuer.ts';
-import { addKeptForm } from './session/kept-form.ts';
 import { createSessions } from './session/session.ts';
-import { addSignIn } from './session/sign-in.ts';
 
 export interface DashboardOptions {
   issuer: string;

@@ -25,8 +25,7 @@ export function operationsSource(): string {
   const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
   const resources = [...named].map(([schema, name]) => declaration(name, JSON.parse(schema) as Json));
   return `// Made from the endpoints table by \`npm run generate\`; not to be edited.
-import type { CallOptions } from './bank.ts';
-import type { Pages } from './pages.ts';
+import type { CallOptions, Pages } from './call.ts';
 
 /** How an operation is called, and where its response contains the resource. */
 export interface Operation {

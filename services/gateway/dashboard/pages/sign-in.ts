@@ -11,11 +11,11 @@ import { logRefused } from '../../http/errors.ts';
 import { networkOf } from '../../http/network.ts';
 import { sendPage, visitOf } from '../html/frame.ts';
 import { renderPage } from '../html/layout.ts';
-import type { Cookies } from './cookies.ts';
-import type { EndedSessions } from './ended-sessions.ts';
-import { type Issuer, SignInFailed, type SignInFault } from './issuer.ts';
-import { createSealer } from './seal.ts';
-import type { Session, Sessions } from './session.ts';
+import type { Cookies } from '../session/cookies.ts';
+import type { EndedSessions } from '../session/ended-sessions.ts';
+import { type Issuer, SignInFailed, type SignInFault } from '../session/issuer.ts';
+import { createSealer } from '../session/seal.ts';
+import type { Session, Sessions } from '../session/session.ts';
 
 export interface SignInDependencies {
   issuer: Issuer;

@@ -4,9 +4,9 @@ import { html } from '#libs/service/html.ts';
 import { checkOwnForm, ForeignForm, sendPage, toSignIn, visitOf } from '../html/frame.ts';
 import { csrfField, renderPage } from '../html/layout.ts';
 import { facts, wordsOf } from '../html/show.ts';
-import { type Cookies, maxSealedLength } from './cookies.ts';
-import { createSealer } from './seal.ts';
-import type { Session } from './session.ts';
+import { type Cookies, maxSealedLength } from '../session/cookies.ts';
+import { createSealer } from '../session/seal.ts';
+import type { Session } from '../session/session.ts';
 
 /**
  * Keeps a form that was sent after its session had ended. The form is not executed; the person gets it back

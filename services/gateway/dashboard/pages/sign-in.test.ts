@@ -4,10 +4,10 @@ import { afterEach, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { createLimiter } from '../../access/limits.ts';
 import { createAuditRecords } from '../../audit/audit-records.ts';
-import { createCookie } from './cookies.ts';
-import { createEndedSessions } from './ended-sessions.ts';
-import { type Issuer, SignInFailed, type SignInFault } from './issuer.ts';
-import { createSessions } from './session.ts';
+import { createCookie } from '../session/cookies.ts';
+import { createEndedSessions } from '../session/ended-sessions.ts';
+import { type Issuer, SignInFailed, type SignInFault } from '../session/issuer.ts';
+import { createSessions } from '../session/session.ts';
 import { addSignIn } from './sign-in.ts';
 
 /**

@@ -1,0 +1,29 @@
+import type { KafkaMessage } from 'kafkajs';
+import type { FetchedMessage } from './received-message.ts';
+
+/** The used part of kafkajs' Cluster and its brokers, for which its package has no types. */
+export interface Cluster {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  addTargetTopic(topic: string): Promise<void>;
+  refreshMetadataIfNecessary(): Promise<void>;
+  findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
+  findBroker(options: { nodeId: string }): Promise<FetchingBroker>;
+}
+
+interface FetchingBroker {
+  fetch(request: {
+    maxWaitTime: number;
+    minBytes: number;
+    maxBytes: number;
+    topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+  }): Promise<{ responses: { partitions: FetchedPartition[] }[] }>;
+}
+
+/** Without our patches, the messages are kafkajs' own, and the other fields do not exist. */
+interface FetchedPartition {
+  partition: number;
+  messages: readonly FetchedMessage[] | readonly KafkaMessage[];
+  nextOffset?: bigint;
+  corrupt?: string;
+}
