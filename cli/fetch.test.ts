@@ -30,7 +30,7 @@ const call = (url: string, signal = new AbortController().signal) =>
 it('returns the whole response', async () => {
   const response = await call(`http://${at}/`);
   expect([response.ok, response.status, response.headers.get('location')]).toEqual([true, 201, '/made']);
-  expect([await response.text(), Buffer.from(await response.bytes()).toString()]).toEqual([text, text]);
+  expect(await response.text()).toBe(text);
 });
 
 it('does not follow a redirection', async () => {

@@ -19,7 +19,6 @@ export const fetch: NonNullable<BankOptions['fetch']> = (url, { method, headers,
           status,
           headers: new Headers(response.headers as Record<string, string>),
           text: async () => bytes.toString(),
-          bytes: async () => bytes,
         });
       });
     });

@@ -40,17 +40,17 @@ export function addShow(program: Command): void {
     .description('Print the entries of a period with its opening and closing balance (scope transactions:read)')
     .option('--from <time>', 'start of the period, inclusive (ISO 8601)', moment)
     .option('--to <time>', 'end of the period, exclusive (ISO 8601)', moment)
-    .addOption(jsonOption().conflicts('pdf'))
-    .option('--pdf <file>', 'write a PDF to this file, at most 2,000 entries')
+    .addOption(jsonOption().conflicts('html'))
+    .option('--html <file>', 'write a page made for paper to this file, at most 10,000 entries')
     .addHelpText(
       'after',
       '\nExample:\n  bank statement SAV-1234567897 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z',
     )
-    .action(async (account: string, { from, to, json, pdf }: StatementOptions) => {
+    .action(async (account: string, { from, to, json, html }: StatementOptions) => {
       const bank = openBank();
       const account_id = await accountIdOf(bank, account);
       const period = { account_id, from: from?.toISOString(), to: to?.toISOString() };
-      if (pdf !== undefined) return writeStatement(pdf, await bank.getStatementPdf(period));
+      if (html !== undefined) return writeStatement(html, await bank.getStatementHtml(period));
       if (json) {
         const [first, ...rest] = await bank.getStatement(period).toArray();
         return printJson({ ...first, entries: [first, ...rest].flatMap((page) => page?.entries ?? []) });
@@ -73,12 +73,12 @@ interface StatementOptions {
   from?: Date;
   to?: Date;
   json?: true;
-  pdf?: string;
+  html?: string;
 }
 
-function writeStatement(path: string, file: Uint8Array): void {
+function writeStatement(path: string, page: string): void {
   try {
-    writeFileSync(path, file);
+    writeFileSync(path, page);
   } catch (error) {
     throw new Failure(2, (error as Error).message);
   }

@@ -43,8 +43,8 @@ export function createBank(options: BankOptions): Bank {
     (operation: Operation) =>
     (input: Input = {}, call: CallOptions = {}) => {
       const request = requestOf(operation, input, call);
-      if (operation.file !== undefined)
-        return send(sender, { ...request, accept: operation.file }, patienceOf(call)).then(({ body }) => body);
+      if (operation.page !== undefined)
+        return send(sender, { ...request, accept: operation.page }, patienceOf(call)).then(({ body }) => body);
       if (operation.paged === undefined) return one(sender, operation, request, patienceOf(call), call.onHeaders);
       const itemsOf = ({ body }: Answer) => (operation.paged === 'items' ? dataOf(body) : [dataOf(body)]) as unknown[];
       return createPages(request.path, (path) => send(sender, { ...request, path }, patienceOf(call)), itemsOf);

@@ -11,8 +11,8 @@ export interface Operation {
   feed?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a file of this type. */
-  file?: 'application/pdf';
+  /** The body is a page of this type. */
+  page?: 'text/html';
 }
 
 export const operations = {
@@ -35,7 +35,7 @@ export const operations = {
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
   getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
-  getStatementPdf: { method: 'GET', path: '/accounts/:account_id/statement', file: 'application/pdf' },
+  getStatementHtml: { method: 'GET', path: '/accounts/:account_id/statement', page: 'text/html' },
   listTransactions: { method: 'GET', path: '/transactions', paged: 'items' },
   getTransaction: { method: 'GET', path: '/transactions/:transaction_id' },
   createTransaction: { method: 'POST', path: '/transactions', bare: true },
@@ -758,10 +758,10 @@ export interface Calls {
   listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
   /** Get the balance of an account, now or at a time. With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0. Scope: accounts:read. */
   getAccountBalance(input: { account_id: string; at?: string }, options?: CallOptions): Promise<BalanceAt>;
-  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. PDFs are made one at a time, in the order of requests. A caller may request one at a time; a second gets a 429. A request that has waited for ten seconds gets a 503 and can be repeated. Scope: transactions:read. */
+  /** Get a statement of an account for a period. Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429. Scope: transactions:read. */
   getStatement(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
-  /** Get a statement of an account for a period, as a PDF file. */
-  getStatementPdf(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>;
+  /** Get a statement of an account for a period, as an HTML page made for paper. */
+  getStatementHtml(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<string>;
   /** List transactions. The list has no index without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed. It then scans the newest 200,000 transactions per page; `complete` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429. `actor`: the caller, as in the audit log; not available to credentials bound to a client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;

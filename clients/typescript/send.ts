@@ -11,7 +11,7 @@ export interface Request {
   body?: string;
   idempotencyKey?: string;
   ifMatch?: string;
-  /** The media type of the requested file, instead of JSON. */
+  /** The media type of the requested page, instead of JSON. */
   accept?: string;
 }
 
@@ -37,7 +37,7 @@ export type Fetch = (
     redirect: 'error';
     signal: AbortSignal;
   },
-) => Promise<Pick<Response, 'ok' | 'status' | 'headers' | 'text' | 'bytes'>>;
+) => Promise<Pick<Response, 'ok' | 'status' | 'headers' | 'text'>>;
 
 export interface Sender {
   baseUrl: string;
@@ -100,7 +100,7 @@ async function tryOnce(
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     if (response.ok && accept !== undefined)
-      return { status: response.status, body: await response.bytes(), headers: response.headers };
+      return { status: response.status, body: await response.text(), headers: response.headers };
     const answer = parsed(await response.text());
     if (response.ok && answer !== undefined)
       return { status: response.status, body: answer, headers: response.headers };

@@ -49,8 +49,8 @@ export interface Endpoint {
   success: 200 | 201;
   /** Returns 202 with a Pending resource if no reply arrives in time. */
   pending?: true;
-  /** Returns a PDF if the request accepts one. */
-  pdf?: true;
+  /** Returns an HTML page made for paper if the request accepts one. */
+  printed?: true;
   /** The response has an ETag, which a PATCH accepts in If-Match. */
   versioned?: true;
   /** The message that the endpoint sends. For a read composed of several messages, the first one. */
@@ -249,9 +249,9 @@ const rows = {
     scope: 'transactions:read',
     query: parameters.statement,
     description:
-      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: application/pdf`, returns the whole period as a PDF, regardless of `limit`: at most 2,000 entries, with the account holder if the caller also has `clients:read`. PDFs are made one at a time, in the order of requests. A caller may request one at a time; a second gets a 429. A request that has waited for ten seconds gets a 503 and can be repeated.',
+      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429.',
     shape: 'document',
-    pdf: true,
+    printed: true,
   },
   list_transactions: {
     route: 'GET /transactions',

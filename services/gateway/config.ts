@@ -214,7 +214,7 @@ export const gatewayConfig = z
       )
       .optional()
       .describe(
-        'Locale for times and amounts in the dashboard, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
+        'Locale for times and amounts in the dashboard and on statements, such as en-KE or de-DE; if unset, 2026-01-31 23:59:59 and 1 500.00',
       ),
     SECURITY_CONTACT: z
       .string()
@@ -311,7 +311,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
     callingCode: config.DEFAULT_CALLING_CODE,
-    letterhead: { name: config.BANK_NAME, address: config.BANK_ADDRESS, timeZone: config.BANK_TIME_ZONE },
     pepper: config.API_KEY_PEPPER,
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,

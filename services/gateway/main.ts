@@ -3,6 +3,7 @@ import { topicTable } from '#libs/contracts/topics.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
+import { setBankFormats } from '#libs/service/formats.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
@@ -27,6 +28,12 @@ run(
     const { logger, instance, onStop } = context;
     const config = loadConfig(gatewayConfig);
     const prefix = config.TOPIC_PREFIX;
+    setBankFormats({
+      name: config.BANK_NAME,
+      address: config.BANK_ADDRESS,
+      timeZone: config.BANK_TIME_ZONE,
+      locale: config.BANK_LOCALE,
+    });
     // A gateway for staff has its own name, so that it does not hide the absence of all those for callers.
     const service = config.ROUTES.includes('api') ? 'gateway' : 'dashboard';
     const { metrics: registry, tracing, kafka, checkBrokers } = await createBasics(service, config, context);

@@ -91,9 +91,8 @@ function createDashboard(
   if (!isComplete || publicUrl === undefined || issuer === undefined) return undefined;
   const ended = createEndedSessions({ publisher, prefix, logger, now });
   const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: ended.take, logger });
-  const formats = { name: config.BANK_NAME, timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
   const scope = signInScopes(config);
-  return { options: { issuer, clientId, clientSecret, scope, sessionSecrets, publicUrl, ended, formats }, follower };
+  return { options: { issuer, clientId, clientSecret, scope, sessionSecrets, publicUrl, ended }, follower };
 }
 
 /** Reports the use of a key to accounts, without waiting. A lost report has no consequence. */

@@ -182,7 +182,7 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     action: 'Use a new key for each request.',
   },
   rate_limited: {
-    meaning: 'Too many requests, failed authentications, or concurrent searches, sums, or PDFs.',
+    meaning: 'Too many requests, failed authentications, or concurrent searches, sums, or printed statements.',
     action: 'Wait as long as `Retry-After` says.',
   },
   headers_too_large: { meaning: 'Request line and headers exceed the size limit.', action: 'Send less.' },

@@ -10,7 +10,6 @@ import type { AuditRecords } from '../audit/audit-records.ts';
 import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import { Shares } from '../overload/shares.ts';
-import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
 import { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
 import { askForApproval, checkFourEyes, readApproval, readApprovals } from './approvals.ts';
@@ -39,7 +38,7 @@ import {
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 import { search } from './search.ts';
-import { statementHandler } from './statement-pdf.ts';
+import { statementHandler } from './statement-page.ts';
 import { readEvents } from './webhooks.ts';
 
 declare module 'fastify' {
@@ -68,7 +67,6 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   /** The calling code for national phone numbers; undefined: they are refused. */
   callingCode?: string | undefined;
   auditRecords: AuditRecords;
-  letterhead: Letterhead;
   now: () => number;
 }
 

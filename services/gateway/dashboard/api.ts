@@ -74,11 +74,11 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
     call<T>(method, path, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
   return {
     get: <T>(path: string) => call<T>('GET', path, {}),
-    /** Returns the response body of this media type, unchanged. */
-    async getFile(path: string, type: string): Promise<Buffer> {
-      const answer = await send('GET', path, { accept: type });
+    /** Returns a page of the API unchanged, with its content policy. */
+    async getHtml(path: string): Promise<{ text: string; policy: string }> {
+      const answer = await send('GET', path, { accept: 'text/html' });
       if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, JSON.parse(answer.payload) as ApiProblem);
-      return answer.rawPayload;
+      return { text: answer.payload, policy: String(answer.headers['content-security-policy']) };
     },
     /** With an idempotency key, sending a form twice has one effect. */
     post: <T>(path: string, body: object, key?: string) =>

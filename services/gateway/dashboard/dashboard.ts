@@ -6,7 +6,6 @@ import type { VerifyToken } from '../access/tokens.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
 import { refuse } from '../http/errors.ts';
 import { addAssets } from './html/assets.ts';
-import { type BankFormats, setBankFormats } from './html/formats.ts';
 import { addPage, createEntrance, createFormCheck } from './html/frame.ts';
 import { addUploads, type Receive } from './html/upload.ts';
 import { addAccounts } from './pages/accounts.ts';
@@ -46,8 +45,6 @@ export interface DashboardOptions {
   /** The public URL of the gateways, without a path. */
   publicUrl: string;
   ended: EndedSessions;
-  /** The formats of times and amounts on its pages. */
-  formats: BankFormats;
 }
 
 export interface DashboardDependencies extends DashboardOptions {
@@ -93,7 +90,6 @@ const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) =
  */
 export async function addDashboard(app: FastifyInstance, deps: DashboardDependencies): Promise<void> {
   const { ended, now } = deps;
-  setBankFormats(deps.formats);
   const { origin, protocol } = new URL(deps.publicUrl);
   const isSecure = protocol === 'https:';
   const cookie = createCookie('bank_session', isSecure);

@@ -94,7 +94,6 @@ export async function testApp(
     cursors: createCursors(() => ({ first: 'a secret of sixteen', all: ['a secret of sixteen'] })),
     idempotencySecrets: { secrets: ['a secret of sixteen'] },
     apiVersion: '1.2.3',
-    letterhead: { name: 'Bank of Nairobi', address: ['1 Kenyatta Avenue'], timeZone: 'Africa/Nairobi' },
     tokens: {
       issuer: 'https://issuer.example',
       audience: 'core-banking',

@@ -37,18 +37,18 @@ export interface Operation {
   feed?: true;
   /** The body is the resource itself. */
   bare?: true;
-  /** The body is a file of this type. */
-  file?: 'application/pdf';
+  /** The body is a page of this type. */
+  page?: 'text/html';
 }
 
 export const operations = {
-${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...fileOperation(name, endpoint)]).join('\n')}
+${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...pageOperation(name, endpoint)]).join('\n')}
 } as const satisfies Record<string, Operation>;
 
 ${resources.join('\n\n')}
 
 export interface Calls {
-${table.flatMap(([name, endpoint]) => [call(name, endpoint), ...fileCall(name, endpoint)]).join('\n')}
+${table.flatMap(([name, endpoint]) => [call(name, endpoint), ...pageCall(name, endpoint)]).join('\n')}
 }
 `;
 }
@@ -60,16 +60,16 @@ function operation({ method, path, shape }: Endpoint): string {
   return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' ? ', feed: true' : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
 }
 
-/** An operation whose response is also available as a file has a separate call for the file. */
-function fileOperation(name: EndpointName, { method, path, pdf }: Endpoint): string[] {
-  return pdf ? [`  ${callName(name)}Pdf: { method: '${method}', path: '${path}', file: 'application/pdf' },`] : [];
+/** An operation whose response is also available as a printed page has a separate call for the page. */
+function pageOperation(name: EndpointName, { method, path, printed }: Endpoint): string[] {
+  return printed ? [`  ${callName(name)}Html: { method: '${method}', path: '${path}', page: 'text/html' },`] : [];
 }
 
-function fileCall(name: EndpointName, endpoint: Endpoint): string[] {
-  if (!endpoint.pdf) return [];
+function pageCall(name: EndpointName, endpoint: Endpoint): string[] {
+  if (!endpoint.printed) return [];
   const { type, optional } = input(endpoint);
   return [
-    `  /** ${endpoint.summary}, as a PDF file. */\n  ${callName(name)}Pdf(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>;`,
+    `  /** ${endpoint.summary}, as an HTML page made for paper. */\n  ${callName(name)}Html(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<string>;`,
   ];
 }
 

@@ -277,7 +277,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   const { method, success, pending, versioned } = endpoint;
   const schema = envelope(name, endpoint);
   const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
-  const file = endpoint.pdf ? { 'application/pdf': { schema: { type: 'string', format: 'binary' } } } : {};
+  const page = endpoint.printed ? { 'text/html': { schema: { type: 'string' } } } : {};
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
   if (versioned) headers['ETag'] = header('ETag');
@@ -287,7 +287,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
     [success]: {
       description: success === 201 ? 'Created' : endpoint.summary,
       headers,
-      content: { ...content, ...file },
+      content: { ...content, ...page },
       ...links(name),
     },
   };

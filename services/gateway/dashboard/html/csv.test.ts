@@ -17,7 +17,7 @@ function listOf(rows: number, refusedAt = Infinity): { api: Api; asked: string[]
     };
   };
   const never = () => Promise.reject(new Error('an export changes nothing'));
-  return { api: { get, getFile: never, post: never, patch: never }, asked };
+  return { api: { get, getHtml: never, post: never, patch: never }, asked };
 }
 
 async function make(api: Api): Promise<string> {

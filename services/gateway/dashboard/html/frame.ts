@@ -183,26 +183,23 @@ export const addPage = addShown('page');
 /** Adds the target of a form. */
 export const addForm = addShown('form');
 
-/**
- * Adds a file that the API creates; the API records the export. If `make` throws, an error page is shown. The link may
- * name the file (`download`); otherwise it has the last part of its address as its name.
- */
-export function addFile(
+/** Adds a page that the API creates whole; the API records the export. If `read` throws, an error page is shown. */
+export function addApiPage(
   app: FastifyInstance,
   url: string,
   page: PageOptions,
-  type: string,
-  make: (visit: Visit, request: FastifyRequest) => Promise<Buffer | Readable>,
+  read: (visit: Visit) => Promise<{ text: string; policy: string }>,
 ): void {
-  addRoute(app, 'page', url, page, async (visit, request, reply) => {
-    const file = await make(visit, request);
-    return reply.headers({ 'content-type': type, 'content-disposition': 'attachment' }).send(file);
+  addRoute(app, 'page', url, page, async (visit, _request, reply) => {
+    const { text, policy } = await read(visit);
+    return sendPage(reply.header('content-security-policy', policy), 200, text);
   });
 }
 
 /**
  * Adds a download of a list. The file is created while it is sent, after an audit record of who
- * downloaded it. If `make` throws, an error page is sent. It is named as in addFile.
+ * downloaded it. If `make` throws, an error page is sent. The link may name the file (`download`); otherwise it has the
+ * last part of its address as its name.
  */
 export function addDownload(
   app: FastifyInstance,
@@ -210,10 +207,12 @@ export function addDownload(
   page: PageOptions,
   make: (visit: Visit) => Promise<AsyncIterable<string>>,
 ): void {
-  addFile(app, url, page, 'text/csv; charset=utf-8', async (visit, request) => {
+  addRoute(app, 'page', url, page, async (visit, request, reply) => {
     const lines = await make(visit);
     await recordExport(request, visit);
-    return Readable.from(lines);
+    return reply
+      .headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': 'attachment' })
+      .send(Readable.from(lines));
   });
 }
 

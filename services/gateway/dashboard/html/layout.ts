@@ -1,6 +1,6 @@
+import { bankName, decimalMark } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type AssetName, assetPath } from './assets.ts';
-import { bankName, decimalMark } from './formats.ts';
 import { sectionsOf } from './navigation.ts';
 
 /** The person who sees a page. */

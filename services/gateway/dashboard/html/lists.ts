@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { endOf, momentOf, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { type CsvColumn, csvOf } from './csv.ts';
-import { endOf, momentOf, zoneText } from './formats.ts';
 import { addDownload, addPage, type Drawn, type PageOptions, type Shown, shownOf, type Visit } from './frame.ts';
 import { type Choice, optionsOf } from './show.ts';
 

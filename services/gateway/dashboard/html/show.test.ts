@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { moneyText, plainMoney } from '#libs/service/formats.ts';
 import { pointsOf } from '../pages/books.ts';
 import { pager } from './lists.ts';
-import { idLink, idTextLink, moneyText, pageOf, plainMoney, resourceLink, table, timeOf } from './show.ts';
+import { idLink, idTextLink, pageOf, resourceLink, table, timeOf } from './show.ts';
 
 describe('formats of pages', () => {
   it.each([

@@ -1,7 +1,7 @@
-import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import { amountText, dayEndingAt, timeText, zoneAt } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
-import { dayEndingAt, decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
 /** Shows values on pages. */
 
@@ -24,23 +24,6 @@ export function untilOf(iso: string): Html {
 /** Shows the time with its zone, for pages that do not name the zone of their times. */
 export function fullTimeOf(iso: string | null): Html {
   return iso === null ? timeOf(iso) : html`${timeOf(iso)} ${zoneAt(iso)}`;
-}
-
-/** Formats an amount with all digits of its currency and the bank's grouping, without rounding. */
-export function moneyText(decimal: string, currency: string | null): string {
-  const [whole = '', fraction] = plainMoney(decimal, currency).replace(/^-/, '').split('.');
-  return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
-}
-
-/** Formats an amount with its currency, if it is known. */
-export const amountText = (decimal: string, currency: string | null): string =>
-  `${moneyText(decimal, currency)} ${currency ?? ''}`.trim();
-
-/** Formats an amount for programs, with all digits of its currency and without grouping. */
-export function plainMoney(decimal: string, currency: string | null): string {
-  const [whole = '', fraction = ''] = decimal.split('.');
-  const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
-  return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
 }
 
 interface Place {

@@ -8,6 +8,7 @@ import {
   freezeReason,
   type StatusTransition,
 } from '#libs/contracts/resources.ts';
+import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames } from '../html/actors.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -17,14 +18,12 @@ import type { Person } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountOf, type Owned } from '../html/owners.ts';
 import {
-  amountText,
   desk,
   facts,
   fullTimeOf,
   idLink,
   idText,
   idTextLink,
-  moneyText,
   numeric,
   ownNames,
   parts,

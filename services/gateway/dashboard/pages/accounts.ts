@@ -9,6 +9,7 @@ import {
   type EntryLine,
   type StatusTransition,
 } from '#libs/contracts/resources.ts';
+import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { jsonNumber, type TypedAmount, typedAmount } from '../html/amounts.ts';
@@ -25,7 +26,7 @@ import {
 import { addPage, type Shown, type Visit } from '../html/frame.ts';
 import { addListPage, externalId, type List } from '../html/lists.ts';
 import { accountOf, clientsOf, holderOf, ownedOf } from '../html/owners.ts';
-import { desk, idText, plainMoney } from '../html/show.ts';
+import { desk, idText } from '../html/show.ts';
 import {
   accountFacts,
   accountParts,

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
+import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';
 import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
@@ -12,14 +13,12 @@ import { csrfField } from '../html/layout.ts';
 import { addListPage, type List, type Sorting } from '../html/lists.ts';
 import { accountsBy } from '../html/owners.ts';
 import {
-  amountText,
   changeTable,
   desk,
   facts,
   fullTimeOf,
   idLink,
   idText,
-  moneyText,
   pageOf,
   parts,
   type ShownChange,

@@ -1,4 +1,5 @@
 import type { Batch, ItemResult } from '#libs/contracts/resources.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
 import { inputOf, once, problem, reason, type Wrong } from '../html/forms.ts';
@@ -6,7 +7,7 @@ import type { Visit } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
 import { addressOf, pager } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
-import { amountText, facts, idLink, numeric, parts, statusOf, table } from '../html/show.ts';
+import { facts, idLink, numeric, parts, statusOf, table } from '../html/show.ts';
 import { type Checked, kindOf, type Payment, type RefusedLine } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';

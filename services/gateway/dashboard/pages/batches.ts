@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type Account, type Batch, batchMode } from '#libs/contracts/resources.ts';
+import { plainMoney } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
@@ -10,7 +11,6 @@ import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import { addDownload, addForm, addPage, type Shown, type Visit } from '../html/frame.ts';
 import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
-import { plainMoney } from '../html/show.ts';
 import { checkLines, type Payment, type RefusedLine } from './batch-check.ts';
 import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
 import {

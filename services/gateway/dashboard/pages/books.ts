@@ -7,13 +7,14 @@ import {
   type Verification,
 } from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
+import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { fullTimeOf, loaded, moneyText, numeric, optionsOf, refreshed, table, verdictOf } from '../html/show.ts';
+import { fullTimeOf, loaded, numeric, optionsOf, refreshed, table, verdictOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 const balanceUrl = `${url}/balance`;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import { amountText } from '#libs/service/formats.ts';
 import type { Api } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { accountByNumber } from '../html/owners.ts';
-import { amountText } from '../html/show.ts';
 
 /** Instructions of the counter: their content, their API requests, and texts for refusals. */
 

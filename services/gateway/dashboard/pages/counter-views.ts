@@ -1,12 +1,12 @@
 import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { amountText, bankName } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { bankName } from '../html/formats.ts';
 import { amountField, descriptionField, formOf, inputsOf, referenceField, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import type { Owned } from '../html/owners.ts';
-import { amountText, desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
+import { desk, facts, fullTimeOf, idLink, numeric, pageOf, parts, statusOf, table } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { confirmForm } from './confirmation.ts';
 import {

@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { Account, Statement, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
 import { type Api, ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { accepted, addFormPage, enteredIn, idempotencyKeyOf, type Wrong } from '../html/forms.ts';
 import { addPage, type Shown, type Visit } from '../html/frame.ts';
 import { accountOf, accountsOwnedBy, clientsOf, holderOf, type Owned, ownedOf } from '../html/owners.ts';
-import { amountText } from '../html/show.ts';
 import { addConfirmation, type Confirmation } from './confirmation.ts';
 import {
   type CounterKind,

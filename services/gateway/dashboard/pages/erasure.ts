@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import type { Erasure } from '#libs/contracts/administration.ts';
 import type { Account, Client } from '#libs/contracts/resources.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { addFormPage, checkConfirmed, confirmation, formOf, type Wrong } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { accountsOwnedBy, numbersOf } from '../html/owners.ts';
-import { amountText, facts, fullTimeOf, idLink, numeric, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, numeric, statusOf, table, timeOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { addTask } from './tasks.ts';
 

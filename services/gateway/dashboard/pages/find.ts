@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/administration.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
+import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
-import { moneyText, pageOf, table, timeOf } from '../html/show.ts';
+import { pageOf, table, timeOf } from '../html/show.ts';
 import { transactionsUrl } from './transactions.ts';
 
 const kinds: Record<SearchKind, string> = {

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { type CapturedHold, type Hold, holdStatus } from '#libs/contracts/holds.ts';
 import type { Account } from '#libs/contracts/resources.ts';
+import { amountText, dayOf, endOf, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
-import { dayOf, endOf } from '../html/formats.ts';
 import {
   accepted,
   addFormPage,
@@ -21,7 +21,6 @@ import type { Person } from '../html/layout.ts';
 import type { List, Sorting } from '../html/lists.ts';
 import { holderOf, type Owned, ownedOf } from '../html/owners.ts';
 import {
-  amountText,
   desk,
   facts,
   fullTimeOf,
@@ -29,7 +28,6 @@ import {
   idText,
   numeric,
   ownNames,
-  plainMoney,
   statusOf,
   table,
   timeOf,

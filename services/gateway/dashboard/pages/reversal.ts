@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { amountText, timeText, zoneAt } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';
-import { timeText, zoneAt } from '../html/formats.ts';
 import { addFormPage, enteredIn, formOf, inputOf, type Wrong, WrongInput } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
 import { ownedOf } from '../html/owners.ts';
-import { amountText, idLink } from '../html/show.ts';
+import { idLink } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf, refusalText } from './counter-instructions.ts';
 import { addTask, amountChange, type Change, consequences, type Entered } from './tasks.ts';

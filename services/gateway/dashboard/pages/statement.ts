@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client, Entry, Statement } from '#libs/contracts/resources.ts';
+import { amountText, dayOf, endOf, momentOf, zoneText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';
 import { csvOf } from '../html/csv.ts';
-import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
-import { addDownload, addFile, addPage, type Visit } from '../html/frame.ts';
+import { addApiPage, addDownload, addPage, type Visit } from '../html/frame.ts';
 import { accountOf, holderOf } from '../html/owners.ts';
-import { amountText, desk, facts, timeOf } from '../html/show.ts';
+import { desk, facts, timeOf } from '../html/show.ts';
 import { accountParts, movementTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import { addressOf, nameOf } from './client-views.ts';
@@ -38,11 +38,10 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
 <p class="quiet">Made ${timeOf(new Date(visit.now).toISOString())}. Days and times are ${zoneText()}.</p>`,
     };
   });
-  addFile(app, `${url}.pdf`, page, 'application/pdf', (visit) => {
-    const { from, to } = Object.fromEntries(parametersOf(periodIn(visit)));
-    return visit.api.getFile(
-      `${pathOf(visit)}?${new URLSearchParams({ from: String(from), to: String(to) })}`,
-      'application/pdf',
+  addApiPage(app, `${url}.html`, page, (visit) => {
+    const { from_day, to_day } = periodIn(visit);
+    return visit.api.getHtml(
+      `${pathOf(visit)}?${new URLSearchParams({ from: momentOf(from_day), to: endOf(to_day) })}`,
     );
   });
   addDownload(app, `${url}.csv`, page, (visit) =>
@@ -107,12 +106,10 @@ function periodForm(here: string, { from_day, to_day }: Period, today: string): 
 <label>To (day) <input type="date" name="to_day" value="${to_day}" required></label><p class="actions"><button class="secondary">Show</button></p></form>`;
 }
 
-/** The statement on paper and as files, which are named after the account and the period. */
+/** The statement for paper, and as a file that is named after the account and the period. */
 function copies(here: string, { account_number }: Statement, period: Period): Html {
   const name = `statement-${account_number}-${period.from_day}-${period.to_day}`;
-  const file = (extension: 'pdf' | 'csv', text: string) =>
-    html`<a role="button" class="secondary" href="${here}.${extension}?${queryOf(period)}" download="${name}.${extension}">${text}</a> `;
-  return html`<p class="actions"><button type="button" data-print hidden>Print</button> ${file('pdf', 'Download PDF')}${file('csv', 'Download CSV')}</p>`;
+  return html`<p class="actions"><a role="button" href="${here}.html?${queryOf(period)}" target="_blank">Print</a> <a role="button" class="secondary" href="${here}.csv?${queryOf(period)}" download="${name}.csv">Download CSV</a></p>`;
 }
 
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {

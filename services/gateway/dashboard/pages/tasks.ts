@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import type { Shown, Visit } from '../html/frame.ts';
-import { amountText, changeTable, type Fact, facts } from '../html/show.ts';
+import { changeTable, type Fact, facts } from '../html/show.ts';
 import { addConfirmation, confirmForm } from './confirmation.ts';
 import { refusalText } from './counter-instructions.ts';
 

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, PostingTotals, Verification } from '#libs/contracts/administration.ts';
+import { dayOf, momentOf, moneyText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
-import { dayOf, momentOf, timeText } from '../html/formats.ts';
 import { addPage, type Visit } from '../html/frame.ts';
 import { sectionsOf } from '../html/navigation.ts';
-import { loaded, moneyText, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
+import { loaded, numeric, refreshed, table, tags, timeOf } from '../html/show.ts';
 import { approvalsUrl, countWaiting } from './approvals.ts';
 import { deadLettersUrl } from './dead-letters.ts';
 import { transactionsUrl } from './transactions.ts';

@@ -10,6 +10,7 @@ import {
   transactionStatus,
   transactionType,
 } from '#libs/contracts/resources.ts';
+import { amountText, moneyText, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { actorOf, actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';
@@ -19,16 +20,13 @@ import type { Person } from '../html/layout.ts';
 import { addListPage, externalId, type Filter, type List, type Sorting, withChosen } from '../html/lists.ts';
 import { accountsBy, clientsOf } from '../html/owners.ts';
 import {
-  amountText,
   type Fact,
   facts,
   fullTimeOf,
   idLink,
   idText,
-  moneyText,
   numeric,
   ownNames,
-  plainMoney,
   statusOf,
   table,
   timeOf,

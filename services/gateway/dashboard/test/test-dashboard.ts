@@ -25,7 +25,6 @@ export async function testDashboard(service: Service, options: Parameters<typeof
       sessionSecrets: [secret],
       publicUrl,
       ended,
-      formats: { timeZone: 'UTC', locale: undefined },
     },
     tokens: { ...hs256Tokens, issuer },
     ...options,

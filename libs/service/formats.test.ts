@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { dayOf, endOf, momentOf, setBankFormats } from './formats.ts';
-import { fullTimeOf, moneyText, timeOf, untilOf } from './show.ts';
+import { fullTimeOf, timeOf, untilOf } from '../../services/gateway/dashboard/html/show.ts';
+import { dayOf, endOf, momentOf, moneyText, setBankFormats } from './formats.ts';
 
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
 

@@ -1,9 +1,8 @@
-import { extractText, getDocumentProxy } from 'unpdf';
-import { expect, test, vi } from 'vitest';
-import { createPdfMaker } from '../statement-pdf/make-pdf.ts';
-import type { PrintedStatement } from '../statement-pdf/statement-pdf.ts';
+import { hash } from 'node:crypto';
+import { afterEach, expect, test } from 'vitest';
+import { setBankFormats } from '#libs/service/formats.ts';
 import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
-import { prefersPdf } from './statement-pdf.ts';
+import { prefersPage } from './statement-page.ts';
 
 const line = {
   entry_id: 'ent_1',
@@ -41,7 +40,7 @@ function page(from: number, to: number, count: number) {
 }
 
 const url = `/accounts/${ids.account}/statement`;
-const asPdf = { accept: 'application/pdf' };
+const asPage = { accept: 'text/html' };
 
 /** A bank whose account has three entries on two pages; the client is a company. */
 function bank(count = 3) {
@@ -58,46 +57,76 @@ function bank(count = 3) {
   });
 }
 
-async function textOf(body: Buffer): Promise<string> {
-  const { text } = await extractText(await getDocumentProxy(new Uint8Array(body)), { mergePages: true });
-  return text.replace(/\s+/g, ' ');
+afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
+
+/** Returns the text of a page, without its markup. */
+function textOf(page: string): string {
+  return page
+    .replace(/<style>.*<\/style>/s, '')
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ');
 }
 
-test('a client that accepts PDF gets the whole period with all pages, the bank, and the holder', async () => {
+test('a caller that accepts HTML gets the whole period on one page, with the bank and the holder', async () => {
+  const address = ['1 Kenyatta Avenue'];
+  setBankFormats({ name: 'Bank of Nairobi', address, timeZone: 'Africa/Nairobi', locale: 'en-KE' });
   const { app, keyHeader, sent } = await bank();
-  const answer = await app.inject({ url: `${url}?from=2026-01-01`, headers: { ...keyHeader(), ...asPdf } });
-  expect([answer.statusCode, answer.headers['content-type'], answer.headers['content-disposition']]).toEqual([
-    200,
-    'application/pdf',
-    `attachment; filename="statement-${ids.account}.pdf"`,
-  ]);
-  const text = await textOf(answer.rawPayload);
+  const answer = await app.inject({ url: `${url}?from=2026-01-01`, headers: { ...keyHeader(), ...asPage } });
+  expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+  const text = textOf(answer.payload);
   for (const part of [
     'Bank of Nairobi 1 Kenyatta Avenue',
     'Baraka Traders Moi Road Nairobi',
+    'Times those of Africa/Nairobi',
     'Closing balance 30.00 USD',
   ])
     expect(text).toContain(part);
-  for (const n of [1, 2, 3]) expect(text).toContain(`2026-01-02 06:04 Deposit Payment ${n}. 10.00 0.00`);
+  // 03:04 UTC is 06:04 in Nairobi.
+  for (const n of [1, 2, 3]) expect(text).toMatch(new RegExp(`6:04:05\\D* Deposit Payment ${n}\\. 10\\.00 0\\.00`));
   const asked = sent.map((message) => JSON.parse(String(message.value)));
   expect(asked.slice(0, 2)).toMatchObject([{ from: '2026-01-01T00:00:00.000Z', limit: 500 }, { after: { id: '2.4' } }]);
   await app.close();
 });
 
+test('the page needs nothing but itself: its policy allows its own style and nothing else', async () => {
+  const { app, keyHeader } = await bank();
+  const { payload, headers } = await app.inject({ url, headers: { ...keyHeader(), ...asPage } });
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(payload) ?? [];
+  expect(headers['content-security-policy']).toBe(
+    `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; frame-ancestors 'none'`,
+  );
+  expect(payload).not.toMatch(/<script|<link|<img|\bsrc=|https?:/);
+  await app.close();
+});
+
+test('texts of callers stay text, in any script', async () => {
+  const description = '<b>田中さん</b> محمد "&" שלום';
+  const { app, keyHeader } = await testApp(({ name }) => {
+    const one = page(1, 2, 1);
+    if (name === 'get_account') return ok(samples.master);
+    if (name === 'get_client') return ok({ ...samples.client, company_name: '<i>አበበ</i>', address: null });
+    return ok({ item: { ...one, entries: one.entries.map((entry) => ({ ...entry, description })) } });
+  });
+  const { payload } = await app.inject({ url, headers: { ...keyHeader(), ...asPage } });
+  expect(payload).toContain('&lt;b&gt;田中さん&lt;/b&gt; محمد &quot;&amp;&quot; שלום');
+  expect(payload).toContain('&lt;i&gt;አበበ&lt;/i&gt;');
+  await app.close();
+});
+
 test('without clients:read it does not name the holder', async () => {
   const { app, keyHeader } = await bank();
-  const headers = { ...keyHeader({ scopes: ['transactions:read'] }), ...asPdf };
+  const headers = { ...keyHeader({ scopes: ['transactions:read'] }), ...asPage };
   const answer = await app.inject({ url, headers });
   expect(answer.statusCode).toBe(200);
-  const text = await textOf(answer.rawPayload);
+  const text = textOf(answer.payload);
   expect([text.includes('Payment 3.'), text.includes('Baraka')]).toEqual([true, false]);
   await app.close();
 });
 
 test('too many entries, a cursor, and an unknown parameter are refused by name; refusals of the ledger are returned', async () => {
-  const { app, keyHeader } = await bank(2001);
+  const { app, keyHeader } = await bank(10_001);
   const call = async (path: string) => {
-    const answer = await app.inject({ url: path, headers: { ...keyHeader(), ...asPdf } });
+    const answer = await app.inject({ url: path, headers: { ...keyHeader(), ...asPage } });
     return [answer.statusCode, answer.json().code, answer.json().errors?.[0]?.field];
   };
   expect(await call(url)).toEqual([400, 'validation_failed', 'from']);
@@ -107,7 +136,7 @@ test('too many entries, a cursor, and an unknown parameter are refused by name; 
   await app.close();
 });
 
-test('PDFs are generated in turn: a caller may request one, others wait for theirs, and JSON does not wait', async () => {
+test('a caller may request one page at a time; other callers and JSON are not concerned', async () => {
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
     go = resolve;
@@ -121,43 +150,31 @@ test('PDFs are generated in turn: a caller may request one, others wait for thei
   });
   const [greedy, other] = [keyHeader(), keyHeader()];
   const get = (headers: object) => app.inject({ url, headers: { ...headers } });
-  const first = get({ ...greedy, ...asPdf });
+  const first = get({ ...greedy, ...asPage });
   while (asked === 0) await new Promise((resolve) => setImmediate(resolve));
-  const second = await get({ ...greedy, ...asPdf });
+  const second = await get({ ...greedy, ...asPage });
   expect([second.statusCode, second.json().code, second.headers['retry-after']]).toEqual([429, 'rate_limited', '1']);
-  const waiting = get({ ...other, ...asPdf });
+  expect((await get({ ...other, ...asPage })).statusCode).toBe(200);
   expect((await get(greedy)).statusCode).toBe(200);
-  expect(asked).toBe(2);
   go();
-  expect([(await first).statusCode, (await waiting).statusCode]).toEqual([200, 200]);
-  expect((await get({ ...greedy, ...asPdf })).statusCode).toBe(200);
+  expect((await first).statusCode).toBe(200);
+  expect((await get({ ...greedy, ...asPage })).statusCode).toBe(200);
   await app.close();
 });
 
-test('a PDF whose turn does not come in time is refused, and the next one is still made', async () => {
-  const make = createPdfMaker(1);
-  const { promise, reject } = Promise.withResolvers<PrintedStatement>();
-  const first = make(() => promise);
-  const read = vi.fn();
-  await expect(make(read)).rejects.toMatchObject({ refusal: { code: 'service_unavailable' } });
-  expect(read).not.toHaveBeenCalled();
-  reject(new Error('the ledger is away'));
-  await expect(first).rejects.toThrow('the ledger is away');
-  await expect(make(() => Promise.reject(new Error('its turn')))).rejects.toThrow('its turn');
-});
-
-test('PDF is returned if it is named and not less preferred than JSON', () => {
+test('a page is returned if it is named and not less preferred than JSON', () => {
   const cases: [string | undefined, boolean][] = [
     [undefined, false],
     ['*/*', false],
     ['application/json', false],
-    ['application/pdf', true],
-    ['Application/PDF; q=0.9', true],
-    ['application/pdf, */*', true],
-    ['application/pdf;q=0.5, */*', false],
-    ['application/pdf, application/json;q=0.9', true],
-    ['application/json, application/pdf', false],
-    ['application/pdf;q=0', false],
+    ['text/html', true],
+    ['Text/HTML; q=0.9', true],
+    ['text/html, */*', true],
+    ['text/html;q=0.5, */*', false],
+    ['text/html, application/json;q=0.9', true],
+    ['application/json, text/html', false],
+    ['text/html;q=0', false],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true],
   ];
-  for (const [accept, expected] of cases) expect([accept, prefersPdf(accept)]).toEqual([accept, expected]);
+  for (const [accept, expected] of cases) expect([accept, prefersPage(accept)]).toEqual([accept, expected]);
 });

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
@@ -5,33 +6,35 @@ import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';
 import { Shares } from '../overload/shares.ts';
-import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
 import { dataOf } from './answer.ts';
 import type { Forwarder } from './forward.ts';
 import { parseQuery } from './input.ts';
+import { printedStatement, stylesheet } from './printed-statement.ts';
 import { filtersOf, isRecordedFor, recordOrRefuse } from './recorded-reads.ts';
 import { originOf } from './request.ts';
 import type { Handler, RouteDependencies } from './routes.ts';
 
-/** GET /accounts/:account_id/statement as a PDF: the whole period, ready to print. */
+/** GET /accounts/:account_id/statement as a page made for paper: the whole period. */
 
-const pdf = 'application/pdf';
+const page = 'text/html';
+/** A page of this length has about 4 MB. */
+const maxPrinted = 10_000;
+const styleHash = hash('sha256', stylesheet, 'base64');
 
-/** Responds with a PDF if the request asks for one; otherwise calls `json`. */
+/** Responds with a page if the request prefers one; otherwise calls `json`. */
 export function statementHandler(json: Handler, deps: RouteDependencies): Handler {
-  const make = createPdfMaker();
-  // Otherwise one caller could fill the queue.
-  const shares = new Shares(1, 'another PDF of this caller is being made; wait for it, then repeat the request');
+  // Each page needs up to twenty queries.
+  const shares = new Shares(1, 'another statement of this caller is being made; wait for it, then repeat the request');
   return async (request, reply) => {
-    if (!prefersPdf(request.headers.accept)) return json(request, reply);
+    if (!prefersPage(request.headers.accept)) return json(request, reply);
     const query = parseQuery(endpoints.get_statement.query, request.query as Record<string, unknown>);
     if (query.cursor !== undefined)
       throw refuseViolations([
-        { field: 'cursor', code: 'validation_failed', message: 'cursor is of a page, and a PDF is the whole period' },
+        { field: 'cursor', code: 'validation_failed', message: 'cursor is for JSON; text/html is the whole period' },
       ]);
     const origin = originOf(request);
     const account_id = knownForm('account', (request.params as Record<string, string>)['account_id']);
-    const read = async () => {
+    const text = await shares.run(origin.caller.actor, async () => {
       const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
       const holder = await holderOf(account_id, origin, deps.forwarder);
       if (isRecordedFor('get_statement', origin.caller)) {
@@ -40,23 +43,25 @@ export function statementHandler(json: Handler, deps: RouteDependencies): Handle
           action: 'export',
           resource_id: account_id,
           outcome: 'success',
-          details: { file: 'statement.pdf', rows: statement.entry_count, filters: filtersOf(query) },
+          details: { file: 'statement.html', rows: statement.entry_count, filters: filtersOf(query) },
         });
         deps.auditRecords.done(request, 'export');
       }
-      return { statement, holder, letterhead: deps.letterhead, created_at: new Date(deps.now()).toISOString() };
-    };
-    const file = await shares.run(origin.caller.actor, () => make(read));
-    reply.headers({
-      'content-type': pdf,
-      'content-disposition': `attachment; filename="statement-${account_id}.pdf"`,
+      return printedStatement({ statement, holder, created_at: new Date(deps.now()).toISOString() });
     });
-    reply.send(file);
+    reply.headers({
+      'content-type': `${page}; charset=utf-8`,
+      'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; frame-ancestors 'none'`,
+    });
+    reply.send(text);
   };
 }
 
-/** Reports whether this Accept header prefers PDF. Pure. */
-export function prefersPdf(accept = ''): boolean {
+/**
+ * Reports whether this Accept header prefers a page: it names text/html, and does not prefer JSON. Browsers name it;
+ * programs that accept anything get JSON. Pure.
+ */
+export function prefersPage(accept = ''): boolean {
   const wanted = new Map(
     accept.split(',').map((part) => {
       const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
@@ -64,7 +69,7 @@ export function prefersPdf(accept = ''): boolean {
       return [type, Number(q)] as const;
     }),
   );
-  const own = wanted.get(pdf) ?? 0;
+  const own = wanted.get(page) ?? 0;
   const json = wanted.get('application/json');
   return own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);
 }
@@ -90,7 +95,7 @@ async function wholeStatement(
 const patient = (origin: Origin): Origin => ({ ...origin, answerBy: performance.now() + replyWaitMs });
 
 function tooMany(count: number): Refused {
-  const message = `the period has ${count} entries: choose one of at most ${maxPrinted} for a PDF`;
+  const message = `the period has ${count} entries: choose one of at most ${maxPrinted} for a printed statement`;
   return refuseViolations([{ field: 'from', code: 'validation_failed', message }]);
 }
 

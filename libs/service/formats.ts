@@ -1,19 +1,24 @@
-/** The bank's name and its formats of times and amounts, set once per process. */
+import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
+
+/** The bank's name and address and its formats of times and amounts, set once per process. */
 
 export interface BankFormats {
   name?: string;
+  /** The lines of its address. */
+  address?: readonly string[];
   /** An IANA name. */
   timeZone: string;
   /** If undefined, formats are language-neutral, such as 2026-01-31 and 1 500.00. */
   locale: string | undefined;
 }
 
-function formatsOf({ name, timeZone, locale }: BankFormats) {
+function formatsOf({ name, address = [], timeZone, locale }: BankFormats) {
   const of = (options: Intl.DateTimeFormatOptions, language = locale ?? 'sv-SE') =>
     new Intl.DateTimeFormat(language, { timeZone, ...options });
   const number = locale === undefined ? undefined : new Intl.NumberFormat(locale, { numberingSystem: 'latn' });
   return {
     name,
+    address,
     timeZone,
     // The Swedish format is that of ISO 8601, with a space between date and time.
     time: of({ dateStyle: locale === undefined ? 'short' : 'medium', timeStyle: 'medium' }),
@@ -34,6 +39,7 @@ export function setBankFormats(bank: BankFormats): void {
 }
 
 export const bankName = (): string => formats.name ?? 'Core Banking';
+export const bankAddress = (): readonly string[] => formats.address;
 
 export const timeText = (iso: string): string => formats.time.format(Date.parse(iso));
 
@@ -45,7 +51,7 @@ export const zoneAt = (iso: string): string =>
 export const zoneText = (): string => (formats.timeZone === 'UTC' ? 'UTC' : `those of ${formats.timeZone}`);
 
 /** Groups the digits of a whole number. */
-export function wholeText(digits: string): string {
+function wholeText(digits: string): string {
   return formats.whole ? formats.whole.format(BigInt(digits)) : digits.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
 }
 export const decimalMark = (): string => formats.mark;
@@ -72,4 +78,21 @@ export const endOf = (day: string): string => momentOf(day, 1);
 export function dayEndingAt(iso: string): string | undefined {
   const day = dayOf(Date.parse(iso) - 1);
   return Date.parse(endOf(day)) === Date.parse(iso) ? day : undefined;
+}
+
+/** Formats an amount with all digits of its currency and the bank's grouping, without rounding. */
+export function moneyText(decimal: string, currency: string | null): string {
+  const [whole = '', fraction] = plainMoney(decimal, currency).replace(/^-/, '').split('.');
+  return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
+}
+
+/** Formats an amount with its currency, if it is known. */
+export const amountText = (decimal: string, currency: string | null): string =>
+  `${moneyText(decimal, currency)} ${currency ?? ''}`.trim();
+
+/** Formats an amount for programs, with all digits of its currency and without grouping. */
+export function plainMoney(decimal: string, currency: string | null): string {
+  const [whole = '', fraction = ''] = decimal.split('.');
+  const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
+  return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
 }
