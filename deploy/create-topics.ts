@@ -23,7 +23,7 @@ export const topicsConfig = z.object({
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
   ...eventsRetentionConfig,
   EVENTS_COMPRESSION: z
-    .enum(['none', 'gzip', 'lz4', 'zstd'])
+    .enum(['none', 'gzip', 'zstd'])
     .prefault('none')
     .describe(
       'How the broker compresses event topics, including existing ones. Every consumer must be able to decompress it: kafkajs only reads gzip without a codec',

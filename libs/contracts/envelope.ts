@@ -13,7 +13,7 @@ export const source = {
 } as const;
 
 /** The header of each field of a message's context. Absent fields have no header. */
-export const headerNames = {
+const headerNames = {
   /** The id of the command, which is the id of what it creates or a generated one. It is the same on every repeat. */
   message_id: 'ce_id',
   type: 'ce_type',

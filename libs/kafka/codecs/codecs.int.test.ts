@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => publisher.stop());
 
-test.each(['gzip', 'snappy', 'lz4', 'zstd'])('a topic compressed with %s can be read', async (compression) => {
+test.each(['gzip', 'zstd'])('a topic compressed with %s can be read', async (compression) => {
   const topic = await testTopic(kafka, compression, 1, { 'compression.type': compression });
   // Near and far repetitions, and random bytes, in more than one block of any format.
   const noise = randomBytes(50_000).toString('hex');

@@ -1,7 +1,5 @@
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
-import { decompressLz4 } from './lz4.ts';
-import { decompressSnappy } from './snappy.ts';
 
 /** A compression codec of kafkajs, which has gzip built in. */
 interface Codec {
@@ -9,15 +7,8 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
-const readOnly = (name: string, decompress: (bytes: Buffer) => Buffer): Codec => ({
-  compress: async () => Promise.reject(new Error(`${name} can only be decompressed here: compress with gzip or zstd`)),
-  decompress: async (bytes) => decompress(bytes),
-});
-
 /** By Kafka's compression ids. */
 const codecs: Record<number, Codec> = {
-  2: readOnly('snappy', decompressSnappy),
-  3: readOnly('lz4', decompressLz4),
   4: {
     compress: ({ buffer }) => promisify(zstdCompress)(buffer),
     decompress: (bytes) => promisify(zstdDecompress)(bytes),
