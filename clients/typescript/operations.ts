@@ -607,6 +607,7 @@ export type ErrorCode =
   | 'destination_refused'
   | 'amount_exceeds_hold'
   | 'hold_not_active'
+  | 'too_many_holds'
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
   | 'invalid_transaction_type'
@@ -830,7 +831,7 @@ export interface Calls {
   }, options?: CallOptions): Pages<Hold>;
   /** Get a hold. Scope: transactions:read. */
   getHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
-  /** Place a hold on an account. Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans. Scope: holds:write. */
+  /** Place a hold on an account. Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans; an account has at most 1,000 Active holds. Scope: holds:write. */
   placeHold(input: {
     account_id: string;
     amount: number;

@@ -334,9 +334,16 @@ const rows = {
     scope: 'holds:write',
     body: holdBodies.placeHold,
     description:
-      'Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans.',
+      'Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans; an account has at most 1,000 Active holds.',
     success: 201,
-    errors: [...moneyErrors, 'insufficient_funds', 'inactive_account', 'invalid_account_type', 'currency_mismatch'],
+    errors: [
+      ...moneyErrors,
+      'insufficient_funds',
+      'inactive_account',
+      'invalid_account_type',
+      'currency_mismatch',
+      'too_many_holds',
+    ],
   },
   capture_hold: {
     route: 'POST /holds/:hold_id/capture',

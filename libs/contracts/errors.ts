@@ -24,6 +24,7 @@ export const errorCodes = {
   destination_refused: { status: 400 },
   amount_exceeds_hold: { status: 400, title: 'Amount Exceeds Hold' },
   hold_not_active: { status: 400, title: 'Hold Not Active' },
+  too_many_holds: { status: 400, title: 'Too Many Holds' },
   amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
   balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
   invalid_transaction_type: { status: 400 },

@@ -13,6 +13,8 @@ const day = 24 * 60 * 60 * 1000;
 export const holdLifetimeMs = 7 * day;
 /** The maximum lifetime. */
 export const maxHoldLifetimeMs = 31 * day;
+/** The maximum number of Active holds on an account. The database enforces it, too. */
+export const maxActiveHolds = 1000;
 
 const time = z.string();
 

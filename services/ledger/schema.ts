@@ -17,7 +17,7 @@ function grants(role: string): string[] {
     `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
     // An account has a balance of 0 when it is inserted, and only entries change it (post_entries).
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
-    `grant update (status, status_version, held_minor, hold_expires_at, hold_version) on accounts to ${role}`,
+    `grant update (status, status_version, held_minor, active_holds, hold_expires_at, hold_version) on accounts to ${role}`,
     `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The rows are never updated, but only a role that may update a column can lock them.

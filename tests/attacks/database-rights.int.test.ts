@@ -119,6 +119,7 @@ it('the next migration revokes rights that are no longer granted', async () => {
     "select column_name, privilege_type from information_schema.column_privileges where table_schema = 'ledger' and table_name = 'accounts' and privilege_type = 'UPDATE' and grantee like '%_ledger' order by 1",
   );
   expect(rows.map(({ column_name }) => column_name)).toEqual([
+    'active_holds',
     'held_minor',
     'hold_expires_at',
     'hold_version',

@@ -71,6 +71,10 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     action: 'Capture at most the remaining amount.',
   },
   hold_not_active: { meaning: 'The hold is Captured, Released, or Expired.', action: 'Place a new one.' },
+  too_many_holds: {
+    meaning: 'The account has 1,000 Active holds. This is decided before its funds.',
+    action: 'Capture or release some of them, then retry with a new Idempotency-Key.',
+  },
   balance_limit_exceeded: {
     meaning: 'The balance would exceed 10^15 - 1 minor units.',
     action: 'Use another account.',

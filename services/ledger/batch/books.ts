@@ -6,7 +6,7 @@ import { expireHolds } from '../domain/holds.ts';
 import { recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
 import { readDeadLettered, readReversals, readTransactions } from '../rows.ts';
-import { readHoldAccounts, readHolds } from './hold-store.ts';
+import { expiredAtOnce, readDueHolds, readHoldAccounts, readHolds, readNextExpiries } from './hold-store.ts';
 import {
   createSystemAccounts,
   lockAccounts,
@@ -79,7 +79,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
 
 /**
  * Reads these holds, and expires those of locked accounts whose expires_at has passed, before any decision. If there
- * are none, nothing is read.
+ * are none, nothing is read. If there are expiredAtOnce or more, so many of them expire, and their accounts remain due.
  */
 async function openHolds(client: Queries, books: Books, ids: string[]): Promise<void> {
   const due = [...books.accounts.values()].filter(
@@ -87,9 +87,13 @@ async function openHolds(client: Queries, books: Books, ids: string[]): Promise<
   );
   if (due.length + ids.length === 0) return;
   const dueIds = due.map(({ account_id }) => account_id);
-  const holds = await readHolds(client, ids, dueIds);
-  for (const hold of holds) books.holds.set(hold.hold_id, hold);
-  books.expired.push(...expireHolds(due, holds, books));
+  const [named, over, next] = await Promise.all([
+    readHolds(client, ids),
+    readDueHolds(client, dueIds, books.now),
+    readNextExpiries(client, dueIds, books.now),
+  ]);
+  for (const hold of [...named, ...over]) books.holds.set(hold.hold_id, hold);
+  books.expired.push(...expireHolds(due, over, over.length < expiredAtOnce ? next : new Map(), books));
 }
 
 /** Returns the account of each hold that the commands name, if the hold exists or is placed by one of the commands. */

@@ -12,7 +12,7 @@ import { type Books, type Command, type Decision, only } from '../domain/decisio
 import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
-import { writeHeldAmounts, writeHolds } from './hold-store.ts';
+import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
 import { insertAccounts, insertOutcomes, type KeptOutcome, updateStatuses, writeBatch } from './store.ts';
 
 /** How often a batch is repeated after a unique violation. */
@@ -40,7 +40,8 @@ export interface BatchTimes {
  *   cannot deadlock.
  * 2. Read which commands are already recorded, in a statement that starts after the locks were
  *   acquired.
- * 3. Record the expired holds of these accounts and of the accounts `ids`, and decide the commands.
+ * 3. Record the expired holds of these accounts and of the accounts `ids`, and decide the commands. If very many
+ *    holds have expired, some of them are recorded alone, and the batch is repeated.
  * 4. Write the postings with one statement. While the database executes it, build the events, and
  *   write them with another.
  *
@@ -53,20 +54,27 @@ export interface BatchTimes {
  * repeat returns their outcome.
  */
 export async function runBatch(pool: Pool, commands: Command[], slot: number, ids: string[] = []): Promise<Outcome> {
-  for (let collisions = 0; ; collisions++) {
+  for (let collisions = 0; ; ) {
     try {
       const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, ids));
+      if (outcome === 'again') continue;
       outcome.times.committed = performance.now();
       return outcome;
     } catch (error) {
       if (uniqueViolation(error) === undefined || collisions >= maxCollisions) throw error;
+      collisions++;
     }
   }
 }
 
-async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Outcome> {
+/** Returns 'again' if it has only recorded expired holds, because there are too many for one transaction. */
+async function runOnce(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Outcome | 'again'> {
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot, ids);
+  if (books.expired.length >= expiredAtOnce) {
+    await write(client, [], [], books);
+    return 'again';
+  }
   times.read = performance.now();
   const decisions = commands.map((command) => decideOne(command, books));
   times.decided = performance.now();

@@ -91,6 +91,31 @@ async function events(account_id: string, topic: 'holds' | 'balances') {
     }));
 }
 
+/** Books the commands on a connection of their own. Returns its statements, with the number of rows that each returned. */
+async function seenBy(commands: Command[]): Promise<{ text: string; rows: number }[]> {
+  const seen: Promise<{ text: string; rows: number }>[] = [];
+  const pool = createPool(
+    { url: ledger.serviceUrl, application_name: 'counting', schema: ledgerSchema, max: 1 },
+    silent,
+  );
+  const client = await pool.connect();
+  const query = client.query.bind(client) as (...args: unknown[]) => Promise<{ rows?: unknown[] }>;
+  Object.assign(client, {
+    query: (statement: string | { text: string }, ...rest: unknown[]) => {
+      const result = query(statement, ...rest);
+      const text = typeof statement === 'string' ? statement : statement.text;
+      seen.push(result.then(({ rows }) => ({ text, rows: rows?.length ?? 0 })));
+      return result;
+    },
+  });
+  client.release();
+  expect(codes((await runBatch(pool, commands, 0)).replies)).toEqual(commands.map(() => 'done'));
+  await pool.end();
+  return (await Promise.all(seen)).filter(({ text }) => !text.startsWith('set'));
+}
+const rowsOfHolds = async (commands: Command[]) =>
+  (await seenBy(commands)).filter(({ text }) => /^select hold_id, /.test(text)).map(({ rows }) => rows);
+
 describe('a batch', () => {
   it('places, captures, and releases holds in one transaction, each of which sees the previous ones, with their events', async () => {
     const [a, b] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
@@ -314,6 +339,99 @@ describe('an expired hold', () => {
   });
 });
 
+describe('many holds', () => {
+  /** Places holds of 0.01, written by the owner, because a thousand commands for each would take long. */
+  async function placeMany(accounts: string[], count: number, expires_at: string): Promise<void> {
+    await ledger.owner.query(
+      `insert into holds (hold_id, account_id, amount_minor, captured_minor, currency, status, actor, request_id, expires_at, created_at, updated_at)
+       select gen_random_uuid(), account_id, 1, 0, 'USD', 'Active', 'a', 'r', $3, now(), now()
+       from unnest($1::uuid[]) as account_id, generate_series(1, $2::int)`,
+      [accounts.map(idBits), count, expires_at],
+    );
+    await ledger.owner.query(
+      `update accounts a set held_minor = h.held, active_holds = h.count, hold_expires_at = h.first_end, hold_version = h.count
+       from (select account_id, sum(amount_minor) as held, count(*) as count, min(expires_at) as first_end from holds where status = 'Active' group by account_id) h
+       where a.account_id = h.account_id and a.account_id = any($1::uuid[])`,
+      [accounts.map(idBits)],
+    );
+    await ledger.owner.query('analyze holds');
+  }
+  const statuses = async (accounts: string[]) => {
+    const { rows } = await ledger.owner.query(
+      'select status, count(*)::int as holds from holds where account_id = any($1::uuid[]) group by status order by status',
+      [accounts.map(idBits)],
+    );
+    return rows;
+  };
+
+  it('are not read when one of them expires: only that one, and the next expiry', async () => {
+    const a = await ledger.open('Savings', '100');
+    const [first, second] = [inMs(1000), inMs(50_000)];
+    await placeMany([a], 800, inMs(60_000));
+    expect(await book([placing(a, '1', holdId(), first), placing(a, '2', holdId(), second)])).toEqual(['done', 'done']);
+    await sleep(Date.parse(first) - Date.now() + 50);
+    const rows = await rowsOfHolds([ledger.cash('Withdrawal', a, '90')]);
+    expect(rows).toEqual([1]);
+    const { rows: kept } = await ledger.owner.query(
+      'select active_holds, held_minor, hold_expires_at from accounts where account_id = $1',
+      [idBits(a)],
+    );
+    expect(kept).toEqual([{ active_holds: 801n, held_minor: 1000n, hold_expires_at: second }]);
+    expect(await verifyBooks(ledger.owner)).toEqual([]);
+  });
+
+  it('are at most 1,000 Active ones, in one batch and in many, for the database too; one that ends makes room', async () => {
+    const a = await ledger.open('Savings', '100');
+    const [short, last] = [inMs(2000), holdId()];
+    await placeMany([a], 997, inMs(60_000));
+    expect(
+      await book([placing(a, '0.01', holdId(), short), placing(a, '0.01'), placing(a, '0.01', last), placing(a, '99')]),
+    ).toEqual(['done', 'done', 'done', 'too_many_holds']);
+    expect(await book([placing(a, '0.01')])).toEqual(['too_many_holds']);
+    expect(await book([release(last), placing(a, '0.01'), placing(a, '0.01')])).toEqual([
+      'done',
+      'done',
+      'too_many_holds',
+    ]);
+    await expect(
+      ledger.owner.query('update accounts set active_holds = 1001 where account_id = $1', [idBits(a)]),
+    ).rejects.toMatchObject({ constraint: 'customer_balance_covers_holds' });
+    await sleep(Date.parse(short) - Date.now() + 50);
+    expect(await book([placing(a, '0.01'), placing(a, '0.01')])).toEqual(['done', 'too_many_holds']);
+    expect(await verifyBooks(ledger.owner)).toEqual([]);
+  });
+
+  it('that are due on many accounts are recorded by short transactions, and count for no command meanwhile', async () => {
+    const accounts = await Promise.all(Array.from({ length: 7 }, () => ledger.open('Savings', '100')));
+    const due = inMs(-1000);
+    await placeMany(accounts, 1000, due);
+    const before = await ledger.owner.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
+    const [commands] = await Promise.all([
+      book(
+        accounts.map((a) => ledger.cash('Withdrawal', a, '100')),
+        two,
+        1,
+      ),
+      sweepHolds(one),
+      sweepHolds(two),
+    ]);
+    expect(commands).toEqual(accounts.map(() => 'done'));
+    expect(await statuses(accounts)).toEqual([{ status: 'Expired', holds: 7000 }]);
+    const { rows } = await ledger.owner.query<{ records: Buffer }>('select records from outbox where batch_id > $1', [
+      before.rows[0]?.last,
+    ]);
+    const expired = rows.map(
+      ({ records }) => unpackEvents(records).filter(({ type }) => type === 'corebanking.hold.expired.v1').length,
+    );
+    expect([expired.reduce((sum, n) => sum + n, 0), Math.max(...expired)]).toEqual([7000, 2000]);
+    for (const a of accounts) {
+      const versions = (await events(a, 'holds')).map(({ hold_version }) => hold_version);
+      expect(versions.sort((x, y) => x - y)).toEqual(Array.from({ length: 1000 }, (_, i) => 1001 + i));
+    }
+    expect(await verifyBooks(ledger.owner)).toEqual([]);
+  });
+});
+
 describe('reads', () => {
   it('list the holds of an account newest first, by page, and show them only to their owner', async () => {
     const a = await ledger.open('Savings', '100');
@@ -405,24 +523,7 @@ describe('the database', () => {
 
   it('adds no work for holds to a posting if there are none, or none expires', async () => {
     const [plain, held] = [await ledger.open('Savings', '1000'), await ledger.open('Savings', '1000')];
-    const statements = async (commands: Command[]): Promise<string[]> => {
-      const seen: string[] = [];
-      const pool = createPool(
-        { url: ledger.serviceUrl, application_name: 'counting', schema: ledgerSchema, max: 1 },
-        silent,
-      );
-      const client = await pool.connect();
-      const query = client.query.bind(client) as (...args: unknown[]) => unknown;
-      Object.assign(client, {
-        query: (statement: string | { text: string }, ...rest: unknown[]) => (
-          seen.push(typeof statement === 'string' ? statement : statement.text), query(statement, ...rest)
-        ),
-      });
-      client.release();
-      expect(codes((await runBatch(pool, commands, 0)).replies)).toEqual(commands.map(() => 'done'));
-      await pool.end();
-      return seen.filter((text) => !text.startsWith('set'));
-    };
+    const statements = async (commands: Command[]) => (await seenBy(commands)).map(({ text }) => text);
     const postings = (account: string) => [
       ledger.cash('Withdrawal', account, '1'),
       ledger.transfer(account, plain === account ? held : plain, '1'),

@@ -21,7 +21,7 @@ import {
 import type { Books, Command, Decision } from './decision.ts';
 import { expireHolds } from './holds.ts';
 import { decide } from './posting.ts';
-import type { AccountState } from './records.ts';
+import type { AccountState, HoldState } from './records.ts';
 
 const rich = (n = 1) => accountOf(n, 'Savings', 'USD', 'Active', 10_000n);
 
@@ -104,6 +104,28 @@ describe('placing a hold', () => {
     const first = decide(short, books);
     books.now = '2026-03-01T00:00:00.000Z';
     expect(decide(short, books).reply).toEqual({ ...first.reply, replayed: true });
+  });
+
+  it('is refused if the account has 1,000 Active holds, before its funds are checked; each hold that ends makes room', () => {
+    const a = rich();
+    const books = booksOf([a]);
+    decide(placing(a, '1', { n: 7 }), books);
+    decide(placing(a, '2', { n: 8 }), books);
+    a.active_holds = 999n;
+    expect([code(placing(a, '1', { n: 9 }), books), a.active_holds]).toEqual(['done', 1000n]);
+    const refused = decide(placing(a, '99999', { n: 10 }), books);
+    expect([codeOf(refused), messageOf(refused), refused.keep]).toEqual([
+      'too_many_holds',
+      `Too Many Holds: account ${a.account_id} has 1000 Active holds, and cannot have more`,
+      refused.reply,
+    ]);
+    expect(code(placing(a, '1', { n: 11, currency: 'EUR' }), books)).toBe('currency_mismatch');
+    const ends = [capture(8, { amount: '1', final: false }), capture(8), release(7)].map((command) => {
+      decide(command, books);
+      return a.active_holds;
+    });
+    expect(ends).toEqual([1000n, 999n, 998n]);
+    expect(code(placing(a, '99999', { n: 12 }), books)).toBe('insufficient_funds');
   });
 
   it('refuses in the order of a withdrawal, stores the refusal, and changes nothing', () => {
@@ -344,8 +366,8 @@ describe('an expired hold', () => {
     const ends = ['2026-01-05T00:00:00.000Z', '2026-01-04T00:00:00.000Z', '2026-01-06T00:00:00.000Z'];
     ends.forEach((expires_at, i) => decide(placing(a, '30', { n: 7 + i, expires_at }), books));
     expect([a.held_minor, a.hold_expires_at, a.hold_version]).toEqual([9_000n, ends[1], 3n]);
-    const holds = [...books.holds.values()];
-    const changes = expireHolds([a], holds, { ...books, now: '2026-01-05T00:00:00.000Z' });
+    const [second, first, third] = [...books.holds.values()] as [HoldState, HoldState, HoldState];
+    const changes = expireHolds([a], [first, second], new Map([[a.account_id, third.expires_at]]), books);
     expect(
       changes.map(({ kind, hold, hold_version, request_id }) => [
         kind,
@@ -358,13 +380,22 @@ describe('an expired hold', () => {
       ['expired', holdIdOf(8), ends[1], 4n, undefined],
       ['expired', holdIdOf(7), ends[0], 5n, undefined],
     ]);
-    expect([a.held_minor, a.hold_expires_at]).toEqual([3_000n, ends[2]]);
+    expect([a.held_minor, a.active_holds, a.hold_expires_at]).toEqual([3_000n, 1n, ends[2]]);
     expect([code(capture(7), books), code(release(8), books), code(cash('Withdrawal', a, '70'), books)]).toEqual([
       'hold_not_active',
       'hold_not_active',
       'done',
     ]);
-    expect(expireHolds([a], holds, { ...books, now: '2026-01-31T00:00:00.000Z' })).toHaveLength(1);
-    expect([a.held_minor, a.hold_expires_at]).toEqual([0n, null]);
+    expect(expireHolds([a], [third], new Map(), books)).toHaveLength(1);
+    expect([a.held_minor, a.active_holds, a.hold_expires_at]).toEqual([0n, 0n, null]);
+  });
+
+  it('leaves its account due while the next expiry is not known, because others that are due have not been read', () => {
+    const a = rich();
+    const books = booksOf([a]);
+    const ends = ['2026-01-04T00:00:00.000Z', '2026-01-05T00:00:00.000Z'];
+    ends.forEach((expires_at, i) => decide(placing(a, '30', { n: 7 + i, expires_at }), books));
+    expireHolds([a], [...books.holds.values()].slice(0, 1), new Map(), books);
+    expect([a.held_minor, a.active_holds, a.hold_expires_at]).toEqual([3_000n, 1n, ends[0]]);
   });
 });

@@ -1,6 +1,6 @@
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField, type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { holdLifetimeMs, maxHoldLifetimeMs } from '#libs/contracts/holds.ts';
+import { holdLifetimeMs, maxActiveHolds, maxHoldLifetimeMs } from '#libs/contracts/holds.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import {
   accountNotFound,
@@ -44,17 +44,24 @@ function holdNotFound(holdId: string): Refusal {
   return refusal('hold_not_found', `hold ${holdId} not found`);
 }
 
+function tooMany({ account_id, active_holds }: AccountState): Refusal | undefined {
+  if (active_holds < maxActiveHolds) return undefined;
+  return refusal('too_many_holds', `account ${account_id} has ${maxActiveHolds} Active holds, and cannot have more`);
+}
+
 function notActive(hold: HoldState): Failure | undefined {
   return hold.status === 'Active' ? undefined : refusal('hold_not_active', `hold ${hold.hold_id} is ${hold.status}`);
 }
 
 /** The part of the books that a change of a hold updates. */
-export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'heldAmountChanged'>;
+type HoldBooks = Pick<Books, 'changedHolds' | 'heldAmountChanged'>;
 
 /** Records a change, so that the batch writes the hold and its account. */
 function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountState, books: HoldBooks): HoldChange {
   if (account.held_minor === 0n) account.hold_expires_at = null;
   account.hold_version += 1n;
+  if (kind === 'placed') account.active_holds += 1n;
+  else if (hold.status !== 'Active') account.active_holds -= 1n;
   books.changedHolds.add(hold);
   books.heldAmountChanged.add(account);
   return { kind, hold: { ...hold }, hold_version: account.hold_version };
@@ -77,6 +84,7 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
     onLoan(account, 'a hold is not possible on a Loan account') ??
     inactive(account) ??
     otherCurrency(account, currency) ??
+    tooMany(account) ??
     withoutFunds(account, minor, 'hold');
   if (reason) return refuse(reason);
   const { actor, request_id, time: created_at } = context;
@@ -197,24 +205,20 @@ function holdOf(
 }
 
 /**
- * Expires the holds of these accounts whose expires_at has passed. `holds` contains all their Active holds, and
- * possibly others. Sets updated_at to expires_at, regardless of when it runs.
+ * Expires these due holds of these accounts, in their order. `next` is the first expiry of the other Active holds of
+ * each account. Without it, an account remains due. Sets updated_at to expires_at, regardless of when it runs.
  */
 export function expireHolds(
   accounts: readonly AccountState[],
-  holds: readonly HoldState[],
+  due: readonly HoldState[],
+  next: ReadonlyMap<string, string>,
   books: HoldBooks,
 ): HoldChange[] {
-  const active = Map.groupBy(
-    holds.filter(({ status }) => status === 'Active'),
-    ({ account_id }) => account_id,
-  );
+  const byAccount = Map.groupBy(due, ({ account_id }) => account_id);
   return accounts.flatMap((account) => {
-    const own = (active.get(account.account_id) ?? []).toSorted((a, b) => (a.expires_at < b.expires_at ? -1 : 1));
-    const over = own.filter(({ expires_at }) => expires_at <= books.now);
-    account.hold_expires_at = own[over.length]?.expires_at ?? null;
+    account.hold_expires_at = next.get(account.account_id) ?? account.hold_expires_at;
     books.heldAmountChanged.add(account);
-    return over.map((hold) => {
+    return (byAccount.get(account.account_id) ?? []).map((hold) => {
       account.held_minor -= leftOf(hold);
       hold.status = 'Expired';
       hold.updated_at = hold.expires_at;

@@ -25,6 +25,7 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     balance_minor: 0n,
     last_sequence: 0n,
     held_minor: 0n,
+    active_holds: 0n,
     hold_expires_at: null,
     hold_version: 0n,
   };

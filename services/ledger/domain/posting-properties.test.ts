@@ -154,7 +154,16 @@ describe('any sequence of commands', () => {
           const due = [...books.accounts.values()].filter(
             ({ hold_expires_at }) => hold_expires_at !== null && hold_expires_at <= books.now,
           );
-          const expired = expireHolds(due, [...books.holds.values()], books);
+          const before = [...books.holds.values()]
+            .filter(({ status }) => status === 'Active')
+            .sort((a, b) => (a.expires_at < b.expires_at ? -1 : 1));
+          const over = before.filter(({ expires_at }) => expires_at <= books.now);
+          const next = before
+            .toReversed()
+            .flatMap(({ account_id, expires_at }): [string, string][] =>
+              expires_at <= books.now ? [] : [[account_id, expires_at]],
+            );
+          const expired = expireHolds(due, over, new Map(next), books);
           const decision = decide(command, books);
           for (const {
             hold: { account_id },
@@ -173,6 +182,7 @@ describe('any sequence of commands', () => {
             expect(account.held_minor).toBe(
               active.reduce((sum, hold) => sum + hold.amount_minor - hold.captured_minor, 0n),
             );
+            expect(account.active_holds).toBe(BigInt(active.length));
             expect(account.balance_minor).toBeGreaterThanOrEqual(account.held_minor);
             expect(account.hold_expires_at === null).toBe(active.length === 0);
             for (const hold of active)

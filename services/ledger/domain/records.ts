@@ -31,6 +31,8 @@ export interface AccountState {
   last_sequence: bigint;
   /** The total that is reserved by its Active holds. */
   held_minor: bigint;
+  /** The number of its Active holds. */
+  active_holds: bigint;
   /** No Active hold expires before this time; null if there is none. */
   hold_expires_at: string | null;
   /** The number of changes of its holds. */

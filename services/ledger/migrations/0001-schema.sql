@@ -22,6 +22,7 @@ create table accounts (
   debits_minor    numeric not null default 0, -- the sum of the account's DR entries, so that the trial balance reads accounts only
   -- The sum of the account's Active holds, so that a posting need not read them.
   held_minor      bigint not null default 0,
+  active_holds    bigint not null default 0, -- their number
   hold_expires_at timestamptz(3), -- the earliest expiry of an Active hold, or a time before it; null without holds
   hold_version    bigint not null default 0,
   created_at      timestamptz not null,
@@ -29,8 +30,8 @@ create table accounts (
   constraint customer_balance_not_negative check (balance_minor >= 0 or account_type in ('Teller', 'Vault')),
   constraint customer_balance_limit check (balance_minor <= 999999999999999 or account_type in ('Teller', 'Vault')),
   constraint customer_balance_covers_holds check (
-    (held_minor = 0 and hold_expires_at is null)
-    or (held_minor > 0 and hold_expires_at is not null and balance_minor >= held_minor and account_type in ('Savings', 'Checking', 'Current')))
+    (held_minor = 0 and active_holds = 0 and hold_expires_at is null)
+    or (held_minor > 0 and active_holds between 1 and 1000 and hold_expires_at is not null and balance_minor >= held_minor and account_type in ('Savings', 'Checking', 'Current')))
 ) with (fillfactor = 60); -- space for updates in place, because no index contains a column that a posting changes
 
 create index accounts_client on accounts (client_id) where client_id is not null;
@@ -113,7 +114,7 @@ create table holds (
 );
 
 create index holds_by_account on holds (account_id, created_at, hold_id);
-create index holds_active on holds (account_id) where status = 'Active';
+create index holds_active on holds (account_id, expires_at) where status = 'Active';
 create index holds_to_expire on holds (expires_at) where status = 'Active';
 
 -- Commands with their replies as sent: those that record no transaction (an opening, a change of status, a hold), and reversals and
@@ -152,7 +153,7 @@ create type transaction_row as (
 create type written_entry as (
   account_id uuid, sequence bigint, operation_id uuid, transaction_id uuid, direction text, side text, amount_minor bigint, currency text, balance_after_minor bigint, created_at timestamptz
 );
-create type held_account as (account_id uuid, held_minor bigint, hold_expires_at timestamptz, hold_version bigint);
+create type held_account as (account_id uuid, held_minor bigint, active_holds bigint, hold_expires_at timestamptz, hold_version bigint);
 create type written_hold as (
   hold_id uuid, account_id uuid, amount_minor bigint, captured_minor bigint, currency text, status text, description text, reference text, actor text, request_id text,
   external_id text, metadata json, expires_at timestamptz, created_at timestamptz, updated_at timestamptz

@@ -31,6 +31,7 @@ export function accountOf(
     balance_minor: balance,
     last_sequence: 0n,
     held_minor: 0n,
+    active_holds: 0n,
     hold_expires_at: null,
     hold_version: 0n,
   };

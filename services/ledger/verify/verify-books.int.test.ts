@@ -236,7 +236,7 @@ const violations: [string, (string | undefined)[], string][] = [
   [
     'an account whose held amount is zero despite its holds',
     [held],
-    `update accounts set held_minor = 0, hold_expires_at = null where account_id = ${account(2)}`,
+    `update accounts set held_minor = 0, active_holds = 0, hold_expires_at = null where account_id = ${account(2)}`,
   ],
   [
     'an account without the expiry of its next hold',
@@ -244,9 +244,14 @@ const violations: [string, (string | undefined)[], string][] = [
     `update accounts set hold_expires_at = hold_expires_at + interval '1 second' where account_id = ${account(2)}`,
   ],
   [
+    'an account with fewer Active holds than it counts',
+    [held],
+    `update accounts set active_holds = 3 where account_id = ${account(2)}`,
+  ],
+  [
     'an account with a held amount but no hold',
     [held],
-    `update accounts set held_minor = 1, hold_expires_at = now() where account_id = ${account(1)}`,
+    `update accounts set held_minor = 1, active_holds = 1, hold_expires_at = now() where account_id = ${account(1)}`,
   ],
   [
     'a hold without an account',

@@ -58,12 +58,12 @@ const rules: Record<string, string> = {
     select e.account_id, e.sequence, e.transaction_id from entries e
       left join transactions t on id_key(t.transaction_id) = id_key(e.transaction_id) and t.status = 'Completed'
     where t.transaction_id is null or t.operation_id <> e.operation_id`,
-  'the held amount of each account is the sum of its Active holds': `
-    select account_id, a.account_number, a.held_minor, coalesce(h.held, 0) as sum_of_holds, a.hold_expires_at, h.first_end
+  'the held amount of each account is the sum of its Active holds, whose number it has': `
+    select account_id, a.account_number, a.held_minor, coalesce(h.held, 0) as sum_of_holds, a.active_holds, coalesce(h.holds, 0) as number_of_holds, a.hold_expires_at, h.first_end
     from accounts a full join (
-      select account_id, sum(amount_minor - captured_minor) as held, min(expires_at) as first_end from holds where status = 'Active' group by account_id
+      select account_id, sum(amount_minor - captured_minor) as held, count(*) as holds, min(expires_at) as first_end from holds where status = 'Active' group by account_id
     ) h using (account_id)
-    where coalesce(a.held_minor, 0) <> coalesce(h.held, 0) or a.hold_expires_at > h.first_end`,
+    where coalesce(a.held_minor, 0) <> coalesce(h.held, 0) or coalesce(a.active_holds, 0) <> coalesce(h.holds, 0) or a.hold_expires_at > h.first_end`,
   'the captured amount of each hold is the sum of the operations that capture it': `
     select coalesce(h.hold_id, t.hold_id) as hold_id, h.captured_minor, coalesce(t.total, 0) as sum_of_operations
     from holds h full join (

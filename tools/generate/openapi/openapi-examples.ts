@@ -139,6 +139,7 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   ],
   amount_exceeds_hold: [`hold ${exampleIds.hold} has less than that amount left`, { details: transaction }],
   hold_not_active: [`hold ${exampleIds.hold} is Released`, { details: transaction }],
+  too_many_holds: [`account ${account} has 1000 Active holds, and cannot have more`],
   balance_limit_exceeded: [
     `the balance of account ${account} would exceed 10^15 - 1 minor units`,
     { details: transaction },

@@ -128,6 +128,7 @@ const reasons: Record<string, string> = {
   account_not_found: 'The account is no longer there.',
   amount_exceeds_hold: 'This is more than is left of the hold.',
   hold_not_active: 'The hold has ended meanwhile, so it reserves nothing any more.',
+  too_many_holds: 'The account has as many holds as it can have. Capture or release some of them first.',
   not_reversible: 'It cannot be reversed: it moved no money, or is itself a reversal.',
   already_reversed: 'It was already reversed.',
   client_erased: 'The client was erased and can no longer be changed.',
