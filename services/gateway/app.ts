@@ -100,7 +100,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
   app.decorateRequest('heldBytes', 0);
-  const verifyToken = createTokenVerifier(deps.tokens, now);
+  const verifyToken = await createTokenVerifier(app, deps.tokens, now);
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
   const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);

@@ -11,7 +11,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
 import { routeGroups } from './access/gate.ts';
 import { createKeySet } from './access/jwks.ts';
-import { asymmetricAlgorithms } from './access/tokens.ts';
+import { asymmetricAlgorithms, tokenTypes } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
 import { type IdempotencySecrets, inUse } from './api/idempotency.ts';
 
@@ -78,6 +78,10 @@ export const gatewayConfig = z
       .pipe(z.array(z.enum(asymmetricAlgorithms)))
       .prefault(asymmetricAlgorithms.join(','))
       .describe('Signature algorithms accepted in tokens'),
+    JWT_TOKEN_TYPES: list
+      .pipe(z.array(z.enum(tokenTypes)))
+      .prefault('at+jwt,JWT')
+      .describe('Values of typ in the header of accepted tokens; none accepts tokens without typ'),
     JWT_HS256_SECRET: z
       .string()
       .min(32, 'must have at least 32 characters')
@@ -321,6 +325,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
       issuer: config.JWT_ISSUER ?? '',
       audience: config.JWT_AUDIENCE ?? '',
       algorithms: config.JWT_ALGORITHMS,
+      types: config.JWT_TOKEN_TYPES,
       keySet:
         config.JWKS_URL === undefined
           ? undefined

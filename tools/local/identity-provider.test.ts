@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
@@ -104,14 +105,16 @@ describe('signing in', () => {
       expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
 
       const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }), maxStaleMs: 60_000 });
-      const caller = await createTokenVerifier({
+      const verify = await createTokenVerifier(fastify(), {
         issuer,
         audience: AUDIENCE,
         algorithms: ['RS256'],
         keySet,
         wholeBankClients: ['dashboard'],
         maxLifetimeS: 3600,
-      })(access_token);
+        types: ['at+jwt'],
+      });
+      const caller = await verify(access_token);
       expect(caller).toEqual({
         actor: `jwt:${issuer}|${user_name}`,
         scopes: new Set(own),

@@ -193,6 +193,7 @@ describe.each(Object.entries(products))('%s', (_name, product) => {
       issuer,
       audience: 'core-banking',
       algorithms: asymmetricAlgorithms,
+      types: ['at+jwt', 'JWT'] as const,
       keySet,
       wholeBankClients: ['dashboard'],
       maxLifetimeS: 3600,

@@ -1,4 +1,4 @@
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { type CryptoKey, createRemoteJWKSet, customFetch, type JWTHeaderParameters } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
@@ -25,72 +25,60 @@ const maxBytes = 1_048_576;
 const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
 /**
- * The issuer's public keys. They are fetched when first needed, when a token names an unknown key, and repeatedly while tokens arrive.
- * There is no timer: if no token arrives for a while, the keys expire, and the next token waits for the issuer.
+ * The issuer's public keys, by jose's remote key set. They are fetched when first needed, when a token names an unknown
+ * key, and repeatedly while tokens arrive. There is no timer: if no token arrives for a while, the keys expire, and the
+ * next token waits for the issuer. Added here: a limit of the response's size, a pause after a failure, and the refresh
+ * in the background, so that known keys are kept while the issuer is unavailable.
  */
 export function createKeySet({ url, logger, maxStaleMs, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions) {
-  let known: { text: string; find: JWTVerifyGetKey } | undefined;
-  let fetchedAt = -Infinity;
+  /** The response to the last fetch that succeeded. */
+  let known = '';
   let triedAt = -Infinity;
-  let fetching: Promise<void> | undefined;
+  let hasFailed = false;
 
-  const fetchKeys = async (): Promise<void> => {
-    const begunAt = performance.now();
-    triedAt = begunAt;
+  const fetchKeys = async (address: string, { headers, signal }: RequestInit): Promise<Response> => {
+    if (hasFailed && Date.now() - triedAt < cooldownMs)
+      throw new KeysUnavailable('the issuer was asked for its keys a moment ago');
+    triedAt = Date.now();
+    hasFailed = true;
     try {
-      const response = await fetch(url, {
-        redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
-        headers: { accept: 'application/jwk-set+json, application/json' },
-      });
+      const response = await fetch(address, { redirect: 'error', headers, signal } as RequestInit);
       if (!response.ok) throw new Error(`status ${response.status}`);
-      const set = jwksSchema.parse(JSON.parse(await readBounded(response)));
-      const text = JSON.stringify(set);
-      if (known?.text !== text) known = { text, find: createLocalJWKSet(set as JSONWebKeySet) };
-      fetchedAt = begunAt;
+      const text = await readBounded(response);
+      jwksSchema.parse(JSON.parse(text));
+      hasFailed = false;
+      // The same string, so that callers compare it in no time.
+      if (known !== text) known = text;
+      return new Response(text);
     } catch (error) {
       logger.warn({ err: error, url }, 'the keys of the token issuer cannot be fetched');
       throw new KeysUnavailable('the issuer cannot be asked for its keys', { cause: error });
     }
   };
-  const isCoolingDown = (): boolean => !fetching && performance.now() - triedAt < cooldownMs;
-  const reload = (): Promise<void> => {
-    if (isCoolingDown()) return Promise.reject(new KeysUnavailable('the issuer was asked for its keys a moment ago'));
-    fetching ??= fetchKeys().finally(() => (fetching = undefined));
-    return fetching;
-  };
-  /**
-   * The current key set: the same object until a key is added or removed; undefined if there is none that is recent
-   * enough.
-   */
-  const current = (): object | undefined => {
-    const ageMs = performance.now() - fetchedAt;
-    if (ageMs >= maxStaleMs) return undefined;
-    // The failure is logged above. The keys remain valid until they are too old.
-    if (ageMs >= maxStaleMs / 5) reload().catch(() => undefined);
-    return known;
-  };
-  const findIn = (...token: Parameters<JWTVerifyGetKey>) => {
-    if (!known) throw new KeysUnavailable('no keys of the issuer are known');
-    return known.find(...token);
-  };
+  const keys = createRemoteJWKSet(new URL(url), {
+    cacheMaxAge: maxStaleMs,
+    cooldownDuration: cooldownMs,
+    timeoutDuration: timeoutMs,
+    [customFetch]: fetchKeys,
+  });
 
   return {
-    current,
+    /**
+     * Returns the current keys as the issuer sent them: the same text until a key is added or removed; undefined if there
+     * is none that is recent enough.
+     */
+    current(): string | undefined {
+      if (!keys.fresh) return undefined;
+      // A failure is logged above. The keys remain valid until they are too old.
+      if (!keys.reloading && Date.now() - triedAt >= Math.max(maxStaleMs / 5, cooldownMs))
+        keys.reload().catch(() => undefined);
+      return known;
+    },
     /**
      * Returns the key for a token's header. Rejects with KeysUnavailable if the key must be fetched and the issuer does
      * not respond.
      */
-    async find(...token: Parameters<JWTVerifyGetKey>) {
-      if (!current()) await reload();
-      try {
-        return await findIn(...token);
-      } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey) || isCoolingDown()) throw error;
-        await reload();
-        return findIn(...token);
-      }
-    },
+    find: (header: JWTHeaderParameters): Promise<CryptoKey> => keys(header),
   };
 }
 

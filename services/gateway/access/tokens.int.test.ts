@@ -2,6 +2,8 @@ import type { KeyObject } from 'node:crypto';
 import { createHmac, createSign, generateKeyPairSync, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fastify } from 'fastify';
+import { importSPKI } from 'jose';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testApp } from '../test/test-app.ts';
@@ -66,6 +68,7 @@ const tokenOptions = (): TokenOptions => ({
   keySet: createKeySet(keySetOptions()),
   wholeBankClients: ['*'],
   maxLifetimeS: 3600,
+  types: ['at+jwt', 'JWT'],
 });
 
 async function start(options: Partial<TokenOptions> = {}, now?: () => number) {
@@ -111,8 +114,31 @@ describe('valid tokens', () => {
     expect(await status(token({ claims: { ...goodClaims, aud: ['other', audience] } }))).toBe(200);
     expect(await status(token({ claims: { ...goodClaims, exp: nowS - 5 } }))).toBe(200);
     expect(await status(token({ claims: { ...goodClaims, nbf: nowS + 20 } }))).toBe(200);
-    for (const scope of [undefined, null, ['clients:read'], 7, '']) {
+    for (const scope of [undefined, null, ['accounts:read'], { 'clients:read': true }, 7, '']) {
       expect(await status(token({ claims: { ...goodClaims, scope } }), '/clients')).toBe(403);
+    }
+  });
+
+  test('may have a text or a list as scope', async () => {
+    const verify = await createTokenVerifier(fastify(), tokenOptions());
+    for (const scope of ['clients:read accounts:read', ['clients:read', 'accounts:read', 7]])
+      expect((await verify(claims({ scope })))?.scopes).toEqual(new Set(['clients:read', 'accounts:read']));
+  });
+
+  test('are of the types that are configured, in any case, with or without application/', async () => {
+    const cases: [TokenOptions['types'], string | undefined, boolean][] = [
+      [['at+jwt'], 'at+jwt', true],
+      [['at+jwt'], 'application/AT+JWT', true],
+      [['at+jwt'], 'JWT', false],
+      [['JWT'], 'jwt', true],
+      [['JWT', 'none'], undefined, true],
+      [['JWT', 'none'], 'none', false],
+      [['JWT', 'none'], '', false],
+      [['at+jwt', 'JWT'], undefined, false],
+    ];
+    for (const [types, typ, isAccepted] of cases) {
+      const verify = await createTokenVerifier(fastify(), { ...tokenOptions(), types });
+      expect([types, typ, (await verify(token({ header: { typ } }))) !== undefined]).toEqual([types, typ, isAccepted]);
     }
   });
 
@@ -286,7 +312,7 @@ describe("the issuer's keys", () => {
   });
 
   test('unknown kids cause few requests to the issuer', async () => {
-    vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
+    vi.spyOn(Date, 'now').mockReturnValue(nowS * 1000);
     const { status } = await start();
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => status(token({ header: { kid: `k${i}` } }))),
@@ -303,18 +329,18 @@ describe("the issuer's keys", () => {
 
   /** Successive times of a gateway that keeps keys for this long. */
   async function age(maxStaleMs: number) {
-    let now = 1_000_000;
-    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    let now = nowS * 1000;
+    vi.spyOn(Date, 'now').mockImplementation(() => now);
     const { status } = await start({ keySet: createKeySet({ ...keySetOptions(), maxStaleMs }) });
     return {
       status,
       pass: (ms: number) => void (now += ms),
-      fresh: () => token({ claims: { ...goodClaims, jti: String(Math.random()) } }),
+      fresh: () => claims({ exp: nowS + 3000, jti: String(Math.random()) }),
     };
   }
   test('a withdrawn key is refused at the first token after an idle time', async () => {
     const { status, pass, fresh } = await age(300_000);
-    const seen = token();
+    const seen = fresh();
     expect(await status(seen)).toBe(200);
     published = [jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' })];
     pass(300_000);
@@ -324,7 +350,7 @@ describe("the issuer's keys", () => {
 
   test('a withdrawn key is refused within a fifth of the time under load, also for verified tokens', async () => {
     const { status, pass, fresh } = await age(300_000);
-    const seen = token();
+    const seen = fresh();
     expect(await status(seen)).toBe(200);
     published = [jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' })];
     pass(59_000);
@@ -338,7 +364,7 @@ describe("the issuer's keys", () => {
 
   test('are kept while the issuer is unavailable, at most for JWKS_MAX_STALE: then 503, also for verified tokens', async () => {
     const { status, pass, fresh } = await age(300_000);
-    const seen = token();
+    const seen = fresh();
     expect(await status(seen)).toBe(200);
     away = true;
     pass(299_000);
@@ -351,13 +377,13 @@ describe("the issuer's keys", () => {
   });
 
   test('verified tokens are not verified again while the keys are unchanged, although they are fetched again', async () => {
-    let now = 1_000_000;
-    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    let now = nowS * 1000;
+    vi.spyOn(Date, 'now').mockImplementation(() => now);
     const keySet = createKeySet(keySetOptions());
     let found = 0;
-    const verify = createTokenVerifier({
+    const verify = await createTokenVerifier(fastify(), {
       ...tokenOptions(),
-      keySet: { current: keySet.current, find: (...asked) => (found++, keySet.find(...asked)) },
+      keySet: { current: keySet.current, find: (header) => (found++, keySet.find(header)) },
     });
     const one = token();
     for (let i = 0; i < 2; i++) expect(await verify(one)).toBeDefined();
@@ -400,7 +426,7 @@ describe("the issuer's keys", () => {
 
 describe('access to the whole bank', () => {
   const wholeBank = async (wholeBankClients: string[], ...claimed: object[]) => {
-    const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients });
+    const verify = await createTokenVerifier(fastify(), { ...tokenOptions(), wholeBankClients });
     return Promise.all(claimed.map(async (changes) => (await verify(claims(changes))) !== undefined));
   };
 
@@ -422,7 +448,7 @@ describe('access to the whole bank', () => {
   });
 
   test('is for nobody who is bound to a client; bound ones need not be named', async () => {
-    const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients: [] });
+    const verify = await createTokenVerifier(fastify(), { ...tokenOptions(), wholeBankClients: [] });
     const caller = await verify(
       claims({ azp: 'app', bank_client_id: 'cli_y', scope: 'accounts:read audit:read transactions:write' }),
     );
@@ -431,8 +457,10 @@ describe('access to the whole bank', () => {
 });
 
 describe('scopes', () => {
-  const scopesOf = async (options: Partial<TokenOptions>, changes: object) =>
-    [...((await createTokenVerifier({ ...tokenOptions(), ...options })(claims(changes)))?.scopes ?? [])].sort();
+  const scopesOf = async (options: Partial<TokenOptions>, changes: object) => {
+    const verify = await createTokenVerifier(fastify(), { ...tokenOptions(), ...options });
+    return [...((await verify(claims(changes)))?.scopes ?? [])].sort();
+  };
   const roleScopes = new Map([
     ['teller', ['transactions:write', 'clients:read']],
     ['auditor', ['books:read']],
@@ -474,7 +502,8 @@ describe('scopes', () => {
 test('a cached token ends with its exp and the skew', async () => {
   let now = nowS * 1000;
   let verified = 0;
-  const keySet = { find: async () => (verified++, rsa.publicKey), current: () => rsa };
+  const keySet = { find: async () => (verified++, publicKey), current: () => 'keys' };
+  const publicKey = await importSPKI(publicPem, 'RS256', { extractable: true });
   const { status } = await start({ keySet }, () => now);
   const mine = claims({ exp: nowS + 10 });
   for (const [later, expected] of [

@@ -1,4 +1,6 @@
-import { decodeJwt, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import fastifyJwt from '@fastify/jwt';
+import type { FastifyInstance } from 'fastify';
+import { exportSPKI, type JWTHeaderParameters, type JWTPayload } from 'jose';
 import { z } from 'zod';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
@@ -23,7 +25,16 @@ export interface TokenOptions {
   roleScopes?: ReadonlyMap<string, readonly string[]>;
   /** The maximum time from iat to exp, in seconds. */
   maxLifetimeS: number;
+  /** The accepted values of typ. */
+  types: readonly TokenType[];
 }
+
+/**
+ * The typ of RFC 9068, and JWT, which many issuers use; `none`: a token without typ, which may be any token of the
+ * issuer.
+ */
+export const tokenTypes = ['at+jwt', 'JWT', 'none'] as const;
+type TokenType = (typeof tokenTypes)[number];
 
 /**
  * Returns the caller of a bearer token, or undefined if the token is invalid for any reason. Rejects only with
@@ -60,18 +71,33 @@ interface Remembered {
   caller: Caller;
   untilMs: number;
   /** The key set that verified the token; a later set may lack the token's key. */
-  keys: object;
+  keys: string;
 }
 
 /**
- * Verifies tokens. Headers that contain or refer to a key (jku, x5u, jwk) are ignored. Valid tokens are cached
- * until they expire or the keys change.
+ * Returns a function that verifies tokens with @fastify/jwt, which it registers in the app. Headers that contain or refer
+ * to a key (jku, x5u, jwk) are ignored. Valid tokens are cached until they expire or the keys change.
  */
-export function createTokenVerifier(options: TokenOptions, now: () => number = Date.now): VerifyToken {
+export async function createTokenVerifier(
+  app: FastifyInstance,
+  options: TokenOptions,
+  now: () => number = Date.now,
+): Promise<VerifyToken> {
   const remembered = new Map<string, Remembered>();
-  const keysInForce = (): object | undefined => (options.keySet ? options.keySet.current() : options);
+  const keysInForce = (): string | undefined => (options.keySet ? options.keySet.current() : '');
+  const key = keyFor(options);
+  await app.register(fastifyJwt, {
+    secret: key as never,
+    verify: {
+      algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
+      allowedIss: options.issuer,
+      allowedAud: options.audience,
+      requiredClaims: ['iss', 'aud', 'exp', 'sub'],
+      clockTolerance: skewS * 1000,
+    },
+  });
 
-  const remember = (token: string, caller: Caller, expiresMs: number, keys: object): void => {
+  const remember = (token: string, caller: Caller, expiresMs: number, keys: string): void => {
     const oldest = remembered.size >= maxRemembered ? remembered.keys().next().value : undefined;
     if (oldest !== undefined) remembered.delete(oldest);
     remembered.set(token, { caller, untilMs: expiresMs + skewS * 1000, keys });
@@ -88,53 +114,53 @@ export function createTokenVerifier(options: TokenOptions, now: () => number = D
         return known.caller;
       }
     }
-    return verifyToken(options, token, now()).then((verified) => {
-      if (verified && keys) remember(token, verified.caller, verified.exp * 1000, keys);
+    return verifyToken(app, options, token, now()).then((verified) => {
+      if (verified && keys !== undefined) remember(token, verified.caller, verified.exp * 1000, keys);
       return verified?.caller;
     });
   };
 }
 
 async function verifyToken(
+  app: FastifyInstance,
   options: TokenOptions,
   token: string,
   now: number,
 ): Promise<{ caller: Caller; exp: number } | undefined> {
   try {
-    // A token that names another issuer must not cause a request to ours.
-    if (decodeJwt(token).iss !== options.issuer) return undefined;
-    const { payload } = await jwtVerify(token, keyFor(options), {
-      algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
-      issuer: options.issuer,
-      audience: options.audience,
-      requiredClaims: ['iss', 'aud', 'exp', 'sub'],
-      clockTolerance: skewS,
-      currentDate: new Date(now),
-    });
+    const payload: JWTPayload = await app.jwt.verify(token);
     const claims = claimsSchema.parse(payload);
     const { iat, exp } = claims;
-    if (iat > now / 1000 + skewS || exp - iat > options.maxLifetimeS) return undefined;
+    if (exp + skewS < now / 1000 || iat > now / 1000 + skewS || exp - iat > options.maxLifetimeS) return undefined;
     const caller = callerOf(options, claims, payload);
     return caller && { caller, exp };
   } catch (error) {
-    if (error instanceof KeysUnavailable) throw error;
+    // @fastify/jwt wraps what the key function throws.
+    const { originalError = error } = error as { originalError?: unknown };
+    if (originalError instanceof KeysUnavailable) throw originalError;
     return undefined;
   }
 }
 
-/** The typ of RFC 9068, and JWT, which many issuers use. A token without typ may be any token of the issuer. */
-const accessToken = /^(?:(?:application\/)?at\+jwt|jwt)$/i;
-
-/** A key is never used with an algorithm of another kind; otherwise a public key could be used as an HMAC secret. */
-function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
-  return (header, token) => {
-    if (typeof header.typ !== 'string' || !accessToken.test(header.typ))
+/**
+ * Returns the function that finds the key of a token, after the checks that @fastify/jwt lacks. A key is never used with
+ * an algorithm of another kind; otherwise a public key could be used as an HMAC secret.
+ */
+function keyFor({ issuer, keySet, hs256Secret, types }: TokenOptions) {
+  const accepted = types.map((type) => type.toLowerCase());
+  return async (token: { header: JWTHeaderParameters; payload: JWTPayload }): Promise<string> => {
+    const { header, payload } = token;
+    const type = header.typ ?? 'none';
+    if (typeof type !== 'string' || !accepted.includes(type.toLowerCase().replace(/^application\//, '')))
       throw new Error('the token is not an access token');
+    if (header.typ === 'none') throw new Error('the token is not an access token');
     // No access token needs a JWS extension (RFC 7515, 4.1.11).
     if (header.crit !== undefined) throw new Error('the token requires an extension');
-    if (header.alg === 'HS256') return Buffer.from(hs256Secret ?? '');
+    // A token that names another issuer must not cause a request to ours.
+    if (payload.iss !== issuer) throw new Error('the token is of another issuer');
+    if (header.alg === 'HS256' && hs256Secret !== undefined) return hs256Secret;
     if (header.kid === undefined || keySet === undefined) throw new Error('the token names no known key');
-    return keySet.find(header, token);
+    return exportSPKI(await keySet.find(header));
   };
 }
 
@@ -167,15 +193,17 @@ function isMachines({ sub, client_id, azp, gty, idtyp, oid, sid, preferred_usern
 }
 
 function namedScopes({ scopesClaim, roleScopes }: TokenOptions, payload: JWTPayload): string[] {
-  if (scopesClaim === undefined) return typeof payload['scope'] === 'string' ? payload['scope'].split(' ') : [];
-  const claim = memberOf(payload, scopesClaim) ?? scopesClaim.split('.').reduce<unknown>(memberOf, payload);
+  const claim =
+    scopesClaim === undefined
+      ? payload['scope']
+      : (memberOf(payload, scopesClaim) ?? scopesClaim.split('.').reduce<unknown>(memberOf, payload));
   const values =
     typeof claim === 'string'
       ? claim.split(' ')
       : Array.isArray(claim)
         ? claim.filter((value) => typeof value === 'string')
         : [];
-  return roleScopes ? values.flatMap((role) => roleScopes.get(role) ?? []) : values;
+  return scopesClaim !== undefined && roleScopes ? values.flatMap((role) => roleScopes.get(role) ?? []) : values;
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -98,6 +98,7 @@ export async function testApp(
       issuer: 'https://issuer.example',
       audience: 'core-banking',
       algorithms: ['RS256'],
+      types: ['at+jwt', 'JWT'],
       keySet: undefined,
       wholeBankClients: ['*'],
       maxLifetimeS: 3600,

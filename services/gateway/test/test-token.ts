@@ -7,6 +7,7 @@ export const hs256Tokens: TokenOptions = {
   issuer: 'https://issuer.example',
   audience: 'core-banking',
   algorithms: ['RS256'],
+  types: ['at+jwt', 'JWT'],
   keySet: undefined,
   hs256Secret,
   wholeBankClients: ['*'],
