@@ -49,6 +49,7 @@ describe('API keys', () => {
   });
 
   it('are stored as an HMAC with the pepper', () => {
+    // contract: permission-13
     const key = makeApiKey('live', `key_${'1'.repeat(32)}`);
     expect(hashApiKey('pepper', key)).toMatch(/^[0-9a-f]{64}$/);
     expect(hashApiKey('pepper', key)).not.toBe(hashApiKey('other', key));

@@ -4,7 +4,7 @@ import { invalidField, type Refusal } from './errors.ts';
 import { idBits, idOf } from './ids.ts';
 
 /**
- * An API key has the form `cbk_<live|test>_<id>_<secret><checksum>` (contract: Authentication and permission).
+ * An API key has the form `cbk_<live|test>_<id>_<secret><checksum>` (contract: permission-13).
  * id: the 32 hex digits of the key_id. secret: 256 random bits as 43 base62 digits. checksum: the CRC-32 of
  * everything before it as 6 base62 digits, so that mistyped keys, and keys found by a secret scanner, are
  * recognized without a lookup.

@@ -5,7 +5,7 @@ import { scopes } from './scopes.ts';
 import { text } from './texts.ts';
 
 /**
- * Four eyes: actions that a second person must approve (contract: Four eyes). `reverse`: a reversal.
+ * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
  * `unfreeze`: any change of status from Frozen. `create_key`: creating or rotating a key with writing scopes.
  * `redrive`: redriving with a renewed deadline. `post_above`: a posting above the limit of its currency.
  * `erase`: the erasure of a client.

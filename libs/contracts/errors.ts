@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { ResourceKind } from './ids.ts';
 
 /**
- * All error codes with their HTTP status (contract: Errors). The message of a business error begins with its
- * name in interface.md, which is stored here as `title`.
+ * All error codes with their HTTP status (contract: errors). The message of a business error begins with its
+ * name, which is stored here as `title`.
  */
 export const errorCodes = {
   validation_failed: { status: 400 },
@@ -111,7 +111,7 @@ export function refusal<C extends ErrorCode>(
 
 /**
  * Reports whether the refusal is stored, so that a repeat returns it again. 403 depends on the caller, 5xx decides
- * nothing, and an invalid request may be corrected, so these are decided again (contract: Idempotency).
+ * nothing, and an invalid request may be corrected, so these are decided again (contract: idempotency-7).
  */
 export function isKept({ code }: Refusal): boolean {
   const { status } = errorCodes[code];

@@ -46,6 +46,7 @@ describe('bodies', () => {
   });
 
   it('accept every character of an email address that RFC 5322 allows without quotes', () => {
+    // contract: clients-8
     for (const email of ["o'neil+tag@ex-ample.co.uk", 'a!#$%&*/=?^_`{|}~b@x.io', 'sales&support@bank.co.ke'])
       expect(bodies.createClient.parse({ ...retail, email })).toMatchObject({ email });
     for (const email of ['.a@b.co', 'a.@b.co', 'a..b@b.co', 'a(b)@c.de', 'a"b"@c.de', 'a,b@c.de', 'a@b_c.de'])
@@ -53,6 +54,7 @@ describe('bodies', () => {
   });
 
   it('report all violations together', () => {
+    // contract: transactions-5
     expect(
       problems(bodies.createClient, { ...retail, first_name: '', email: 'x', company_name: 'y', ussd_status: 'on' }),
     ).toEqual([

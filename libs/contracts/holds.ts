@@ -3,7 +3,7 @@ import { amount, amountFits, currency, description, id, moment, page, reference 
 import { externalId, givenNames, shownNames } from './names.ts';
 import { money, transactionSchema, transferSchema } from './resources.ts';
 
-/** Holds (contract: Holds) reserve money on an account. The balance and the books do not change. */
+/** Holds (contract: holds) reserve money on an account. The balance and the books do not change. */
 
 export const holdStatus = z.enum(['Active', 'Captured', 'Released', 'Expired']);
 export type HoldStatus = z.infer<typeof holdStatus>;

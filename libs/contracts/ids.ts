@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 
 /**
- * Identifiers: a type prefix, an underscore, and 128 bits as 32 lowercase hex digits (contract: Envelope, ids,
- * time).
+ * Identifiers: a type prefix, an underscore, and 128 bits as 32 lowercase hex digits (contract: envelope-7).
  *
  * The last byte of the id of a transaction, transfer, or hold is a routing hint: the bucket of its command's
  * key. Only the first 120 bits are unique, so that the same Idempotency-Key used for two accounts (two buckets)

@@ -11,10 +11,12 @@ describe('external_id', () => {
   const rule = [['external_id', 'must have 1 to 128 printable ASCII characters']];
 
   test.each(['a', ' a ', '~', 'Core/4711 #"\\', 'x'.repeat(128)])('%j is accepted unchanged', (external_id) => {
+    // contract: names-1
     expect(parse({ external_id }).data).toEqual({ external_id });
   });
 
   test.each(['', 'x'.repeat(129), 'é', 'a\tb', 'a\n', 'a\u007f', '\u200b'])('%j is refused', (external_id) => {
+    // contract: names-1
     expect(broken({ external_id })).toEqual(rule);
   });
 
@@ -37,6 +39,7 @@ describe('metadata', () => {
   });
 
   test('errors name each invalid key and value', () => {
+    // contract: names-2
     const metadata = {
       Upper: 'x',
       '': 'x',
@@ -63,6 +66,7 @@ describe('metadata', () => {
   });
 
   test('has at most 20 keys', () => {
+    // contract: names-2
     const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 'v']));
     expect([parse({ metadata: keys(20) }).success, broken({ metadata: keys(21) })]).toEqual([
       true,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * external_id and metadata (contract: Own names for things): a caller's own id for a resource, and strings
+ * external_id and metadata (contract: names): a caller's own id for a resource, and strings
  * stored with it.
  */
 const maxKeys = 20;

@@ -83,7 +83,7 @@ export const accountSchema = z.object({
 });
 export type Account = z.infer<typeof accountSchema>;
 
-/** Prefixes of account numbers (interface.md, rule 9). */
+/** Prefixes of account numbers (contract: accounts-1). */
 export const numberPrefixes: Record<AccountType, string> = {
   Savings: 'SAV',
   Checking: 'CHK',

@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from './errors.ts';
 
 /**
- * All scopes (contract: Authentication and permission) and the credentials that may have each. A credential bound to
+ * All scopes (contract: permission) and the credentials that may have each. A credential bound to
  * one client acts for a customer, so it never has a scope that belongs to the bank.
  */
 const holders = {

@@ -35,17 +35,20 @@ describe('texts', () => {
     ['   ', '1 to 100'],
     ['', '1 to 100'],
   ])('a name refuses %j: %s', (value, words) => {
+    // contract: clients-10
     expect(broken(name, value)).toEqual([expect.stringContaining(words)]);
   });
 
   test.each(['Wanjikũ', '愛', 'محمد', 'नमस्ते', 'क्\u200dष', 'می\u200cخواهم', "O'Brien-Ståhl", '😀', 'e\u0301', '১২'])(
     'a name accepts %s',
     (value) => {
+      // contract: clients-11
       expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
     },
   );
 
   test('line feeds are allowed only in texts of several lines; CRLF becomes LF, a lone CR is refused', () => {
+    // contract: clients-9
     expect(address.parse(' House 3\r\nNairobi\n ')).toBe('House 3\nNairobi');
     expect(matches(address, 'a\nb')).toBe(true);
     for (const value of ['a\rb', 'a\tb', 'a\u202eb']) expect(broken(address, value)).toHaveLength(1);

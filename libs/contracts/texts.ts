@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { violation } from './violation.ts';
 
-/** Texts and phone numbers entered by people: what is accepted, and how it is normalized (contract: Clients). */
+/** Texts and phone numbers entered by people: what is accepted, and how it is normalized (contract: clients). */
 
 // C0, DEL, and C1.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';

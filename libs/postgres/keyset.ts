@@ -90,7 +90,7 @@ export async function readPage<Row extends object, Item>(
 }
 
 /**
- * A page ends at its limit or at 1 MiB of JSON, whichever comes first (contract: Lists). 4 KiB are reserved for the
+ * A page ends at its limit or at 1 MiB of JSON, whichever comes first (contract: lists-3). 4 KiB are reserved for the
  * JSON around the items.
  */
 export const pageBytes = 1024 * 1024 - 4096;

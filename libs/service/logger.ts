@@ -4,7 +4,7 @@ import { identityFields } from '#libs/contracts/resources.ts';
 import { phoneFields } from '#libs/contracts/texts.ts';
 import { withTimeout } from '#libs/kafka/wait.ts';
 
-/** Names of fields that contain credentials or personal data (contract: Clients). */
+/** Names of fields that contain credentials or personal data (contract: clients). */
 const hidden = new Set([
   'authorization',
   'x-api-key',

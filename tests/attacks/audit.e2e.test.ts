@@ -121,6 +121,7 @@ function recordOf(answer: Answer, action: string): Promise<AuditRecord> {
 
 describe('the audit log records', () => {
   it.each(Object.entries(writes))('%s by a person', async (action, write) => {
+    // contract: audit-6
     const answer = await write();
     expect([200, 201], answer.text).toContain(answer.status);
     expect(await recordOf(answer, action)).toMatchObject({

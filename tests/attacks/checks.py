@@ -10,7 +10,7 @@ import os
 
 import schemathesis
 
-# Headers of HTTP itself or of every response (contract: Envelope, ids, time), which the document does not list per
+# Headers of HTTP itself or of every response (contract: envelope), which the document does not list per
 # operation.
 GENERAL = {
     "date", "connection", "keep-alive", "content-type", "content-length", "vary",

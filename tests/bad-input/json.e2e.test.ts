@@ -258,6 +258,7 @@ describe('size and content type of the body', () => {
     'application/json ; charset="UTF-8"',
     'application/json; a=b',
   ])('accepts Content-Type %s', async (type) => {
+    // contract: envelope-5
     expect((await post(JSON.stringify(corporate()), { 'content-type': type })).status).toBe(201);
   });
 
@@ -291,6 +292,7 @@ describe('size and content type of the body', () => {
     });
 
     it.each(['gzip', 'br', 'deflate', 'zstd', 'gzip, identity', 'nonsense'])('Content-Encoding %s', async (coding) => {
+      // contract: errors-13
       expectRefused(
         await post(JSON.stringify(retail()), { 'content-encoding': coding }),
         415,

@@ -107,12 +107,14 @@ describe('Scopes × routes', () => {
     ['POST', '/admin/api-keys', 'keys:manage'],
     ['GET', '/admin/api-keys', 'keys:manage'],
   ])('%s %s needs %s', async (method, path, scope) => {
+    // contract: permission-22
     const body = method === 'GET' ? {} : { body: {} };
     expect([400, 404, 200]).toContain((await (withOnly.get(scope) as Api).send(method, path, body)).status);
     expectError(await (without.get(scope) as Api).send(method, path, body), 403, 'insufficient_scope');
   });
 
   it('403 precedes errors in the body or the parameters', async () => {
+    // contract: permission-22
     const caller = withOnly.get('audit:read') as Api;
     expectError(await caller.send('POST', '/clients', { body: { nonsense: 1 } }), 403, 'insufficient_scope');
     expectError(await caller.get('/clients?nonsense=1'), 403, 'insufficient_scope');
@@ -146,6 +148,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('can read, transfer, and open accounts for its own client', async () => {
+    // contract: permission-23
     expect((await bound.get(`/clients/${own.client_id}`)).data()).toEqual(own);
     expect((await bound.get(`/accounts/${account.account_id}`)).status).toBe(200);
     const deposit = await api.transact(account.account_id, 'Deposit', 10);
@@ -158,11 +161,13 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('can transfer to any account', async () => {
+    // contract: permission-23
     const transfer = await bound.transfer(account.account_id, foreign.account_id, 2);
     expect((await bound.get(`/transfers/${transfer.transfer_id}`)).data()).toEqual(transfer);
   });
 
   it('gets the same error for every refusal that another client’s account causes', async () => {
+    // contract: permission-27
     const { client_id } = await api.client();
     const poor = await bound.account(own.client_id);
     const foreigners = [
@@ -229,6 +234,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('gets 404 when reading resources of another client', async () => {
+    // contract: permission-24
     const { account_id, account_number, client_id } = foreign;
     for (const path of [
       `/accounts/${account_id}`,
@@ -249,6 +255,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('gets 404 when writing to resources of another client, and nothing changes', async () => {
+    // contract: permission-23
     const { account_id, client_id } = foreign;
     expectError(
       await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }),
@@ -275,6 +282,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('sees only its own resources in lists', async () => {
+    // contract: permission-24
     expect((await bound.all<RestClient>('/clients')).map(({ client_id }) => client_id)).toEqual([own.client_id]);
     const accounts = await bound.all<RestAccount>('/accounts');
     expect(new Set(accounts.map(({ client_id }) => client_id))).toEqual(new Set([own.client_id]));
@@ -298,6 +306,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('sees that its account was frozen and a transaction reversed, but not why or by whom', async () => {
+    // contract: permission-28
     const { account_id } = await api.account(own.client_id);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const reversal = (
@@ -331,6 +340,7 @@ describe.each(['API key', 'JWT'])('A caller bound to one client, with %s', (kind
   });
 
   it('gets 403 for POST /clients and for all endpoints of the bank, even for its own accounts', async () => {
+    // contract: permission-24
     for (const body of [retail(), corporate()])
       expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
     for (const path of [

@@ -29,6 +29,7 @@ function luhn(digits: string): boolean {
 
 describe('Accounts: number', () => {
   it('an account number is the prefix, a hyphen, and ten random digits, the last a Luhn check digit; it is unique', async () => {
+    // contract: accounts-1
     const { client_id } = await api.client();
     const types = ['Savings', 'Checking', 'Current', 'Loan'];
     const accounts = await Promise.all(
@@ -44,6 +45,7 @@ describe('Accounts: number', () => {
 
 describe('Accounts: opening', () => {
   it('client_id, account_type, and currency are required; an unknown client is 404', async () => {
+    // contract: accounts-4
     const { client_id } = await api.client();
     for (const field of ['client_id', 'account_type', 'currency']) {
       expectError(
@@ -69,6 +71,7 @@ describe('Accounts: opening', () => {
   });
 
   it.each(['usd', 'XXX', 'US', 'EURO', '', 'BTC'])('%j is not an ISO 4217 code in upper case', async (currency) => {
+    // contract: money-10
     expectError(
       await open({ client_id: unknownId('cli'), account_type: 'Savings', currency }),
       400,
@@ -89,6 +92,7 @@ describe('Accounts: opening', () => {
   });
 
   it('the defaults are initial_deposit 0 and status Active', async () => {
+    // contract: accounts-4
     const account = await api.newAccount();
     expect(account).toMatchObject({ balance: 0, status: 'Active' });
     expect(await transactionsOf(account.account_id)).toEqual([]);
@@ -110,6 +114,7 @@ describe('Accounts: opening', () => {
   it.each(['Active', 'Inactive', 'Frozen'])(
     'initial_deposit posts a Deposit if the opening status is %s',
     async (status) => {
+      // contract: accounts-5
       const account = await api.newAccount({ status, initial_deposit: 75.5 });
       expect(account).toMatchObject({ status, balance: 75.5 });
       const [transaction, ...more] = await transactionsOf(account.account_id);
@@ -131,6 +136,7 @@ describe('Accounts: opening', () => {
   );
 
   it('initial_deposit on a Loan is a Withdrawal “Loan disbursement” with direction credit', async () => {
+    // contract: accounts-6
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 1000 });
     expect(loan.balance).toBe(1000);
     expect(await transactionsOf(loan.account_id)).toEqual([
@@ -144,6 +150,7 @@ describe('Accounts: opening', () => {
   });
 
   it('after the response the account accepts postings from every gateway', async () => {
+    // contract: accounts-9
     const { client_id } = await api.client();
     for (let i = 0; i < 10; i++) {
       const account = await world.gateway(i % 2).account(client_id);
@@ -156,11 +163,13 @@ describe('Accounts: opening', () => {
 
 describe('Accounts: lists and balance', () => {
   it('an unknown client_id returns an empty list', async () => {
+    // contract: accounts-10
     for (const id of [unknownId('cli'), 'nonsense'])
       expect((await api.get(`/accounts?client_id=${id}`)).body).toEqual({ status: 'success', data: [] });
   });
 
   it('Teller and Vault are never shown', async () => {
+    // contract: accounts-11
     const numbers = (await api.all<RestAccount>('/accounts?limit=500')).map(({ account_number }) =>
       account_number.slice(0, 3),
     );
@@ -193,6 +202,7 @@ describe('Accounts: lists and balance', () => {
   });
 
   it('every way to read a balance includes an operation whose response was 201', async () => {
+    // contract: accounts-15
     const account = await api.newAccount();
     for (let i = 1; i <= 10; i++) {
       await world.gateway(i % 2).transact(account.account_id, 'Deposit', 1.1);
@@ -215,6 +225,7 @@ describe('Accounts: status transitions', () => {
   const history = async (id: string) => (await api.get(`/accounts/${id}/status-transitions`)).list<RestTransition>();
 
   it('every transition is allowed and returns the account; the history has actor and time', async () => {
+    // contract: accounts-18, accounts-21
     const account = await api.newAccount({ initial_deposit: 3 });
     const moves = ['Inactive', 'Frozen', 'Active', 'Frozen', 'Inactive', 'Active'];
     for (const status of moves) {
@@ -251,6 +262,7 @@ describe('Accounts: status transitions', () => {
   it.each(['Active', 'Inactive', 'Frozen'])(
     'setting the same status (%s) changes and records nothing',
     async (status) => {
+      // contract: accounts-19
       const account = await api.newAccount({ status });
       expect((await change(account.account_id, { status, reason: 'other' })).data()).toEqual(account);
       expect(await history(account.account_id)).toEqual([]);
@@ -260,6 +272,7 @@ describe('Accounts: status transitions', () => {
   it.each(['fraud', 'legal', 'customer_request', 'deceased', 'other'])(
     'Frozen requires a reason (%s), other statuses do not',
     async (reason) => {
+      // contract: accounts-20
       const account = await api.newAccount();
       expect((await change(account.account_id, { status: 'Frozen', reason })).data()).toMatchObject({
         status: 'Frozen',
@@ -269,6 +282,7 @@ describe('Accounts: status transitions', () => {
   );
 
   it('Frozen without a reason, an unknown reason or status, and an unknown account are refused', async () => {
+    // contract: accounts-20
     const { account_id } = await api.newAccount();
     for (const body of [
       { status: 'Frozen' },
@@ -293,6 +307,7 @@ describe('Accounts: status transitions', () => {
   });
 
   it('after the response nothing can be posted, on either side of a transfer, until the account is Active again', async () => {
+    // contract: accounts-23
     const [account, other] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount({ initial_deposit: 10 }),
@@ -313,6 +328,7 @@ describe('Accounts: status transitions', () => {
 
 describe('Accounts: GET /accounts/:account_id/entries', () => {
   it('lists the entries of the account with balance_after, newest first', async () => {
+    // contract: accounts-24, double-entry-6
     const account = await api.newAccount({ initial_deposit: 10 });
     await api.transact(account.account_id, 'Deposit', 5.5);
     const withdrawal = await api.transact(account.account_id, 'Withdrawal', 2.25);
@@ -353,6 +369,7 @@ describe('Accounts: GET /accounts/:account_id/entries', () => {
 
 describe('Accounts: GET /accounts/:account_id/balance', () => {
   it('returns the current balance, or the balance after the last entry posted before a moment', async () => {
+    // contract: accounts-28
     const { account_id, account_number } = await api.newAccount({ initial_deposit: 10 });
     await api.transact(account_id, 'Deposit', 5.5);
     const [second, first] = await api.entries(account_id);
@@ -381,6 +398,7 @@ describe('Accounts: GET /accounts/:account_id/balance', () => {
 
 describe('Accounts: account_number', () => {
   it('requires accounts:import and the format of the type; if taken, it is duplicate_account_number', async () => {
+    // contract: errors-6, accounts-3
     const { client_id } = await api.client();
     const account_number = `CHK-${Date.now()}`;
     const opening = { client_id, account_type: 'Checking', currency: 'USD', account_number };

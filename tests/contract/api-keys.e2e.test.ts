@@ -21,6 +21,7 @@ const year = 365 * 24 * 3600 * 1000;
 
 describe('API keys: creation', () => {
   it('returns 201 with key_id and, only in this response, api_key, which works on every gateway within 2 s', async () => {
+    // contract: permission-14
     const answer = await api.post('/admin/api-keys', { name: 'partner', scopes: ['clients:read', 'accounts:read'] });
     expect(answer.status).toBe(201);
     const { api_key = '', ...key } = answer.data<RestKey>();
@@ -48,6 +49,7 @@ describe('API keys: creation', () => {
   });
 
   it('the format is cbk_<live|test>_<id>_<secret><checksum>, with 256 random bits', async () => {
+    // contract: permission-13
     for (const environment of ['live', 'test'] as const) {
       const keys = await Promise.all(
         Array.from({ length: 3 }, () => api.key({ scopes: ['clients:read'], environment })),
@@ -64,6 +66,7 @@ describe('API keys: creation', () => {
   });
 
   it('expires after one year by default, and never later than the key that created it', async () => {
+    // contract: permission-17
     const staff = api.withToken(await world.bank.token());
     const key = await staff.key({ scopes: ['clients:read', 'keys:manage'] });
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(year);
@@ -94,6 +97,7 @@ describe('API keys: creation', () => {
   });
 
   it('an expired key is 401 on every gateway and shown as expired', async () => {
+    // contract: permission-20
     const expires_at = new Date(Date.now() + 4000).toISOString();
     const key = await api.key({ scopes: ['clients:read'], expires_at });
     expect(await statusWith(key.api_key, 0)).toBe(200);
@@ -103,6 +107,7 @@ describe('API keys: creation', () => {
   });
 
   it('a key cannot grant scopes that its creator lacks', async () => {
+    // contract: permission-16
     const maker = api.withKey((await api.key({ scopes: ['keys:manage', 'clients:read'] })).api_key);
     expect((await maker.key({ scopes: ['clients:read'] })).scopes).toEqual(['clients:read']);
     expectError(
@@ -116,6 +121,7 @@ describe('API keys: creation', () => {
   });
 
   it('created_by is the issuer and subject of a JWT caller', async () => {
+    // contract: permission-15
     const key = await api.withToken(await world.bank.token()).key({ scopes: ['clients:read'] });
     expect(key.created_by).toMatch(/^jwt:http/);
   });
@@ -143,6 +149,7 @@ describe('API keys: creation', () => {
 
 describe('API keys: reading', () => {
   it('the secret is shown once; neither the list nor the database contains it', async () => {
+    // contract: permission-15
     const key = await api.key({ scopes: ['clients:read'] });
     const texts = [(await api.get('/admin/api-keys')).text, (await api.get(`/admin/api-keys/${key.key_id}`)).text];
     for (const text of texts) {
@@ -158,6 +165,7 @@ describe('API keys: reading', () => {
   });
 
   it('last_used_at is updated after use', async () => {
+    // contract: permission-15
     const key = await api.key({ scopes: ['clients:read'] });
     await api.withKey(key.api_key).get('/');
     const used = await eventually(async () => (await shown(key.key_id)).last_used_at ?? undefined);
@@ -191,6 +199,7 @@ describe('API keys: reading', () => {
 
 describe('API keys: rotation', () => {
   it('returns 201 with the new key; during the overlap both keys work, then the old one fails on both gateways', async () => {
+    // contract: permission-18
     const old = await api.key({
       scopes: ['clients:read', 'accounts:read'],
       environment: 'test',
@@ -258,6 +267,7 @@ describe('API keys: rotation', () => {
 
 describe('API keys: revocation', () => {
   it('takes effect immediately on the gateway that responds, and within 2 s on the other', async () => {
+    // contract: permission-20
     const key = await api.key({ scopes: ['clients:read'] });
     await eventually(() => works(key.api_key), 2000);
     const answer = await api.post(`/admin/api-keys/${key.key_id}/revocation`);
@@ -271,6 +281,7 @@ describe('API keys: revocation', () => {
   });
 
   it('revokes the family, and with descendants also the keys that it created, on both gateways', async () => {
+    // contract: permission-19
     const old = await api.key({ scopes: ['clients:read', 'keys:manage'] });
     const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`)).data<RestKey & { api_key: string }>();
     const made = await api.withKey(fresh.api_key).key({ scopes: ['clients:read'] });
@@ -303,6 +314,7 @@ describe('API keys: revocation', () => {
   });
 
   it('unknown, expired, and revoked keys get the same message', async () => {
+    // contract: permission-3
     const key = await api.key({ scopes: ['clients:read'] });
     await api.post(`/admin/api-keys/${key.key_id}/revocation`);
     const unknown = key.api_key.replace(/_[0-9a-f]{32}_/, `_${'0'.repeat(32)}_`);

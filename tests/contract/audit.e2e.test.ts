@@ -39,6 +39,7 @@ const me = async () => (await api.all<RestKey>('/admin/api-keys')).find(({ name 
 
 describe('Audit: changes made by accounts, with every kind of credential', () => {
   it('clients and accounts: records have the endpoint, the resource, the actor, and short facts without personal data', async () => {
+    // contract: audit-1
     const created = await api.post('/clients', { ...retail(), first_name: 'Marker-Name', email: 'marker@example.org' });
     const client_id = String(created.data()['client_id']);
     expect(await recordOf(created)).toMatchObject({
@@ -96,6 +97,7 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
   });
 
   it('API keys: creation, rotation, revocation, and the first key are recorded; no record has a secret or a hash', async () => {
+    // contract: audit-1
     const created = await api.post('/admin/api-keys', { name: 'audited', scopes: ['accounts:read'] });
     const key = created.data<RestKey>();
     expect(await recordOf(created)).toMatchObject({
@@ -126,6 +128,7 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
   });
 
   it('a stored refusal is recorded once with its code, even if repeated; others are not recorded', async () => {
+    // contract: audit-1
     const phone = newPhone();
     await api.client({ ussd_phone_number: phone, ussd_status: 'active' });
     const key = newKey();
@@ -158,6 +161,7 @@ describe('Audit: changes made by accounts, with every kind of credential', () =>
 
 describe('Audit: postings', () => {
   it('a person’s deposits, withdrawals, and transfers are recorded once, including refused ones', async () => {
+    // contract: audit-1
     const clerk = api.withToken(staffToken(world.bank, 'clerk-2'));
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const deposit = await clerk.post(
@@ -364,6 +368,7 @@ describe('Audit: reading', () => {
   });
 
   it('requires audit:read and a credential that is not bound to a client', async () => {
+    // contract: audit-12
     const { client_id } = await api.client();
     expectError(
       await api.post('/admin/api-keys', { name: 'x', scopes: ['audit:read'], client_id }),
@@ -376,6 +381,7 @@ describe('Audit: reading', () => {
   });
 
   it('no record can be changed or deleted with SQL, even by the owner', async () => {
+    // contract: audit-10
     for (const statement of [
       "update accounts.audit set outcome = 'success'",
       'delete from accounts.audit',

@@ -46,6 +46,7 @@ function done(answer: Answer): Batch {
 
 describe('independent: each item is decided as if it had been sent alone', () => {
   it('results are in the order of the items, each with its transaction or transfer, or its error', async () => {
+    // contract: batches-4, batches-6, batches-7
     const [a, b, frozen] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount(),
@@ -98,6 +99,7 @@ describe('independent: each item is decided as if it had been sent alone', () =>
   });
 
   it('everything that an item creates can be read by its id and found by the key of the batch', async () => {
+    // contract: batches-12
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const batch = done(await post('independent', [deposit(a, 1), transfer(a, b, 2), transfer(a, b, 100)], key));
@@ -164,6 +166,7 @@ describe('independent: each item is decided as if it had been sent alone', () =>
   });
 
   it('1,000 items of one account are accepted, 1,001 are refused', async () => {
+    // contract: batches-1
     const payer = await api.newAccount({ initial_deposit: 1000 });
     const paid = (await accounts(5, 0)) as RestAccount[];
     const items = Array.from({ length: 1000 }, (_, i) => transfer(payer, paid[i % 5] as RestAccount, 1));
@@ -176,6 +179,7 @@ describe('independent: each item is decided as if it had been sent alone', () =>
 
 describe('atomic: all or nothing, decided in the order of the items', () => {
   it('each item depends on the preceding ones, with accounts in all partitions', async () => {
+    // contract: batches-10
     const chain = (await accounts(20, 0)) as RestAccount[];
     const [first, last] = [chain[0] as RestAccount, chain.at(-1) as RestAccount];
     const items = [
@@ -197,6 +201,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
   });
 
   it('one refusal posts nothing, names every refused item, and is stored under the key', async () => {
+    // contract: batches-11
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const items = [
@@ -231,6 +236,7 @@ describe('atomic: all or nothing, decided in the order of the items', () => {
   });
 
   it('500 items are accepted, 501 are not', async () => {
+    // contract: batches-1
     const [a, b] = (await accounts(2, 500)) as [RestAccount, RestAccount];
     const items = Array.from({ length: 500 }, () => transfer(a, b, 1));
     expect(done(await post('atomic', items)).counts.completed).toBe(500);
@@ -302,10 +308,12 @@ describe.each(['independent', 'atomic'])('%s: executed once', (mode) => {
 
 describe('refused before anything is published', () => {
   it('a missing Idempotency-Key, before validation', async () => {
+    // contract: batches-2
     expectError(await api.post('/batches', { mode: 'nonsense' }), 400, 'missing_idempotency_key');
   });
 
   it('an invalid item, by its name', async () => {
+    // contract: batches-4
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const key = newKey();
     const refused = await post(
@@ -350,6 +358,7 @@ describe('refused before anything is published', () => {
   });
 
   it('a body of more than 1 MiB; one just below it is accepted', async () => {
+    // contract: errors-13, batches-1
     const a = await api.newAccount();
     const body = JSON.stringify({ mode: 'independent', items: [deposit(a, 1)] });
     const sent = (bytes: number) =>
@@ -371,6 +380,7 @@ describe('refused before anything is published', () => {
   });
 
   it('a batch whose items need scopes that the caller lacks', async () => {
+    // contract: batches-3
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const teller = api.withKey((await api.key({ scopes: ['transactions:write'] })).api_key);
     const payer = api.withKey((await api.key({ scopes: ['transfers:write'] })).api_key);
@@ -431,6 +441,7 @@ describe('a bound credential', () => {
 
 describe('a ledger that does not reply', () => {
   it('the batch is Pending after the reply timeout, and GET returns the outcome later', async () => {
+    // contract: batches-8
     const some = (await accounts(8, 10)) as RestAccount[];
     const items = some.map((account, i) => transfer(account, some[(i + 1) % 8] as RestAccount, 1));
     const key = newKey();

@@ -10,6 +10,7 @@ const search = (phone: string) => api.get(`/clients/ussd/search?ussd_phone=${enc
 
 describe('Clients: fields', () => {
   it.each(Object.keys(retail()))('Retail requires %s', async (field) => {
+    // contract: clients-2
     const error = expectError(
       await api.post('/clients', { ...retail(), [field]: undefined }),
       400,
@@ -19,14 +20,17 @@ describe('Clients: fields', () => {
   });
 
   it.each(Object.keys(corporate()))('Corporate requires %s', async (field) => {
+    // contract: clients-3
     expectError(await api.post('/clients', { ...corporate(), [field]: undefined }), 400, 'validation_failed');
   });
 
   it('address, ussd_phone_number, and ussd_status are optional for Retail; the default is inactive', async () => {
+    // contract: clients-4
     expect(await api.client()).toMatchObject({ ussd_status: 'inactive', address: null, ussd_phone_number: null });
   });
 
   it('active requires a phone number', async () => {
+    // contract: clients-4
     const error = expectError(
       await api.post('/clients', { ...retail(), ussd_status: 'active' }),
       400,
@@ -36,6 +40,7 @@ describe('Clients: fields', () => {
   });
 
   it('fields of the other client type and unknown fields are refused by name', async () => {
+    // contract: errors-5, clients-5
     const foreign = expectError(
       await api.post('/clients', { ...corporate(), ussd_phone_number: newPhone(), first_name: 'A' }),
       400,
@@ -49,6 +54,7 @@ describe('Clients: fields', () => {
   });
 
   it('Corporate responses omit the USSD fields', async () => {
+    // contract: clients-6
     const { client_id } = (await api.post('/clients', corporate())).data<RestClient>();
     const fields = Object.keys((await api.get(`/clients/${client_id}`)).data());
     expect(fields.filter((field) => field.startsWith('ussd'))).toEqual([]);
@@ -77,6 +83,7 @@ describe('Clients: limits', () => {
     ],
   ];
   it.each(accepted)('accepts %s', async (_, fields, field, value) => {
+    // contract: clients-7
     expect(await api.client(fields)).toMatchObject({ [field]: value });
   });
 
@@ -100,11 +107,13 @@ describe('Clients: limits', () => {
     ['a number as a name', { first_name: 12 }],
     ['a list as a name', { first_name: ['Ada'] }],
   ])('refuses %s', async (_, fields) => {
+    // contract: clients-7, clients-8
     const error = expectError(await api.post('/clients', { ...retail(), ...fields }), 400, 'validation_failed');
     expect(error.errors?.map(({ field }) => field)).toEqual(Object.keys(fields));
   });
 
   it('company_name has 1 to 200 characters, registration_number 1 to 64', async () => {
+    // contract: clients-7
     expect(
       (
         await api.post('/clients', {
@@ -132,6 +141,7 @@ describe('Clients: limits', () => {
     ['+1234567', '+1234567'],
     ['+123456789012345', '+123456789012345'],
   ])('a phone number is normalized to E.164: %s', async (given, normalised) => {
+    // contract: clients-13
     expect(await api.client({ contact_number: given })).toMatchObject({ contact_number: normalised });
   });
 
@@ -152,6 +162,7 @@ describe('Clients: limits', () => {
 
 describe('Clients: USSD phone number', () => {
   it('an active number belongs to one client: duplicate_ussd_phone', async () => {
+    // contract: clients-16
     const phone = newPhone();
     await api.client(withUssd(phone));
     expectError(await api.post('/clients', withUssd(phone)), 400, 'duplicate_ussd_phone');
@@ -160,12 +171,14 @@ describe('Clients: USSD phone number', () => {
   });
 
   it('only one of several concurrent requests for a number succeeds', async () => {
+    // contract: clients-16
     const phone = newPhone();
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/clients', withUssd(phone))));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(400)]);
   });
 
   it('the search returns the active client, or else the newest inactive one', async () => {
+    // contract: clients-17
     const phone = newPhone();
     await api.client(withUssd(phone, 'inactive'));
     const newest = await api.client(withUssd(phone, 'inactive'));
@@ -176,6 +189,7 @@ describe('Clients: USSD phone number', () => {
   });
 
   it('a leading space in ?ussd_phone= (an unencoded +) is read as +', async () => {
+    // contract: clients-19, clients-21
     const phone = newPhone();
     const client = await api.client(withUssd(phone));
     for (const written of [phone, `%20${phone.slice(1)}`, phone.slice(1), `00${phone.slice(1)}`]) {
@@ -185,6 +199,7 @@ describe('Clients: USSD phone number', () => {
   });
 
   it('/clients/ussd/search: a missing or malformed parameter is 400, an unknown number 404', async () => {
+    // contract: clients-18
     expectError(await api.get('/clients/ussd/search'), 400, 'validation_failed');
     expectError(await api.get('/clients/ussd/search?ussd_phone='), 400, 'validation_failed');
     expectError(await api.get('/clients/ussd/search?ussd_phone=abc'), 400, 'validation_failed');
@@ -194,6 +209,7 @@ describe('Clients: USSD phone number', () => {
 
 describe('Clients: PATCH /clients/:client_id', () => {
   it('changes contact fields and nothing else', async () => {
+    // contract: clients-23
     const client = await api.client({ address: 'old' });
     const changes = { email: 'new@example.com', contact_number: '00254 711 111 111', address: 'new' };
     const answer = await api.patch(`/clients/${client.client_id}`, changes);
@@ -205,6 +221,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
   });
 
   it('sets the USSD phone number and ussd_status in both directions', async () => {
+    // contract: clients-23
     const { client_id } = await api.client();
     const phone = newPhone();
     const patch = (changes: object) => api.patch(`/clients/${client_id}`, changes);
@@ -231,6 +248,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
   });
 
   it('changes names, with If-Match only if the ETag matches, and audits the old and the new name', async () => {
+    // contract: clients-27
     const { client_id } = await api.client();
     const path = `/clients/${client_id}`;
     const seen = await api.get(path);
@@ -259,6 +277,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
   });
 
   it('the client is found by email address, registration number, and beginnings of words of its names', async () => {
+    // contract: clients-20, clients-22
     const word = `Zz${newPhone().slice(1)}`;
     const { client_id } = await api.client({ first_name: 'Zoë', last_name: word, email: `${word}@example.com` });
     const company = (
@@ -275,6 +294,7 @@ describe('Clients: PATCH /clients/:client_id', () => {
   });
 
   it('client_type and unknown fields cannot be changed, nor USSD fields of Corporate', async () => {
+    // contract: clients-23
     const { client_id } = await api.client();
     for (const field of ['client_type', 'company_name', 'client_id', 'nonsense'])
       expectError(await api.patch(`/clients/${client_id}`, { [field]: 'Retail' }), 400, 'unknown_field');

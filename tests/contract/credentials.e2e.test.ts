@@ -97,6 +97,7 @@ describe('Authorization: Bearer JWT', () => {
   });
 
   it('iss, aud, exp, and nbf are checked, with a clock skew of 30 s', async () => {
+    // contract: permission-7
     for (const changes of [
       { exp: seconds() - 15 },
       { nbf: seconds() + 15 },
@@ -163,6 +164,7 @@ describe('Authorization: Bearer JWT', () => {
   });
 
   it('scopes are the space-separated words of `scope`; without it there are none', async () => {
+    // contract: permission-11
     const caller = withToken(
       signed(rsa, claims({ scope: undefined, scopes: ['clients:read'], roles: ['clients:read'] })),
     );
@@ -212,6 +214,7 @@ describe('Authorization: Bearer JWT', () => {
 
 describe('Rate limits', () => {
   it('apply per caller, with RateLimit headers; 429 rate_limited has Retry-After; other callers are not affected', async () => {
+    // contract: errors-15, permission-29
     const caller = withToken(signed(rsa, claims({ sub: 'busy' })));
     const first = await caller.get('/');
     expect(first.header('ratelimit-limit')).toBe(String(limit));
@@ -227,6 +230,7 @@ describe('Rate limits', () => {
   });
 
   it('failed authentications are limited per address; correct credentials are still accepted', async () => {
+    // contract: permission-30
     const answers = await together(601, () => api.withKey('wrong').get('/'));
     const statuses = new Set(answers.map(({ status }) => status));
     expect(statuses).toEqual(new Set([401, 429]));

@@ -77,6 +77,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
   });
 
   it('every operation has ΣDR = ΣCR per currency, and leaves Teller at 0', async () => {
+    // contract: double-entry-5, double-entry-8
     expect(
       await world.sql(
         "select operation_id from v_entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0",
@@ -88,6 +89,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
   });
 
   it('GET /accounts/:account_id/entries shows the same entries as the views, without gaps', async () => {
+    // contract: double-entry-6
     const entries = (await api.entries(account.account_id)).reverse();
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1));
     const rows = await world.sql<{
@@ -118,6 +120,7 @@ describe('Double entry: operation | entries (direction / side)', () => {
 
 describe('Double entry: Vault and Teller', () => {
   it('each currency has one Teller and one Vault, created at first use; REST shows the sums of their slots', async () => {
+    // contract: double-entry-7, double-entry-9, double-entry-15
     expect((await api.get('/admin/system-accounts')).text).not.toContain('VLT-NOK');
     const accounts = await Promise.all(
       Array.from({ length: 12 }, () => api.newAccount({ currency: 'NOK', initial_deposit: 1.5 })),
@@ -152,6 +155,7 @@ describe('Double entry: Vault and Teller', () => {
   });
 
   it('a loan is not refused for lack of cash: the Vault can be negative, customers cannot', async () => {
+    // contract: double-entry-10
     await api.newAccount({ currency: 'DKK', account_type: 'Loan', initial_deposit: 1000 });
     const system = (await api.get('/admin/system-accounts')).list<{
       kind: string;
@@ -164,6 +168,7 @@ describe('Double entry: Vault and Teller', () => {
 
 describe('Reading for staff and auditors', () => {
   it('GET /admin/trial-balance: totals match and assets equal liabilities, per currency', async () => {
+    // contract: double-entry-5, double-entry-14
     await api.newAccount({ currency: 'EUR', initial_deposit: 10.25 });
     const rows = (await api.get('/admin/trial-balance')).list<Record<string, number>>();
     expect(rows.map(({ currency }) => currency)).toEqual(expect.arrayContaining(['USD', 'EUR', 'NOK']));
@@ -189,6 +194,7 @@ describe('Reading for staff and auditors', () => {
   });
 
   it('the views have the columns of the contract', async () => {
+    // contract: double-entry-16
     const columns = {
       v_accounts:
         'account_id account_number account_type class currency status client_id balance_minor last_sequence created_at held_minor',
@@ -209,6 +215,7 @@ describe('Reading for staff and auditors', () => {
   });
 
   it('v_accounts and v_transactions match REST', async () => {
+    // contract: double-entry-16
     const account = await api.newAccount({ initial_deposit: 12.5, status: 'Inactive' });
     expect(
       await world.sql(
@@ -257,6 +264,7 @@ describe('Double entry: enforced by the database', () => {
     'delete from ledger.transactions',
     "update ledger.transactions set status = 'Failed'",
   ])('entries are append-only, even for the owner: %s', async (statement) => {
+    // contract: double-entry-11
     await expect(world.sql(statement)).rejects.toThrow(/append-only/);
   });
 
@@ -266,10 +274,12 @@ describe('Double entry: enforced by the database', () => {
     `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at) values ${values}`;
 
   it('inserting an operation that does not balance is refused', async () => {
+    // contract: double-entry-12
     await expect(world.sql(insert(entry('credit', 'CR', 'a'.repeat(32))))).rejects.toThrow(/balance/);
   });
 
   it('a CHECK constraint refuses a negative customer balance', async () => {
+    // contract: double-entry-13
     await expect(
       world.sql('update ledger.accounts set balance_minor = -1 where account_id = $1', [uuid(account.account_id)]),
     ).rejects.toThrow(/check constraint/);

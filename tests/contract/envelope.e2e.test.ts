@@ -9,6 +9,7 @@ const { api } = world;
 
 describe('Envelope, ids, time', () => {
   it('POST responds 201 with a Location that returns the same resource', async () => {
+    // contract: envelope-4
     const client = await api.post('/clients', retail());
     const { client_id } = client.data<{ client_id: string }>();
     const opening = await api.post('/accounts', {
@@ -51,6 +52,7 @@ describe('Envelope, ids, time', () => {
   }
 
   it('ids have a type prefix and 128 bits', async () => {
+    // contract: envelope-7
     const account = await api.newAccount({ initial_deposit: 10 });
     const other = await api.newAccount();
     expect(account.client_id).toMatch(/^cli_[0-9a-f]{32}$/);
@@ -70,6 +72,7 @@ describe('Envelope, ids, time', () => {
     '%00',
     '\u{1F4B0}',
   ])('a malformed id is like an unknown one: %s', async (id) => {
+    // contract: envelope-10
     const path = id === '%00' ? id : encodeURIComponent(id);
     expectError(await api.get(`/accounts/${path}`), 404, 'account_not_found');
     expectError(await api.get(`/transactions/${path}`), 404, 'transaction_not_found');
@@ -94,6 +97,7 @@ describe('Envelope, ids, time', () => {
   });
 
   it('created_at is the time of acceptance; entries have the posting time', async () => {
+    // contract: envelope-13
     const before = Date.now();
     const account = await api.newAccount();
     const transaction = await api.transact(account.account_id, 'Deposit', 1);
@@ -111,6 +115,7 @@ describe('Envelope, ids, time', () => {
   });
 
   it('X-Request-Id is accepted, returned, and included in error body, command, and event', async () => {
+    // contract: envelope-15
     const account = await api.newAccount();
     const id = `request ~${Date.now()}!`;
     const answer = await api.post(
@@ -138,6 +143,7 @@ describe('Envelope, ids, time', () => {
     ['longer than 128 characters', 'x'.repeat(129)],
     ['not printable', 'tab\there'],
   ])('X-Request-Id is generated if it is %s', async (_, given) => {
+    // contract: envelope-15
     const id = (await api.get('/', given === undefined ? {} : { 'x-request-id': given })).header('x-request-id');
     expect(id).toMatch(/^[\x20-\x7e]{1,128}$/);
     expect(id).not.toBe(given);
@@ -174,6 +180,7 @@ describe('Errors', () => {
   });
 
   it('every missing or null field is validation_failed', async () => {
+    // contract: errors-4, transactions-1
     const everything = { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 1 };
     for (const field of Object.keys(everything)) {
       for (const value of [undefined, null]) {
@@ -234,12 +241,14 @@ describe('Errors', () => {
   });
 
   it('HEAD returns the headers of GET, without a body', async () => {
+    // contract: envelope-6
     const answer = await api.send('HEAD', '/clients');
     expect([answer.status, answer.text]).toEqual([200, '']);
     expect((await api.with({}).send('HEAD', '/clients')).status).toBe(401);
   });
 
   it('an unknown route is 404 route_not_found, an unknown method 405 method_not_allowed', async () => {
+    // contract: errors-12
     expectError(await api.get('/nowhere'), 404, 'route_not_found');
     expectError(await api.get('/clients/x/y/z'), 404, 'route_not_found');
     for (const [method, path] of [
@@ -255,6 +264,7 @@ describe('Errors', () => {
   });
 
   it('a body over 64 KiB is 413 body_too_large; other content types are 415 unsupported_media_type', async () => {
+    // contract: errors-13
     const padded = (bytes: number) => ({
       raw: `${JSON.stringify(corporate()).slice(0, -1)}${' '.repeat(bytes - JSON.stringify(corporate()).length)}}`,
     });
@@ -295,6 +305,7 @@ describe('Errors', () => {
   });
 
   it('callers never see messages of drivers or stack traces', async () => {
+    // contract: errors-8
     for (const answer of [
       await api.get('/accounts/%00'),
       await api.get('/accounts?cursor=%00'),
@@ -310,6 +321,7 @@ describe('Errors', () => {
 
 describe('Errors: authentication precedes everything else', () => {
   it('an unknown path, an unknown method, and a malformed body without credentials are 401', async () => {
+    // contract: permission-1
     const nobody = api.with({});
     expectError(await nobody.get('/nowhere'), 401, 'missing_credentials');
     expectError(await nobody.send('DELETE', '/clients'), 401, 'missing_credentials');
@@ -319,11 +331,13 @@ describe('Errors: authentication precedes everything else', () => {
   });
 
   it('401 has WWW-Authenticate', async () => {
+    // contract: permission-3
     expect((await api.with({}).get('/')).header('www-authenticate')).toMatch(/^Bearer/);
     expect((await api.withKey('x').get('/')).header('www-authenticate')).toMatch(/^Bearer/);
   });
 
   it('a request with both credentials is ambiguous_credentials', async () => {
+    // contract: permission-4
     const both = api.with({ 'x-api-key': world.bank.api_key, authorization: `Bearer ${await world.bank.token()}` });
     expectError(await both.get('/'), 401, 'ambiguous_credentials');
   });
@@ -337,6 +351,7 @@ describe('Errors: authentication precedes everything else', () => {
   );
 
   it('CORS preflights and /docs, which contain no data, need no credentials', async () => {
+    // contract: permission-2
     const nobody = api.with({});
     const preflight = await nobody.send('OPTIONS', '/clients', {
       headers: { origin: 'http://localhost:5173', 'access-control-request-method': 'POST' },

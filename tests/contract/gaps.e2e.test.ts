@@ -101,6 +101,7 @@ describe('Time-outs: a 202 for an account that does not exist', () => {
 
 describe('Time-outs: outcomes after the reply timeout', () => {
   it('lists of other clients are unchanged; a repeat has the same created_at; already_reversed names the reversal', async () => {
+    // contract: envelope-12
     const [mine, theirs] = [await api.newAccount({ initial_deposit: 5 }), await api.newAccount({ initial_deposit: 5 })];
     const boundTo = async (client_id: string) =>
       api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id })).api_key);

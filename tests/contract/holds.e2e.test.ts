@@ -49,6 +49,7 @@ const day = 86_400_000;
 
 describe('Holds: placing', () => {
   it('responds 201 with the Hold and its Location; the available balance falls, balance and books do not change', async () => {
+    // contract: holds-1, holds-3
     const account = await api.newAccount({ initial_deposit: 100 });
     expect(account).toMatchObject({ balance: 100, available_balance: 100 });
     const { account_id } = account;
@@ -85,6 +86,7 @@ describe('Holds: placing', () => {
   });
 
   it('expires_at is at most 31 days ahead; amounts, currencies, and texts follow the rules of transactions', async () => {
+    // contract: holds-2
     const { account_id } = await api.newAccount({ initial_deposit: 100, currency: 'EUR' });
     expect(Date.parse((await placed(account_id, 1, { expires_at: inMs(30 * day) })).expires_at)).toBeGreaterThan(
       Date.now() + 29 * day,
@@ -111,6 +113,7 @@ describe('Holds: placing', () => {
   });
 
   it('requires an Active account that is not a Loan, and refuses in the order of a withdrawal', async () => {
+    // contract: holds-5
     const [loan, frozen, poor] = [
       await api.newAccount({ account_type: 'Loan', initial_deposit: 50, status: 'Frozen' }),
       await api.newAccount({ initial_deposit: 50, status: 'Inactive' }),
@@ -129,6 +132,7 @@ describe('Holds: placing', () => {
   });
 
   it('withdrawals, transfers, reversals, and further holds are limited by the available balance', async () => {
+    // contract: holds-4
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const deposit = await api.transact(a.account_id, 'Deposit', 50);
     await placed(a.account_id, 110);
@@ -155,6 +159,7 @@ describe('Holds: placing', () => {
 
 describe('Holds: capture', () => {
   it('without to_account_id posts a Withdrawal of the remaining amount', async () => {
+    // contract: holds-7, holds-12
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60, { description: 'Hotel', reference: 'AUTH-7' });
     const answer = await capture(hold_id);
@@ -181,6 +186,7 @@ describe('Holds: capture', () => {
   });
 
   it('with to_account_id posts a Transfer; final is true by default and releases the rest', async () => {
+    // contract: holds-7, holds-8, holds-12
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 60, { reference: 'AUTH-8' });
     const answer = await capture(hold_id, { amount: 45.5, to_account_id: b.account_id, description: 'Room 3' });
@@ -219,6 +225,7 @@ describe('Holds: capture', () => {
   });
 
   it('final: false keeps the rest held, but a hold without a remaining amount is Captured; more than the rest is amount_exceeds_hold', async () => {
+    // contract: holds-8, holds-9, holds-14
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60);
     expect((await capture(hold_id, { amount: 20, final: false })).data<Captured>().hold).toMatchObject({
@@ -248,6 +255,7 @@ describe('Holds: capture', () => {
   });
 
   it('a freeze takes precedence: the capture is refused, and the hold stays and can be released', async () => {
+    // contract: holds-10, holds-14
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 60);
     await api.setStatus(a.account_id, 'Frozen', 'fraud');
@@ -268,6 +276,7 @@ describe('Holds: capture', () => {
   });
 
   it('checks the hold first, then the rules of a posting', async () => {
+    // contract: holds-11
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount({ status: 'Frozen' })];
     const { hold_id } = await placed(a.account_id, 60);
     for (const id of [unknownId('hld'), 'x']) {
@@ -286,6 +295,7 @@ describe('Holds: capture', () => {
   });
 
   it('a reversed capture leaves the hold Captured', async () => {
+    // contract: holds-13
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 60);
     const { transaction } = (await capture(hold_id)).data<Captured>();
@@ -302,6 +312,7 @@ describe('Holds: capture', () => {
 
 describe('Holds: reading', () => {
   it('GET /accounts/:account_id/holds lists newest first, by page, and filters by status', async () => {
+    // contract: holds-18
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push((await placed(account_id, i + 1)).hold_id);
@@ -324,6 +335,7 @@ describe('Holds: reading', () => {
 
 describe('Holds: external_id and metadata', () => {
   it('a hold and its capture each have their own; holds can be filtered by them; missing ones are omitted', async () => {
+    // contract: names-6
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const names = { external_id: 'booking 7', metadata: { z: 'last first', a: 'ü' } };
     const { hold_id } = await placed(account_id, 10, names);
@@ -360,6 +372,7 @@ describe('Holds: external_id and metadata', () => {
 
 describe('Holds: expiry', () => {
   it('from expires_at on a hold reserves nothing; it is Expired, with its event, within 10 s', async () => {
+    // contract: holds-15
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const expires_at = inMs(4_000);
     const { hold_id } = await placed(account_id, 60, { expires_at });
@@ -386,6 +399,7 @@ describe('Holds: expiry', () => {
   });
 
   it('the database rejects a balance below the held amount', async () => {
+    // contract: holds-16
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     await placed(account_id, 60);
     await expect(
@@ -398,6 +412,7 @@ describe('Holds: scopes', () => {
   const keyWith = async (...scopes: string[]) => api.withKey((await api.key({ scopes })).api_key);
 
   it('holds:write allows placing and releasing; a capture also requires transactions:write for cash, transfers:write for a transfer', async () => {
+    // contract: holds-19
     const [a, b] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
     const [bare, cash, moves] = [
       await keyWith('holds:write'),
@@ -522,6 +537,7 @@ describe('Holds: idempotency', () => {
   });
 
   it('without a reply in time the response is 504 with the id, and a repeat gets the outcome', async () => {
+    // contract: holds-20
     const { account_id } = await api.newAccount({ initial_deposit: 100 });
     const { hold_id } = await placed(account_id, 10);
     const other = await placed(account_id, 10);
@@ -651,6 +667,7 @@ describe('Holds: staff', () => {
   });
 
   it('post_above applies to the captured amount, which is the rest by default', async () => {
+    // contract: four-eyes-2
     const [a, b] = [await api.newAccount({ initial_deposit: 5000 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 3000);
     expect((await alice.post(`/holds/${hold_id}/capture`, { amount: 1000, final: false })).status).toBe(201);

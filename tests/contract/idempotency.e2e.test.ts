@@ -44,6 +44,7 @@ const deposit = (account: RestAccount, amount = 5, rest: object = {}) => ({
 
 describe('Idempotency: a repeat gets the same status and body', () => {
   it('POST /transactions', async () => {
+    // contract: idempotency-2
     const account = await api.newAccount();
     const [first, second] = await twice('/transactions', deposit(account));
     expect(first.status).toBe(201);
@@ -60,6 +61,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('POST /clients and POST /accounts', async () => {
+    // contract: idempotency-2
     const [first, second] = await twice('/clients', {
       ...retail(),
       ussd_phone_number: newPhone(),
@@ -76,6 +78,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('replies whose resource changes later are stored: an account whose status changed since', async () => {
+    // contract: idempotency-10
     const { client_id } = await api.client();
     const key = newKey();
     const body = { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 };
@@ -98,6 +101,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('POST /admin/api-keys returns the same body without api_key', async () => {
+    // contract: idempotency-11
     const [first, second] = await twice('/admin/api-keys', { name: 'twice', scopes: ['clients:read'] });
     const { api_key, ...rest } = first.data<RestKey>();
     expect(api_key).toMatch(/^cbk_live_/);
@@ -115,6 +119,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('a Transaction is rebuilt from its immutable columns: one that was reversed since is returned unchanged', async () => {
+    // contract: idempotency-10
     const account = await api.newAccount();
     const key = newKey();
     const first = await api.once(key, '/transactions', deposit(account));
@@ -125,6 +130,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('refusals are returned again', async () => {
+    // contract: idempotency-6
     const account = await api.newAccount();
     const key = newKey();
     const body = { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 5 };
@@ -158,6 +164,7 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 
   it('without a key, equal bodies are different requests', async () => {
+    // contract: idempotency-9
     const account = await api.newAccount();
     const ids = [
       await api.transact(account.account_id, 'Deposit', 5),
@@ -186,6 +193,7 @@ async function expectKept(
 
 describe('Idempotency: a 404 from a service is stored', () => {
   it('for a transaction, and for both accounts of a transfer', async () => {
+    // contract: idempotency-6
     const account = await api.newAccount({ initial_deposit: 1 });
     await expectKept(
       '/transactions',
@@ -251,6 +259,7 @@ describe('Idempotency: a 404 from a service is stored', () => {
   });
 
   it('a message that is delivered again after the account was opened moves no money', async () => {
+    // contract: transactions-14
     const account = await api.newAccount();
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
     const account_id = unknownId('acc');
@@ -291,6 +300,7 @@ describe('Idempotency: a 404 from a service is stored', () => {
 
 describe('Idempotency: responses that are not stored', () => {
   it('after validation errors, 401, and a 404 of the gateway, the same key can be used for a correct request', async () => {
+    // contract: idempotency-7
     const account = await api.newAccount();
     const key = newKey();
     expectError(await api.once(key, '/transactions', deposit(account, 0)), 400, 'invalid_amount');
@@ -323,6 +333,7 @@ describe('Idempotency: responses that are not stored', () => {
 
 describe('Idempotency: 422 idempotency_key_reused', () => {
   it('for the same key with another body', async () => {
+    // contract: idempotency-5
     const [account, other] = [await api.newAccount(), await api.newAccount()];
     const key = newKey();
     const body = deposit(account, 5, { description: 'one' });
@@ -346,6 +357,7 @@ describe('Idempotency: 422 idempotency_key_reused', () => {
   });
 
   it('for another source or destination of a transfer, another client, account, key, or path parameter', async () => {
+    // contract: idempotency-5
     const [a, b, c] = [
       await api.newAccount({ initial_deposit: 10 }),
       await api.newAccount({ initial_deposit: 10 }),
@@ -378,6 +390,7 @@ describe('Idempotency: 422 idempotency_key_reused', () => {
 
 describe('Idempotency: the fingerprint of the normalized body', () => {
   it('ignores number formats (10.0 = 10.00 = 1e1), key order, and blanks, and normalizes phone numbers', async () => {
+    // contract: idempotency-5
     const account = await api.newAccount();
     const key = newKey();
     const send = (raw: string) => api.send('POST', '/transactions', { raw, headers: { 'idempotency-key': key } });
@@ -404,6 +417,7 @@ describe('Idempotency: the fingerprint of the normalized body', () => {
 
 describe('Idempotency: keys are scoped to caller and route', () => {
   it('two callers can use the same key', async () => {
+    // contract: idempotency-4
     const account = await api.newAccount();
     const key = newKey();
     const callers = [
@@ -422,6 +436,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
   });
 
   it('a JWT caller is iss + sub: a new token is the same caller', async () => {
+    // contract: idempotency-4
     const account = await api.newAccount();
     const key = newKey();
     const caller = async () => api.withToken(await world.bank.token());
@@ -432,6 +447,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
   });
 
   it('an API key’s caller is its family: the rotated key is the same caller', async () => {
+    // contract: idempotency-4
     const account = await api.newAccount();
     const made = await api.key({ scopes: ['transactions:write'] });
     const key = newKey();
@@ -441,6 +457,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
   });
 
   it('two routes can use the same key', async () => {
+    // contract: idempotency-4
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
     const key = newKey();
     const answers = [
@@ -458,6 +475,7 @@ describe('Idempotency: keys are scoped to caller and route', () => {
 
 describe('Idempotency-Key: 1-255 printable ASCII', () => {
   it.each([' ', 'x'.repeat(256), 'tab\there', 'umlaut-\u00fc'])('refuses %j', async (key) => {
+    // contract: idempotency-1
     const account = await api.newAccount();
     const answer = await api.once(key, '/transactions', deposit(account));
     if (key === ' ') expect([201, 400]).toContain(answer.status);
@@ -465,6 +483,7 @@ describe('Idempotency-Key: 1-255 printable ASCII', () => {
   });
 
   it('accepts 255 characters, blanks, and punctuation', async () => {
+    // contract: idempotency-1
     const account = await api.newAccount();
     for (const key of ['x'.repeat(255), 'a b~!"#$%&\'()*+,-./:;<=>?@[]^_`{|}'])
       expectReplay(...(await twice('/transactions', deposit(account), key)));

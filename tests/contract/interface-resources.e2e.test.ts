@@ -29,14 +29,17 @@ describe('Clients', () => {
   });
 
   it('POST /clients: data is the created Client, Retail', () => {
+    // contract: envelope-11, clients-1
     expect(ada).toEqual({ ...fullRetail, client_id: expect.any(String), created_at: stamp, updated_at: stamp });
   });
 
   it('POST /clients: data is the created Client, Corporate without USSD fields', () => {
+    // contract: clients-1
     expect(engines).toEqual({ ...fullCorporate, client_id: expect.any(String), created_at: stamp, updated_at: stamp });
   });
 
   it('GET /clients/:client_id: data is one Client', async () => {
+    // contract: envelope-1
     for (const client of [ada, engines]) {
       const answer = await api.get(`/clients/${client.client_id}`);
       expect(answer.status).toBe(200);
@@ -46,11 +49,13 @@ describe('Clients', () => {
   });
 
   it('GET /clients: data is an array of Client', async () => {
+    // contract: envelope-1
     const answer = await api.get('/clients');
     expect(answer.body).toEqual({ status: 'success', data: expect.arrayContaining([ada, engines]) });
   });
 
   it('GET /clients: client_type filters', async () => {
+    // contract: clients-20
     const retailers = (await api.get('/clients?client_type=Retail')).list<RestClient>();
     const corporates = (await api.get('/clients?client_type=Corporate')).list<RestClient>();
     expect(retailers).toEqual([ada]);
@@ -58,6 +63,7 @@ describe('Clients', () => {
   });
 
   it('GET /clients: ussd_phone filters by USSD phone number', async () => {
+    // contract: clients-20
     expect((await api.get(`/clients?ussd_phone=${encodeURIComponent(phone)}`)).list()).toEqual([ada]);
     expect((await api.get(`/clients?ussd_phone=${encodeURIComponent(newPhone())}`)).list()).toEqual([]);
     expect((await api.get(`/clients?client_type=Corporate&ussd_phone=${encodeURIComponent(phone)}`)).list()).toEqual(
@@ -134,28 +140,33 @@ describe('Accounts', () => {
   const of = (...indexes: number[]) => expect.arrayContaining(indexes.map((index) => accounts[index]));
 
   it('GET /accounts: client_id filters', async () => {
+    // contract: accounts-10
     const list = (await api.get(`/accounts?client_id=${owner.client_id}`)).list();
     expect(list).toHaveLength(4);
     expect(list).toEqual(of(0, 1, 2, 3));
   });
 
   it.each(['Savings', 'Checking', 'Current', 'Loan'])('GET /accounts: account_type=%s filters', async (type) => {
+    // contract: accounts-10
     const list = (await api.get(`/accounts?account_type=${type}`)).list<RestAccount>();
     expect(list).toEqual(accounts.filter(({ account_type }) => account_type === type));
   });
 
   it.each(['Active', 'Inactive', 'Frozen'])('GET /accounts: status=%s filters', async (wanted) => {
+    // contract: accounts-10
     const list = (await api.get(`/accounts?status=${wanted}&order=asc`)).list<RestAccount>();
     expect(list).toEqual(accounts.filter(({ status }) => status === wanted));
   });
 
   it('GET /accounts: currency filters, and filters combine', async () => {
+    // contract: accounts-10
     expect((await api.get('/accounts?currency=USD&order=asc')).list()).toEqual([accounts[0], accounts[2]]);
     expect((await api.get('/accounts?currency=USD&status=Frozen&account_type=Current')).list()).toEqual([accounts[2]]);
     expect((await api.get('/accounts?currency=USD&status=Inactive')).list()).toEqual([]);
   });
 
   it('GET /accounts/number/:accountNumber/balance: exactly four fields', async () => {
+    // contract: accounts-13
     const [{ account_id, account_number, currency } = accounts[0] as RestAccount] = accounts;
     const answer = await api.get(`/accounts/number/${account_number}/balance`);
     expect(answer.status).toBe(200);
@@ -163,6 +174,7 @@ describe('Accounts', () => {
   });
 
   it('GET /accounts/number/:accountNumber/balance: 404 names the account number as not found', async () => {
+    // contract: accounts-13
     expectError(
       await api.get('/accounts/number/SAV-0000000000/balance'),
       404,
@@ -187,6 +199,7 @@ describe('Transactions and transfers', () => {
   });
 
   it('POST /transactions: the created Transaction is the body itself', async () => {
+    // contract: envelope-3
     for (const [transaction_type, direction] of [
       ['Deposit', 'credit'],
       ['Withdrawal', 'debit'],
@@ -249,6 +262,7 @@ describe('Transactions and transfers', () => {
   });
 
   it('GET /transactions: account_id, transaction_type and status filter', async () => {
+    // contract: transactions-17
     await api.transfer(account.account_id, loan.account_id, 30);
     expectError(
       await api.post('/transactions', { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 1e6 }),
@@ -272,6 +286,7 @@ describe('Transactions and transfers', () => {
   it.each(['client_type=retail', 'status=Active'])(
     'enumerations are case-sensitive and complete: /transactions?%s is refused',
     async (filter) => {
+      // contract: envelope-19
       expect((await api.get(`/transactions?${filter}`)).status).toBe(400);
     },
   );

@@ -75,6 +75,7 @@ describe('What the service does', () => {
   }
 
   it('5. and 6. a deposit: credit customer, credit Teller; then debit Teller, credit Vault', async () => {
+    // contract: double-entry-2
     const account = await api.newAccount();
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 12.34);
     expect(await flowOf(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT credit', 'customer credit']);
@@ -82,6 +83,7 @@ describe('What the service does', () => {
   });
 
   it('5. and 7. a withdrawal: debit Vault, credit Teller; then debit Teller, debit customer', async () => {
+    // contract: double-entry-2
     const account = await api.newAccount({ initial_deposit: 20 });
     const { transaction_id } = await api.transact(account.account_id, 'Withdrawal', 12.34);
     expect(await flowOf(transaction_id)).toEqual(['TLR credit', 'TLR debit', 'VLT debit', 'customer debit']);
@@ -89,6 +91,7 @@ describe('What the service does', () => {
   });
 
   it('8. the entries of one operation are applied together or not at all', async () => {
+    // contract: double-entry-1
     const account = await api.newAccount({ initial_deposit: 5 });
     const other = await api.newAccount();
     const entries = async () => [await api.entries(account.account_id), await api.entries(other.account_id)];
@@ -104,6 +107,7 @@ describe('What the service does', () => {
 
 describe('Endpoints: Health check', () => {
   it('GET / returns exactly status, message, and apiVersion', async () => {
+    // contract: envelope-2
     const answer = await api.get('/');
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
@@ -143,6 +147,7 @@ describe('Resources and their fields', () => {
 
 describe('States and transitions', () => {
   it('a transaction or transfer that succeeds is returned with status Completed', async () => {
+    // contract: transactions-9
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
     expect((await api.transact(from.account_id, 'Deposit', 1)).status).toBe('Completed');
     expect((await api.transact(from.account_id, 'Withdrawal', 1)).status).toBe('Completed');
@@ -150,6 +155,7 @@ describe('States and transitions', () => {
   });
 
   it.each(['Inactive', 'Frozen'])('an account that is %s cannot perform transactions', async (status) => {
+    // contract: errors-6, accounts-17
     const account = await api.newAccount({ status, initial_deposit: 10 });
     const active = await api.newAccount({ initial_deposit: 10 });
     for (const transaction_type of ['Deposit', 'Withdrawal']) {
@@ -175,6 +181,7 @@ describe('States and transitions', () => {
 
 describe('Authentication', () => {
   it('every endpoint, including GET /, requires authentication', async () => {
+    // contract: permission-1
     const nobody = api.with({});
     for (const path of [
       '/',
@@ -197,11 +204,13 @@ describe('Authentication', () => {
   });
 
   it('invalid credentials are 401', async () => {
+    // contract: errors-11
     expectError(await api.withToken('not.a.token').get('/'), 401, 'invalid_credentials');
     expectError(await api.withKey('cbk_live_nonsense').get('/'), 401, 'invalid_credentials');
   });
 
   it('a caller without permission is 403', async () => {
+    // contract: errors-11
     const reader = api.withToken(await world.bank.token(undefined, 'reader'));
     expectError(await reader.post('/clients', corporate()), 403, 'insufficient_scope');
   });
@@ -209,6 +218,7 @@ describe('Authentication', () => {
 
 describe('Errors', () => {
   it('unknown resources are 404, malformed requests 400', async () => {
+    // contract: errors-1, errors-11
     expectError(await api.get(`/clients/${unknownId('cli')}`), 404, 'client_not_found');
     expectError(await api.get(`/accounts/${unknownId('acc')}`), 404, 'account_not_found');
     expectError(await api.send('POST', '/clients', { raw: '{' }), 400, 'malformed_json');
@@ -216,6 +226,7 @@ describe('Errors', () => {
   });
 
   it('business errors: Insufficient Funds refers to the source account on a transfer', async () => {
+    // contract: errors-6, transactions-4
     const [from, to] = [await api.newAccount({ initial_deposit: 1 }), await api.newAccount()];
     const withdrawal = { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 2 };
     expectError(await api.post('/transactions', withdrawal), 400, 'insufficient_funds', /^Insufficient Funds/);
@@ -229,6 +240,7 @@ describe('Errors', () => {
   });
 
   it('business errors: Invalid Account Type', async () => {
+    // contract: errors-6
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 10 });
     const deposit = { account_id: loan.account_id, transaction_type: 'Deposit', amount: 1 };
     expectError(

@@ -58,6 +58,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     const idsOf = (read: Item[]) => read.map((item) => item[list().id]);
 
     it('newest first; order=asc is the reverse', async () => {
+      // contract: lists-1
       const newest = await items();
       expect(newest).toHaveLength(list().count);
       const times = newest.map(({ created_at }) => created_at);
@@ -69,6 +70,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     it.each(['asc', 'desc'])(
       'the pages of a cursor are the whole list, on every gateway, with order=%s',
       async (order) => {
+        // contract: lists-4
         const read: Item[] = [];
         let next: string | undefined = url(`order=${order}&limit=3`);
         for (let page = 0; next !== undefined; page++) {
@@ -82,6 +84,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     );
 
     it('the last page has no Link, even if it is full', async () => {
+      // contract: lists-4
       const { count } = list();
       expect((await api.get(url())).header('link')).toBeNull();
       const exact = await api.get(url(`limit=${count}`));
@@ -91,6 +94,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     });
 
     it('limit is 1 to 500', async () => {
+      // contract: lists-2
       expect(await items('limit=1')).toHaveLength(1);
       expect((await api.get(url('limit=500'))).status).toBe(200);
       for (const limit of ['0', '501', '-1', 'ten', '1.5', '', '1e2', '%201'])
@@ -108,6 +112,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 's
     });
 
     it('cursors are opaque, and only cursors of this bank are accepted', async () => {
+      // contract: lists-5
       const next = (await api.get(url('limit=2'))).next ?? '';
       const cursor = new URL(next, 'http://localhost').searchParams.get('cursor') ?? '';
       expect(cursor).not.toBe('');
@@ -131,6 +136,7 @@ describe('Lists: cursors are bound to their filters', () => {
     new URL((await api.get(path)).next ?? '', 'http://localhost').searchParams.get('cursor') ?? '';
 
   it('another filter, order, or list is refused; another limit is not', async () => {
+    // contract: lists-5
     const path = `/transactions?account_id=${account.account_id}`;
     const cursor = await cursorOf(`${path}&limit=2`);
     expect((await api.get(`${path}&limit=5&cursor=${cursor}`)).list()).toHaveLength(5);
@@ -153,6 +159,7 @@ describe('Lists: cursors are bound to their filters', () => {
   });
 
   it('items added meanwhile do not shift the pages', async () => {
+    // contract: lists-6
     const path = `/transactions?account_id=${account.account_id}&limit=4`;
     const before = (await api.get(`/transactions?account_id=${account.account_id}`)).list<Item>();
     const first = await api.get(path);
@@ -164,6 +171,7 @@ describe('Lists: cursors are bound to their filters', () => {
 
 describe('Lists: limits', () => {
   it('the default limit is 100', async () => {
+    // contract: lists-2
     const busy = await api.newAccount();
     await together(101, () => api.transact(busy.account_id, 'Deposit', 1));
     const answer = await api.get(`/transactions?account_id=${busy.account_id}`);
@@ -173,6 +181,7 @@ describe('Lists: limits', () => {
   });
 
   it('a page ends at 1 MiB', async () => {
+    // contract: lists-3
     // 500 clients of more than 2 KiB each, with four bytes per character.
     await together(500, (i) => api.client({ first_name: `n${i}`, address: '\u{1F3E6}'.repeat(500) }));
     const answer = await api.get('/clients?limit=500');
@@ -186,11 +195,13 @@ describe('An unknown query parameter is 400 on every route', () => {
   it.each(['/', '/clients/ussd/search?ussd_phone=254700000001', '/admin/trial-balance', '/admin/system-accounts'])(
     'GET %s',
     async (path) => {
+      // contract: lists-7
       expectError(await api.get(`${path}${path.includes('?') ? '&' : '?'}verbose=1`), 400, 'unknown_parameter');
     },
   );
 
   it('also on writes', async () => {
+    // contract: lists-7
     for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) {
       // The parameter is reported together with the errors in the body.
       const { errors } = expectError(await api.post(`${path}?dry_run=true`, {}), 400, 'validation_failed');

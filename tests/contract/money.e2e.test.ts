@@ -43,6 +43,7 @@ describe('Money: only the decimal value matters, not its notation', () => {
     ['100000000000000000000e-20', 'USD', 1],
     ['0.000000000000000000000000000001e30', 'USD', 1],
   ])('%s %s is %d', async (text, currency, value) => {
+    // contract: money-4
     for (const named of [true, false]) {
       const answer = await deposit(text, currency, named);
       expect(answer.status, answer.text).toBe(201);
@@ -64,17 +65,20 @@ describe('Money: ISO 4217 digits are enforced on the JSON text', () => {
     ['9.999999999999999999', 'USD'],
     ['10.0000000000000000000000000000000001', 'USD'],
   ])('%s %s is invalid_amount_precision', async (text, currency) => {
+    // contract: money-6
     for (const named of [true, false])
       expectError(await deposit(text, currency, named), 400, 'invalid_amount_precision');
   });
 
   it.each(['0', '-0', '0.00', '-0.0', '0e5', '-1', '-0.01', '-1e2'])('%s is invalid_amount', async (text) => {
+    // contract: money-5
     expectError(await deposit(text), 400, 'invalid_amount');
   });
 
   it.each(['"10"', '"10.00"', 'true', '[10]', '{"value":10}', '""'])(
     'not a number: %s is invalid_amount',
     async (text) => {
+      // contract: money-5
       expectError(await deposit(text), 400, 'invalid_amount');
     },
   );
@@ -101,6 +105,7 @@ describe('Money: ISO 4217 digits are enforced on the JSON text', () => {
     `1.${'0'.repeat(39)}`,
     `${'9'.repeat(5000)}`,
   ])('%s is refused without being expanded', async (text) => {
+    // contract: money-7
     const answer = await deposit(text);
     expect(answer.status).toBe(400);
     expect(['invalid_amount', 'invalid_amount_precision', 'amount_too_large']).toContain(answer.error.code);
@@ -113,6 +118,7 @@ describe('Money: largest amount and balance', () => {
     ['999999999999999', 'JPY'],
     ['999999999999.999', 'KWD'],
   ])('the maximum is 10^15 - 1 minor units: %s %s', async (text, currency) => {
+    // contract: money-8
     const account = await api.newAccount({ currency });
     const body = (amount: string) => ({
       raw: `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":${amount}}`,
@@ -132,6 +138,7 @@ describe('Money: largest amount and balance', () => {
   });
 
   it('Vault and Teller may exceed the maximum and are returned with every digit', async () => {
+    // contract: money-9
     await Promise.all([1, 2, 3].map(() => api.newAccount({ currency: 'GBP', initial_deposit: 9_999_999_999_999.99 })));
     const text = (await api.get('/admin/system-accounts')).text;
     expect(text).toContain('29999999999999.97');
@@ -153,6 +160,7 @@ describe('Money: JSON', () => {
     ['NUL', '"amount":1,"description":"a\\u0000b"'],
     ['NUL in a key', '"amount":1,"a\\u0000b":1'],
   ])('%s: malformed_json', async (_, rest) => {
+    // contract: money-11
     expectError(await api.send('POST', '/transactions', body(rest)), 400, 'malformed_json');
   });
 
@@ -162,6 +170,7 @@ describe('Money: JSON', () => {
   });
 
   it('bytes that are not UTF-8 are malformed_json', async () => {
+    // contract: money-11
     const raw = Buffer.concat([
       Buffer.from(body('"amount":1,"description":"').raw.slice(0, -1)),
       Buffer.from([0xff, 0xfe]),
@@ -171,6 +180,7 @@ describe('Money: JSON', () => {
   });
 
   it('no floating-point arithmetic: a hundred times 0.1 is 10, and 0.1 + 0.2 is exactly 0.3', async () => {
+    // contract: money-3
     const account = await api.newAccount();
     await together(100, () => api.transact(account.account_id, 'Deposit', 0.1));
     expect((await api.get(`/accounts/${account.account_id}`)).text).toMatch(/"balance":10[,}]/);

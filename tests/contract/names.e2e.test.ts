@@ -23,6 +23,7 @@ const isNamed = /external_id|metadata/;
 
 describe('external_id and metadata', () => {
   it('clients: shown and searchable; external_id is unique, case-sensitive, and not trimmed', async () => {
+    // contract: clients-20, names-4
     const external_id = newName();
     const { client_id } = await api.client({ external_id, metadata });
     expect((await api.get(`/clients/${client_id}`)).data()).toMatchObject({ external_id, metadata });
@@ -39,6 +40,7 @@ describe('external_id and metadata', () => {
   });
 
   it('accounts: likewise; a client and an account can have the same external_id', async () => {
+    // contract: names-4
     const external_id = newName();
     const { client_id } = await api.client({ external_id });
     const { account_id } = await api.account(client_id, { external_id, metadata });
@@ -55,6 +57,7 @@ describe('external_id and metadata', () => {
   });
 
   it('transactions and transfers: filterable, not unique; both legs have them, a reversal has its own', async () => {
+    // contract: names-4, names-6
     const external_id = newName();
     const from = await api.newAccount({ initial_deposit: 100 });
     const to = await api.newAccount();
@@ -80,6 +83,7 @@ describe('external_id and metadata', () => {
   });
 
   it('omitted if not given', async () => {
+    // contract: names-3
     const { client_id, ...client } = await api.client({ metadata: {}, external_id: null });
     const { account_id, ...account } = await api.account(client_id, { initial_deposit: 10 });
     const deposit = await api.transact(account_id, 'Deposit', 1);
@@ -89,6 +93,7 @@ describe('external_id and metadata', () => {
   });
 
   it('PATCH replaces metadata as a whole; null removes them', async () => {
+    // contract: names-7
     const external_id = newName();
     const { client_id } = await api.client({ metadata: { a: '1', b: '2' } });
     const patch = async (body: object) => (await api.patch(`/clients/${client_id}`, body)).data<RestClient>();
@@ -140,6 +145,7 @@ describe('external_id and metadata', () => {
       );
 
     it('can set metadata but not external_id, and can search their own by it', async () => {
+      // contract: names-8
       const external_id = newName();
       const { client_id } = await api.client();
       const { account_id } = await api.account(client_id, { external_id, initial_deposit: 10 });

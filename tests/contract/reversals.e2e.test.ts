@@ -46,6 +46,7 @@ describe('Reversal', () => {
   ] as const)(
     'of a %s posts reversed entries with the same type and the opposite direction, linked',
     async (type, direction, other, balance) => {
+      // contract: transactions-24
       const { account_id } = await withCash(10);
       const original = await api.transact(account_id, type, 4, { reference: 'R-1' });
       expect(original.direction).toBe(direction);
@@ -72,6 +73,7 @@ describe('Reversal', () => {
   );
 
   it.each(['debit', 'credit'])('of the %s leg of a transfer reverses both legs', async (leg) => {
+    // contract: transactions-27
     const [from, to] = [await withCash(10), await withCash(1)];
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 6);
     const legs = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
@@ -133,6 +135,7 @@ describe('Reversal', () => {
   });
 
   it('of a partly repaid disbursement is refused: a Loan does not fall below 0', async () => {
+    // contract: transactions-26
     const [payer, loan] = [await withCash(50), await api.newAccount({ account_type: 'Loan', initial_deposit: 30 })];
     const [disbursement] = await api.all<RestTransaction>(`/transactions?account_id=${loan.account_id}`);
     await api.transfer(payer.account_id, loan.account_id, 0.01);
@@ -143,6 +146,7 @@ describe('Reversal', () => {
   });
 
   it('happens at most once: already_reversed names the reversal', async () => {
+    // contract: transactions-25
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const reversal = await reversed(transaction_id);
@@ -151,6 +155,7 @@ describe('Reversal', () => {
   });
 
   it('happens at most once with 20 concurrent requests', async () => {
+    // contract: transactions-25
     const { account_id } = await withCash(100);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     const answers = await together(20, () => reverse(transaction_id));
@@ -172,6 +177,7 @@ describe('Reversal', () => {
   });
 
   it('of a Failed transaction or of a reversal is not_reversible', async () => {
+    // contract: transactions-28
     const { account_id } = await withCash(10);
     const failed = expectError(
       await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 11 }),
@@ -213,6 +219,7 @@ describe('Reversal', () => {
   });
 
   it('checks the status, for both accounts of a transfer', async () => {
+    // contract: transactions-26
     const [from, to] = [await withCash(10), await withCash(10)];
     const { transaction_id } = await api.transact(from.account_id, 'Deposit', 1);
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 1);
@@ -227,6 +234,7 @@ describe('Reversal', () => {
   });
 
   it('checks funds: a spent deposit, or a transfer whose destination has spent it', async () => {
+    // contract: transactions-26
     const [from, to] = [await withCash(10), await withCash(0)];
     const [opening] = await api.all<RestTransaction>(`/transactions?account_id=${from.account_id}`);
     const { transfer_id } = await api.transfer(from.account_id, to.account_id, 6);
@@ -245,6 +253,7 @@ describe('Reversal', () => {
   });
 
   it('checks limits: the balance would exceed 10^15 - 1 minor units', async () => {
+    // contract: transactions-26
     const { account_id } = await withCash(100);
     const { transaction_id } = await api.transact(account_id, 'Withdrawal', 100);
     await api.transact(account_id, 'Deposit', 9_999_999_999_999.99);

@@ -105,6 +105,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('without a reply within 5 s, POST /transactions is 202 with status Pending, Location, and Retry-After', () => {
+    // contract: envelope-3, idempotency-15
     const answer = made['deposit'] as Answer;
     expect(answer.status).toBe(202);
     const pending = answer.body as RestTransaction;
@@ -123,6 +124,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('POST /transfers is 202 with a Pending Transfer in data', () => {
+    // contract: idempotency-15
     const answer = made['transfer'] as Answer;
     expect(answer.status).toBe(202);
     expect(answer.data()).toMatchObject({
@@ -136,6 +138,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('POST /accounts is 504 outcome_unknown with the resource id', async () => {
+    // contract: idempotency-19
     const { details, message } = expectError(made['opening'] as Answer, 504, 'outcome_unknown');
     const id = details?.['account_id'] ?? '';
     expect(message).toContain(id);
@@ -143,6 +146,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('after a 202, GET of that id is never 404 on any gateway: Pending, or 503 if it cannot know', () => {
+    // contract: idempotency-17
     for (const answer of [asked['own'], asked['foreign']] as Answer[]) {
       if (answer.status === 200) expect(answer.data()).toMatchObject({ status: 'Pending' });
       else expectError(answer, 503, 'service_unavailable');
@@ -161,6 +165,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('a later GET returns the outcome: Pending becomes Completed, with the same created_at', async () => {
+    // contract: envelope-12, transactions-9
     const pending = (made['deposit'] as Answer).body as RestTransaction;
     expect(await outcomeOf(`/transactions/${pending.transaction_id}`)).toEqual({
       ...pending,
@@ -176,6 +181,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('Pending becomes Failed if the transaction was refused', async () => {
+    // contract: idempotency-18
     const { transaction_id } = (made['refused'] as Answer).body as RestTransaction;
     expect(await outcomeOf(`/transactions/${transaction_id}`)).toMatchObject({
       status: 'Failed',
@@ -184,6 +190,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('account_not_found is also stored after a 202, as a Transfer with status Failed', async () => {
+    // contract: idempotency-18
     const answer = made['unknown'] as Answer;
     expect(answer.status).toBe(202);
     expect(await outcomeOf(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({
@@ -193,6 +200,7 @@ describe('Time-outs: the ledger does not reply', () => {
   });
 
   it('a repeat of a 202 returns the outcome as soon as there is one', async () => {
+    // contract: idempotency-2
     const pending = (made['deposit'] as Answer).body as RestTransaction;
     await outcomeOf(`/transactions/${pending.transaction_id}`);
     const answer = await world.gateway(1).once(key, '/transactions', {
@@ -289,6 +297,7 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
   ] as const)(
     'if the command becomes a dead letter, both gateways respond 503 until it is %s, then with the outcome',
     async (state, body, outcome) => {
+      // contract: idempotency-21
       await world.sql(`create function refuse_late() returns trigger language plpgsql as $$ begin
       if new.description = 'poison' then raise exception 'no' using errcode = 'check_violation'; end if; return new; end $$`);
       await world.sql(
@@ -326,6 +335,7 @@ describe('Time-outs: after a 202 no gateway responds 404', () => {
 
 describe('Time-outs: accounts does not reply', () => {
   it('POST /clients is 504 outcome_unknown; a repeat with the same key returns the same outcome', async () => {
+    // contract: idempotency-19
     const key = newKey();
     const answer = await whileHanging('accounts', () => api.once(key, '/clients', retail()));
     const error = expectError(answer, 504, 'outcome_unknown', /Idempotency-Key/);
@@ -387,6 +397,7 @@ describe('Deadline', () => {
   }
 
   it('a transaction that is processed after its deadline is recorded as Failed with deadline_exceeded, and replayed as 409', async () => {
+    // contract: idempotency-12
     const { account_id } = await api.newAccount();
     const key = newKey();
     const body = { account_id, transaction_type: 'Deposit', currency: 'USD' };
@@ -411,6 +422,7 @@ describe('Deadline', () => {
   });
 
   it('a client that was requested too long ago is not created, and replayed as 409', async () => {
+    // contract: idempotency-12
     const key = newKey();
     const id = await publishLate('create_client', 'POST /clients', key, bodies.createClient.parse(retail()), (bits) => {
       const client_id = idOf('client', bits);
@@ -422,6 +434,7 @@ describe('Deadline', () => {
   });
 
   it('a saga that has begun is completed, even after the deadline', async () => {
+    // contract: idempotency-13
     const { client_id } = await api.client();
     const key = newKey();
     const body = { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 9 };

@@ -23,12 +23,14 @@ const transactionsOf = (accountId: string, filter = '') =>
 
 describe('Transactions and transfers: POST /transactions', () => {
   it('transaction_type is Deposit or Withdrawal', async () => {
+    // contract: transactions-1
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     for (const type of ['Transfer', 'Loan Payment', 'deposit', '', 'Refund'])
       expectError(await transact(account_id, type, 1), 400, 'invalid_transaction_type');
   });
 
   it('currency defaults to that of the account; another one is currency_mismatch', async () => {
+    // contract: transactions-2
     const { account_id } = await api.newAccount({ currency: 'EUR', initial_deposit: 10 });
     expect(await api.transact(account_id, 'Deposit', 1)).toMatchObject({ currency: 'EUR' });
     expect(await api.transact(account_id, 'Deposit', 1, { currency: 'EUR' })).toMatchObject({ currency: 'EUR' });
@@ -42,6 +44,7 @@ describe('Transactions and transfers: POST /transactions', () => {
   });
 
   it('description (up to 255 characters) and reference (up to 100, not unique) are optional', async () => {
+    // contract: transactions-3
     const { account_id } = await api.newAccount();
     const long = { description: 'd'.repeat(255), reference: 'r'.repeat(100) };
     expect(await api.transact(account_id, 'Deposit', 1, long)).toMatchObject(long);
@@ -71,6 +74,7 @@ describe('Transactions and transfers: POST /transactions', () => {
 
 describe('Transactions and transfers: POST /transfers', () => {
   it('the same account is 400; an unknown account is 404 with its id', async () => {
+    // contract: transactions-5
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
     const { details } = expectError(await transfer(account_id, account_id, 1), 400, 'same_account');
     const kept = { transaction_id: details?.['transaction_id'], status: 'Failed', failure_code: 'same_account' };
@@ -82,6 +86,7 @@ describe('Transactions and transfers: POST /transfers', () => {
   });
 
   it('different currencies are currency_mismatch', async () => {
+    // contract: transactions-6
     const [usd, eur] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ currency: 'EUR' })];
     expectError(await transfer(usd.account_id, eur.account_id, 1), 400, 'currency_mismatch');
     expectError(
@@ -92,6 +97,7 @@ describe('Transactions and transfers: POST /transfers', () => {
   });
 
   it('Insufficient Funds names the source account but not its balance', async () => {
+    // contract: transactions-7
     const [from, to] = [await api.newAccount({ initial_deposit: 987.65 }), await api.newAccount()];
     const { message } = expectError(
       await transfer(from.account_id, to.account_id, 1000),
@@ -107,6 +113,7 @@ describe('Transactions and transfers: POST /transfers', () => {
   });
 
   it('appears in GET /transactions as two Transactions, one per account', async () => {
+    // contract: transactions-8
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
     const { transfer_id, created_at } = await api.transfer(from.account_id, to.account_id, 4.5, {
       description: 'rent',
@@ -139,6 +146,7 @@ describe('Transactions and transfers: POST /transfers', () => {
   });
 
   it('GET /transfers filters by account_id, from, and to; GET /transfers/:transfer_id returns one', async () => {
+    // contract: transactions-17
     const [a, b, c] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount(), await api.newAccount()];
     const first = await api.transfer(a.account_id, b.account_id, 1);
     const second = await api.transfer(a.account_id, c.account_id, 1);
@@ -155,6 +163,7 @@ describe('Transactions and transfers: POST /transfers', () => {
 
 describe('Transactions and transfers: refusals', () => {
   it('a refusal on an existing account is stored as a Failed Transaction without entries', async () => {
+    // contract: transactions-10
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const before = await api.entries(account_id);
     const error = expectError(
@@ -178,6 +187,7 @@ describe('Transactions and transfers: refusals', () => {
   });
 
   it('a refused transfer stores one Failed Transaction, on the source account', async () => {
+    // contract: transactions-16
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const error = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
@@ -193,6 +203,7 @@ describe('Transactions and transfers: refusals', () => {
   });
 
   it('a refused transfer is a Transfer with status Failed, in lists and by id; ?status= filters', async () => {
+    // contract: transactions-16
     const [from, to] = [await api.newAccount({ initial_deposit: 1 }), await api.newAccount()];
     const { details } = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const done = await api.transfer(from.account_id, to.account_id, 1);
@@ -218,6 +229,7 @@ describe('Transactions and transfers: refusals', () => {
   });
 
   it('an outcome without an account is returned by id and in no list', async () => {
+    // contract: transactions-15
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const [unknown, reference] = [unknownId('acc'), newKey()];
     const { details } = expectError(await transact(unknown, 'Deposit', 6, { reference }), 404, 'account_not_found');
@@ -253,6 +265,7 @@ describe('Transactions and transfers: refusals', () => {
   });
 
   it('validation errors are not stored, and outcomes for an unknown account appear in no list', async () => {
+    // contract: transactions-13
     const { account_id } = await api.newAccount();
     for (const body of [
       { transaction_type: 'Deposit', amount: 0 },
@@ -325,6 +338,7 @@ describe('Transactions and transfers: refusals', () => {
 
 describe('Transactions and transfers: GET /transactions filters', () => {
   it('reference, idempotency_key', async () => {
+    // contract: transactions-3, transactions-17
     const { account_id } = await api.newAccount();
     const [reference, key] = [newKey(), newKey()];
     const answer = await api.once(key, '/transactions', {
@@ -340,6 +354,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
   });
 
   it('from is inclusive and to exclusive; min_amount and max_amount are inclusive', async () => {
+    // contract: transactions-18
     const { account_id } = await api.newAccount();
     const made: RestTransaction[] = [];
     for (const amount of [1, 2.5, 4]) {
@@ -378,6 +393,7 @@ describe('Transactions and transfers: GET /transactions filters', () => {
 
 describe('Transactions and transfers: Loan', () => {
   it('the balance is the outstanding principal; a Loan Payment lowers it, and both Transactions have that type', async () => {
+    // contract: transactions-20, transactions-22
     const [payer, loan] = [
       await api.newAccount({ initial_deposit: 100 }),
       await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),
@@ -392,6 +408,7 @@ describe('Transactions and transfers: Loan', () => {
   });
 
   it('Deposit and Withdrawal on a Loan, and a transfer from one, are invalid_account_type', async () => {
+    // contract: transactions-21
     const [loan, other] = [await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }), await api.newAccount()];
     for (const type of ['Deposit', 'Withdrawal'])
       expectError(await transact(loan.account_id, type, 1), 400, 'invalid_account_type', /^Invalid Account Type/);
@@ -404,6 +421,7 @@ describe('Transactions and transfers: Loan', () => {
   });
 
   it('more than the outstanding amount is amount_exceeds_outstanding; exactly that amount pays off the loan', async () => {
+    // contract: transactions-23
     const [payer, loan] = [
       await api.newAccount({ initial_deposit: 100 }),
       await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),

@@ -56,6 +56,7 @@ async function latest(): Promise<string> {
 
 describe('GET /events', () => {
   it('has the events of the topics: a poller that follows the cursor receives every transaction once, in order per account', async () => {
+    // contract: webhooks-23
     const after = await latest();
     const made: string[] = [];
     for (let i = 1; i <= 5; i++) made.push((await api.transact(account.account_id, 'Deposit', i)).transaction_id);
@@ -125,6 +126,7 @@ describe('GET /events', () => {
 
 describe('a webhook', () => {
   it('is created with a secret that is shown once, and receives signed events', async () => {
+    // contract: webhooks-3
     const at = await receiver();
     const key = newKey();
     const made = await api.once(key, '/webhooks', {
@@ -166,6 +168,7 @@ describe('a webhook', () => {
   });
 
   it('its types and URL are validated; the error names the known types', async () => {
+    // contract: webhooks-5
     const create = (body: object) =>
       api.post('/webhooks', { url: 'https://receiver.example/', event_types: ['*'], ...body });
     for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v1']]) {
@@ -190,6 +193,7 @@ describe('a webhook', () => {
   });
 
   it('can be changed, paused, tested, rotated, replayed, and deleted over REST', async () => {
+    // contract: webhooks-7
     const at = await receiver();
     const { webhook_id, secret } = await webhook(at.url);
     const path = `/webhooks/${webhook_id}`;
@@ -247,6 +251,7 @@ describe('a webhook', () => {
   });
 
   it('requires webhooks:manage, which a bound key can have for the events of its client', async () => {
+    // contract: webhooks-1
     expectError(
       await api.withKey((await api.key({ scopes: ['transactions:read'] })).api_key).get('/webhooks'),
       403,
@@ -272,6 +277,7 @@ describe('a webhook', () => {
   });
 
   it('loses no event and keeps the order of each account while its processes are killed during deliveries', async () => {
+    // contract: webhooks-19
     const at = await receiver((response) => void setTimeout(() => response.writeHead(204).end(), 20));
     const hanging = await receiver(hang);
     const { webhook_id: ofHanging } = await webhook(hanging.url);

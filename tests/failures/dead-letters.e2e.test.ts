@@ -274,6 +274,7 @@ describe('Dead letters: redrive', () => {
 
 describe('Dead letters: permissions and errors', () => {
   it('requires ops:manage, and clients:read for the content, whose reading is audited', async () => {
+    // contract: audit-9
     const letter = await die('ledger.commands', { value: '}' });
     const withScopes = async (...scopes: string[]) => api.withKey((await api.key({ scopes })).api_key);
     for (const caller of [

@@ -114,6 +114,7 @@ describe('50 concurrent requests with the same Idempotency-Key: one effect, equa
   }
 
   it('deposit', async () => {
+    // contract: idempotency-3
     const account = await api.newAccount();
     expect((await fiftyTimes('/transactions', deposit(account, 3))).status).toBe(201);
     expect([await api.balance(account.account_id), await entryCount(account)]).toEqual([3, 1]);
@@ -211,6 +212,7 @@ describe('50 concurrent requests with the same Idempotency-Key: one effect, equa
 
 describe('A freeze against 50 writers', () => {
   it('nothing sent after its response is completed, and nothing is posted after it', async () => {
+    // contract: accounts-23
     const [account, other] = [
       await api.newAccount({ initial_deposit: 100_000 }),
       await api.newAccount({ initial_deposit: 100_000 }),
@@ -250,6 +252,7 @@ describe('A freeze against 50 writers', () => {
   });
 
   it('concurrent status changes form one unbroken history, which ends with the current status', async () => {
+    // contract: accounts-22
     const account = await api.newAccount();
     const wanted = ['Active', 'Inactive', 'Frozen'];
     const answers = await together(30, (i) =>

@@ -239,7 +239,7 @@ function whyNot(status: Attempt['status'], isRead: boolean, calm: boolean): stri
   return calm ? 'undeserved while nothing is wrong' : 'undeserved';
 }
 
-/** The reply timeout plus one second (contract: Idempotency and time-outs). */
+/** The reply timeout plus one second (contract: idempotency-15). */
 const replyWaitMs = 5_000;
 const marginMs = 1_000;
 

@@ -1,6 +1,7 @@
 import packageJson from '../../package.json' with { type: 'json' };
 import { chartReadme, valuesSchema } from './chart.ts';
 import { configurationPage } from './configuration.ts';
+import { contractRulesPage } from './contract-rules.ts';
 import { errorsPage } from './errors.ts';
 import { asyncApiDocument } from './events/asyncapi.ts';
 import { eventSchemaFiles } from './events/event-schemas.ts';
@@ -18,6 +19,7 @@ const eventSchemas = Object.entries(eventSchemaFiles()).map(
 /** Generated pages of docs/ by name, and other generated files by their path relative to docs/. */
 export const pages: Record<string, () => string> = {
   'configuration.md': configurationPage,
+  'contract/rules.md': contractRulesPage,
   'errors.md': errorsPage,
   'metrics.md': metricsPage,
   'openapi.json': () => json(openApiDocument(packageJson.version)),

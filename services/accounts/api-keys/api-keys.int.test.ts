@@ -130,6 +130,7 @@ test('a key for an unknown client, with an expiry in the past, or with more righ
 });
 
 test('a key without a requested lifetime gets the maximum: the bank’s limit, or its creator’s remaining lifetime', async () => {
+  // contract: permission-17
   const maker = await newKey({ expires_at: inHours(2) });
   const [limit, earlier] = [inHours(24), inHours(1)];
   expect((await newKey({ expires_at: null, not_after: limit })).expires_at).toBe(limit);
@@ -143,6 +144,7 @@ test('a key without a requested lifetime gets the maximum: the bank’s limit, o
 });
 
 test('rotation never extends a lifetime: the old key’s remains, limited by that of the key that rotates', async () => {
+  // contract: permission-18
   const rotator = await newKey({ expires_at: inHours(2) });
   for (const [hours, expected] of [
     [1, undefined],

@@ -14,6 +14,7 @@ const auditOf = async (commandId: string) =>
   (await bank.pool.query<AuditRecord>(`select ${columns} from audit where audit_id = $1`, [auditId(commandId)])).rows;
 
 test('a command writes one record in its transaction, and one event with the record’s id; a repeat writes none', async () => {
+  // contract: audit-1
   const client_id = newId('client');
   const overrides = { message_id: client_id, actor: `key:${newId('key')}`, request_id: 'req-audit' };
   for (let i = 0; i < 2; i++) await bank.send('create_client', { client_id, client: retail }, overrides);
@@ -34,6 +35,7 @@ test('a command writes one record in its transaction, and one event with the rec
 });
 
 test('a command whose audit record cannot be written is rolled back, and later succeeds with its record', async () => {
+  // contract: idempotency-8
   const client_id = newId('client');
   const message = messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
   const role = `${new URL(bank.ownerUrl).pathname.slice(1)}_accounts`;

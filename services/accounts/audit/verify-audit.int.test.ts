@@ -65,6 +65,7 @@ test.each<[string, string, string]>([
   ['when', "created_at = created_at + interval '1 microsecond'", recordsRule],
   ['from where', 'address = null', recordsRule],
 ])('a change of %s is found, and the record named', async (_what, change, rule) => {
+  // contract: audit-10
   const findings = await found(`update audit set ${change} where audit_id = $1`, [mine[7]]);
   expect(findings).toMatchObject([{ rule, rows: [{ audit_id: mine[7], finding: 'was changed, or its link was' }] }]);
 });
@@ -104,6 +105,7 @@ test('the service’s role cannot write a link, and nobody can change one', asyn
 });
 
 test('heads are published with an id derived from their content, and again only after a change', async () => {
+  // contract: audit-11
   const id = await publishHeads(bank.pool, new Date());
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   expect(await publishHeads(bank.pool, new Date(), id)).toBeUndefined();

@@ -24,6 +24,7 @@ const read = async (client_id: string) => ((await bank.send('get_client', { clie
 
 describe('names', () => {
   test('changes are audited with old and new values, and published by field name only', async () => {
+    // contract: clients-24
     const client_id = await newClient(bank);
     const message_id = `cmd_${newId('client').slice(4)}`;
     const changes = { last_name: 'King', first_name: retail.first_name, email: 'king@example.com' };
@@ -125,6 +126,7 @@ describe('GET /clients', () => {
   };
 
   test('email and registration number must match as a whole, ignoring case', async () => {
+    // contract: clients-21
     const person = await newClient(bank, { ...retail, email: 'Grace.Hopper@Example.org' });
     const company = await newClient(bank, { ...corporate, registration_number: 'Ärzte-Öl 7' });
     expect([
@@ -147,6 +149,7 @@ describe('GET /clients', () => {
     ['Straße', 'Weiß', ['strasse weiss'], ['trasse']],
     ['नमस्ते', 'कुमार', ['नम', 'कुमार नमस्ते'], ['मार']],
   ])('q finds %s %s by the beginnings of its words, in any order', async (first_name, last_name, found_by, not_by) => {
+    // contract: clients-22
     const client_id = await newClient(bank, { ...retail, first_name, last_name });
     for (const q of found_by) expect(await found({ q }), q).toContain(client_id);
     for (const q of not_by) expect(await found({ q }), q).not.toContain(client_id);

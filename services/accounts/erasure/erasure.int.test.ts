@@ -80,6 +80,7 @@ const auditOf = async (resource_id: string) =>
 
 describe('an erasure', () => {
   test('replaces personal data in rows, stored replies, audit details, notes, and approvals; the audit chains stay valid', async () => {
+    // contract: audit-13
     const client_id = newId('client');
     const person = {
       ...retail,

@@ -74,6 +74,7 @@ test('clients and accounts are found by several ids; a bound caller gets only it
 });
 
 test('opening and refused accounts are not listed; an unknown client has no accounts', async () => {
+  // contract: accounts-11
   const client_id = await newClient(bank);
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
@@ -149,6 +150,7 @@ test('clients are filtered by type and phone', async () => {
 });
 
 test('every page of every filter reads a short range of an index', async () => {
+  // contract: lists-6
   const client_id = await newClient(bank);
   for (const from of [1, 15_001])
     await bank.owner.query(

@@ -150,6 +150,7 @@ test('another request with the same id is refused while the first is in progress
 });
 
 test('an opening that the ledger refuses is never shown, and the refusal is stored', async () => {
+  // contract: accounts-7
   const data = openingOf(client_id, { initial_deposit: '9999999999999.99' });
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
@@ -450,6 +451,7 @@ test('a bound caller sees when the status changed, but not why or by whom', asyn
 });
 
 test('if a number is taken, another one is generated within the same operation', async () => {
+  // contract: accounts-2
   const taken = await newAccount(bank, client_id);
   await bank.owner.query(`
     create function accounts.collide() returns trigger language plpgsql as $$ begin

@@ -91,6 +91,7 @@ test('while the pepper is rotated, keys with the previous one remain valid', () 
 });
 
 test('a test key works only if the environments include test', () => {
+  // contract: permission-21
   for (const [environments, expected] of [
     [['live'], false],
     [['live', 'test'], true],
@@ -121,6 +122,7 @@ test('a test key works only if the environments include test', () => {
 });
 
 test('a secret is compared once and in constant time, whether its key is known or not', () => {
+  // contract: permission-13
   const { keys, take } = setUp();
   take();
   const { timingSafeEqual } = crypto;

@@ -32,8 +32,7 @@ export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 const useEveryMs = 60_000;
 /**
- * How long a request that changes an API key waits until this gateway knows the change (contract: effective on every
- * gateway within 2 s).
+ * How long a request that changes an API key waits until this gateway knows the change (contract: permission-20).
  */
 export const seenWithinMs = 2_000;
 const schema = events['corebanking.api_key.v1'].data;

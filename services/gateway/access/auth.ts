@@ -14,7 +14,7 @@ export type Authenticate = (headers: IncomingHttpHeaders) => Caller | Promise<Ca
 // The message is the same for every reason, because only the owner of a credential may learn why it is refused.
 const invalid = () => refuse('invalid_credentials', 'the credentials are not valid');
 
-/** Accepts a bearer token or an API key, but not both (contract: Authentication and permission). */
+/** Accepts a bearer token or an API key, but not both (contract: permission-4). */
 export function createAuthenticate(verifyToken: VerifyToken, apiKeys: Pick<ApiKeys, 'find'>): Authenticate {
   return (headers) => {
     const { authorization } = headers;

@@ -2,7 +2,7 @@ import type { ApprovalAction } from '#libs/contracts/approvals.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { Caller } from './caller.ts';
 
-/** Who needs a second person's approval, who may give it, and from which amount (contract: Four eyes). Pure. */
+/** Who needs a second person's approval, who may give it, and from which amount (contract: four-eyes). Pure. */
 
 export interface FourEyes {
   actions: ReadonlySet<ApprovalAction>;

@@ -182,6 +182,7 @@ async function startIssuer(product: Product) {
 
 describe.each(Object.entries(products))('%s', (_name, product) => {
   it('roles become scopes, machines are not people, customers are bound, and ID tokens are refused', async () => {
+    // contract: permission-9
     const { issuer, tokenOf } = await startIssuer(product);
     const { JWT_ROLE_SCOPES: roleScopes } = loadConfig(
       z.object({ JWT_ROLE_SCOPES: gatewayConfig.shape.JWT_ROLE_SCOPES }),

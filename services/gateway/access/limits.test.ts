@@ -14,5 +14,6 @@ test('requests are counted per key in windows of a minute', () => {
 });
 
 test('0 means no limit', () => {
+  // contract: permission-29
   expect(createLimiter(0)).toBeUndefined();
 });

@@ -20,6 +20,7 @@ describe('callers bound to one client', () => {
   });
 
   test('cannot create clients, leave or read notes, search, or deposit, whatever the rest of the request', async () => {
+    // contract: permission-26
     const { call, sent, keyHeader } = await start(() => 'not_sent');
     const headers = keyHeader(bound);
     const client = {
@@ -48,6 +49,7 @@ describe('callers bound to one client', () => {
   });
 
   test('cannot do so with a token either: scopes of the bank are ignored', async () => {
+    // contract: permission-25
     const { app } = await testApp(() => 'not_sent', { tokens: hs256Tokens });
     const scope = scopes.join(' ');
     const status = async (url: string, bank_client_id?: string) =>
@@ -80,6 +82,7 @@ test('an initial deposit is cash and requires transactions:write', async () => {
 
 describe('API keys', () => {
   test('the secret is shown once; only its hash is sent; the response waits until this gateway knows the key', async () => {
+    // contract: idempotency-11
     const { call, sent, takeKey, app } = await start(({ data }) => {
       const { key_id, secret_hash } = data as { key_id: string; secret_hash: string };
       setTimeout(() => takeKey({ key_id, secret_hash, scopes: ['accounts:read'] }), 30);
@@ -114,6 +117,7 @@ describe('API keys', () => {
   });
 
   test('a key bound to one client cannot have scopes of the bank, which are named', async () => {
+    // contract: permission-25
     const { call, sent } = await start(() => 'not_sent');
     const ofTheBank = [
       'accounts:status',

@@ -104,6 +104,7 @@ beforeEach(() => {
 
 describe('valid tokens', () => {
   test.each(asymmetricAlgorithms)('%s', async (alg) => {
+    // contract: permission-6
     const { status } = await start();
     expect(await status(token({ alg }))).toBe(200);
     expect(await status(token({ alg }), '/nowhere')).toBe(404);
@@ -168,6 +169,7 @@ describe('valid tokens', () => {
   });
 
   test('are accepted with HS256 only if its secret is configured', async () => {
+    // contract: permission-6
     expect(await (await start()).status(token({ alg: 'HS256' }))).toBe(401);
     const { status } = await start({ hs256Secret: hmacSecret });
     expect(await status(token({ alg: 'HS256' }))).toBe(200);
@@ -282,6 +284,7 @@ describe('forged and invalid tokens are 401, never 500', () => {
     ['a signature in another encoding', () => `${good}=`],
     ['16 KB of nothing', () => 'A'.repeat(16_000)],
   ])('%s', async (_what, make) => {
+    // contract: permission-9
     const { app } = await start();
     const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${make()}` } });
     expect([response.statusCode, response.json().code, response.json().message]).toEqual([
@@ -298,6 +301,7 @@ describe("the issuer's keys", () => {
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
   test('are fetched once, and again when a new kid appears', async () => {
+    // contract: permission-8
     const { status } = await start();
     await Promise.all([
       status(token()),
@@ -363,6 +367,7 @@ describe("the issuer's keys", () => {
   });
 
   test('are kept while the issuer is unavailable, at most for JWKS_MAX_STALE: then 503, also for verified tokens', async () => {
+    // contract: permission-8
     const { status, pass, fresh } = await age(300_000);
     const seen = fresh();
     expect(await status(seen)).toBe(200);
@@ -431,6 +436,7 @@ describe('access to the whole bank', () => {
   };
 
   test('is for tokens of the named OAuth clients, by azp, else by client_id', async () => {
+    // contract: permission-12
     const front = { azp: 'front-end' };
     expect(
       await wholeBank(
@@ -467,6 +473,7 @@ describe('scopes', () => {
   ]);
 
   test('come from the named claim, a text or a list, and then not from scope', async () => {
+    // contract: permission-11
     const scopesClaim = 'permissions';
     expect(await scopesOf({ scopesClaim }, { permissions: ['books:read', 'audit:read', 7, 'nonsense'] })).toEqual([
       'audit:read',
@@ -493,6 +500,7 @@ describe('scopes', () => {
   });
 
   test('are those of the roles; an unknown role has none, even if a scope has its name', async () => {
+    // contract: permission-11
     expect(
       await scopesOf({ scopesClaim: 'roles', roleScopes }, { roles: ['teller', 'auditor', 'ops:manage', 'toString'] }),
     ).toEqual(['books:read', 'clients:read', 'transactions:write']);

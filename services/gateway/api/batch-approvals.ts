@@ -11,7 +11,7 @@ const maxAccounts = 500;
 
 /**
  * A batch cannot wait for an approval. If an item needs one, returns the refusal of the whole batch, which names all
- * such items (contract: Batches). The ledger refuses items with unknown accounts.
+ * such items (contract: batches-5). The ledger refuses items with unknown accounts.
  */
 export async function checkLargeItems(
   plans: ItemPlan[],

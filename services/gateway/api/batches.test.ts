@@ -330,6 +330,7 @@ describe('four eyes', () => {
   }
 
   test('one item that needs an approval refuses the whole batch, and nothing is sent', async () => {
+    // contract: batches-5
     const { status, body, batches } = await post(above, [
       deposit(one),
       deposit(one, { amount: 100.01, currency: 'USD' }),

@@ -43,6 +43,7 @@ test('If-Match is sent with the change; a tag of another form matches nothing', 
 });
 
 test('a bound caller cannot change its own name', async () => {
+  // contract: clients-25
   const { call, sent, keyHeader } = await start(() => ok(samples.client));
   const headers = keyHeader({ client_id: ids.client });
   for (const field of ['first_name', 'last_name', 'company_name', 'registration_number']) {
@@ -74,6 +75,7 @@ test.each(['email=x', 'registration_number=', 'q=', 'q=--', 'q=%F0%9F%98%80'])(
 );
 
 test('an account number requires accounts:import and must match the type', async () => {
+  // contract: accounts-3
   const { call, sent, keyHeader } = await start(() => 'not_sent');
   const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD', account_number: 'SAV-0042' };
   const plain = keyHeader({ scopes: ['accounts:write'] });
@@ -110,6 +112,7 @@ test('an account number requires accounts:import and must match the type', async
 });
 
 test('DEFAULT_CALLING_CODE makes national numbers international in POST, PATCH, filter, and search', async () => {
+  // contract: clients-14
   const { app, sent, keyHeader } = await testApp(() => ok(samples.client), { callingCode: '254' });
   const creation = {
     client_type: 'Retail',

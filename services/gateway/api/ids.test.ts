@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { canonicalJson, derivedBits, fingerprint, freshBits } from './ids.ts';
 
 test('ids are 32 hex digits; new ones are different and ordered by time', async () => {
+  // contract: envelope-8
   const first = freshBits();
   await new Promise((resolve) => setTimeout(resolve, 2));
   const second = freshBits();
@@ -14,6 +15,7 @@ test('new ids do not repeat', () => {
 });
 
 test('derived ids depend on secret, caller, route, and key, and on nothing else', () => {
+  // contract: envelope-8
   const bits = derivedBits('secret', 'key:1', 'POST /clients', 'k');
   expect(bits).toMatch(/^[0-9a-f]{32}$/);
   expect(derivedBits('secret', 'key:1', 'POST /clients', 'k')).toBe(bits);

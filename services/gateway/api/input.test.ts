@@ -20,6 +20,7 @@ const body = (schema: z.ZodType, value: unknown) => refusal(() => parseFields(sc
 const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() => parseQuery(schema, value));
 
 test('every violation is reported with its field and rule', () => {
+  // contract: errors-2
   const { code, errors, message } = body(bodies.createClient, {
     client_type: 'Retail',
     company_name: 'x',
@@ -40,6 +41,7 @@ test('every violation is reported with its field and rule', () => {
 });
 
 test('if all violations have the same code, it is the code of the error', () => {
+  // contract: errors-3
   const fields = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('1') };
   expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
   expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
@@ -161,6 +163,7 @@ test('a plus that was decoded to a space is read as a plus', () => {
 });
 
 test('national phone numbers become international with the bank’s calling code; without one they are refused', () => {
+  // contract: clients-14
   const given = { contact_number: '0700 000 001', ussd_phone_number: '+254700000002', email: '0700' };
   expect(internationalPhones(given, '254')).toEqual({ ...given, contact_number: '+254700000001' });
   expect(internationalPhones(given, undefined)).toBe(given);

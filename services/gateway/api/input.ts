@@ -69,7 +69,7 @@ function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Viola
   return [violation(path, given?.success ? given.data : 'validation_failed', rule(issue, valueAt(input, issue.path)))];
 }
 
-/** A field is a dotted path; an item of a batch is in brackets (contract: Batches). */
+/** A field is a dotted path; an item of a batch is in brackets (contract: batches-4). */
 function violation(path: string[], code: ErrorCode, words: string): Violation {
   const field = path
     .join('.')

@@ -109,6 +109,7 @@ test('a Pending posting contains the values', async () => {
 test.each(['/clients', '/accounts', '/transactions', '/transfers'])(
   'GET %s filters by the exact external_id',
   async (path) => {
+    // contract: names-5
     const { call, sent } = await start(() => ok({ items: [] }));
     expect((await call('GET', `${path}?external_id=%20Core%2F1%20`)).status).toBe(200);
     expect(JSON.parse(String(sent[0]?.value))).toMatchObject({ external_id: ' Core/1 ' });

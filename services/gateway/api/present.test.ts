@@ -3,6 +3,7 @@ import { accountSchema, clientSchema, systemAccountSchema, transactionSchema } f
 import { jsonNumber, presenterOf } from './present.ts';
 
 test('money becomes a JSON number with exactly the same digits', () => {
+  // contract: money-1
   expect(
     JSON.stringify(
       ['10.50', '-0.01', '999999999999999', '9999999999999.99', '12345678901234567.89', '0.0001'].map(jsonNumber),

@@ -16,6 +16,7 @@ describe('reads', () => {
   });
 
   test('without balances, one account and the whole list are 503; 404 takes precedence', async () => {
+    // contract: accounts-12
     let ledger: ReturnType<Service> = ok([]);
     const { call } = await start(({ name }) =>
       name === 'get_account'
@@ -50,6 +51,7 @@ describe('reads', () => {
   });
 
   test('lists without an index say whether they are complete; a third concurrent one of a caller, or a sum, is 429', async () => {
+    // contract: permission-36
     const waiting: (() => void)[] = [];
     const { call, keyHeader } = await start(({ name }) => {
       const reply = ok(name === 'get_trial_balance' ? [] : { items: [], complete: false });
@@ -103,6 +105,7 @@ describe('reads', () => {
     [refused('service_unavailable'), 500],
     [refused('internal_error'), 500],
   ] as const)('a balance that cannot be fetched is 500 (%#)', async (answer, status) => {
+    // contract: accounts-14
     const { call } = await start(() => answer);
     const response = await call('GET', '/accounts/number/SAV-1234567897/balance');
     expect([response.status, response.body.message]).toEqual([status, 'An error occurred while fetching the balance']);

@@ -119,7 +119,7 @@ export async function readAccounts(input: ReadInput, deps: ReadDependencies): Pr
   return { ...page, items: withBalances(page.items, dataOf(balances)) };
 }
 
-/** A balance is never omitted: if one is missing, the whole list is a 503 (contract: Lists). */
+/** A balance is never omitted: if one is missing, the whole list is a 503 (contract: accounts-12). */
 function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Account[] {
   const byId = new Map(balances.map((balance) => [balance.account_id, balance]));
   return accounts.map((account) => {

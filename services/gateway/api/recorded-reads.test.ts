@@ -110,6 +110,7 @@ test.each<[string, string, string | null, object]>([
 ])(
   '%s by a person is recorded once, with filters and the number of rows, without personal data',
   async (url, action, resource_id, details) => {
+    // contract: audit-2
     const { get, records } = await start(service);
     expect((await get(url)).statusCode).toBe(200);
     expect(records()).toEqual([
@@ -126,6 +127,7 @@ test.each<[string, string, string | null, object]>([
 );
 
 test('reads by keys, machines with tokens, and customers are not recorded, nor are totals of the whole bank', async () => {
+  // contract: audit-4
   const { get, records, keyHeader } = await start(service);
   const path = `/accounts/${ids.account}`;
   const statuses = [

@@ -147,6 +147,7 @@ describe('commands', () => {
   ] as const)(
     'a transaction unknown to the ledger is queried again after the commands of its bucket: it %s',
     async (_, behind, status, retryAfter) => {
+      // contract: idempotency-17
       const { call } = await start(({ topic }) =>
         topic.endsWith('queries') ? refused('transaction_not_found') : behind,
       );
@@ -186,6 +187,7 @@ describe('commands', () => {
     ['no_reply', 202, 504, 504],
     ['malformed', 504, 504, 504],
   ] as const)('%s: the response depends on what is known', async (stage, money, client, reversal) => {
+    // contract: idempotency-16
     const { call } = await start(() => stage);
     expect((await call('POST', '/transactions', deposit)).status).toBe(money);
     expect((await call('POST', '/transfers', transfer)).status).toBe(money);

@@ -30,6 +30,7 @@ test('equal activities are counted from the first one on, and reported once', ()
 });
 
 test('unauthenticated requests from any number of addresses cause a limited number of summaries, which count all of them', () => {
+  // contract: audit-8
   const activities = new Activities();
   for (let i = 0; i < 30_000; i++)
     activities.add({ ...refusal, address: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}` }, at(0));

@@ -38,6 +38,7 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
 }
 
 test('refused credentials and permissions are recorded on every route, and 404 under /admin in every spelling of the path', async () => {
+  // contract: audit-7
   const { call, told, keyHeader } = await start();
   const reader = keyHeader({ scopes: ['accounts:read'] });
   expect([
@@ -87,6 +88,7 @@ test('refused credentials and permissions are recorded on every route, and 404 u
 });
 
 test('unauthenticated requests cause one record per minute and address (or /64) with the count, including failures beyond the limit', async () => {
+  // contract: audit-7
   const { app, told } = await start({ authFailuresPerMinute: 3, trustProxy: ['127.0.0.1'] });
   const from = (address: string) =>
     app.inject({ method: 'GET', url: '/clients', headers: { 'x-api-key': 'guess', 'x-forwarded-for': address } });

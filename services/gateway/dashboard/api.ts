@@ -62,7 +62,7 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
       complete?: boolean;
     } & ApiProblem;
     if (answer.statusCode >= 300) throw new ApiRefused(answer.statusCode, body);
-    // POST /transactions returns the Transaction without `data` (contract: Envelope).
+    // POST /transactions returns the Transaction without `data` (contract: envelope-3).
     return {
       data: 'data' in body ? body.data : (body as T),
       next: nextCursor(answer.headers.link),

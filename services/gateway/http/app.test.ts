@@ -73,6 +73,7 @@ describe('authentication precedes everything else', () => {
 
 describe('routes', () => {
   test('GET / returns exactly status, message, and apiVersion', async () => {
+    // contract: envelope-17
     const response = await app.inject({ method: 'GET', url: '/', headers: key });
     expect(response.statusCode).toBe(200);
     expect(response.json()).toEqual({ status: 'success', message: expect.any(String), apiVersion: '1.2.3' });

@@ -18,7 +18,7 @@ const maxDepth = 64;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * Parses a JSON body and keeps the source text of its numbers (contract: Money). Returns undefined for an empty
+ * Parses a JSON body and keeps the source text of its numbers (contract: money). Returns undefined for an empty
  * body. Throws a Refused (malformed_json) for input that is not JSON in UTF-8, duplicate keys, `__proto__`,
  * `constructor.prototype`, lone surrogates, NUL, and more than 64 levels.
  */

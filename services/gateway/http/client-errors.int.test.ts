@@ -64,6 +64,7 @@ test.each([
   ],
   ['a URL beyond 80 KiB', `GET /${'x'.repeat(90_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
 ])('%s gets the common error body', async (_what, bytes, status, code) => {
+  // contract: errors-7
   const answer = parse(await talk(bytes));
   expect([answer.status, answer.body.code]).toEqual([status, code]);
   expect(answer.head).toContain('Connection: close');

@@ -55,6 +55,7 @@ const [own, other] = ['127.0.0.1', '127.0.0.2'];
 const half = 'GET / HTTP/1.1\r\nHost: x\r\n';
 
 test('an address has a tenth of all connections: incomplete requests are closed first, then idle connections, never active ones', async () => {
+  // contract: permission-35
   const { open, answered, cuts } = await start(30);
   const working = await open(other, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
   const idle = await open(other);

@@ -38,7 +38,7 @@ export function quote(text: string): string {
   return text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text;
 }
 
-/** Returns the error body (contract: Errors) as JSON text. */
+/** Returns the error body (contract: errors-1) as JSON text. */
 export function errorBody({ code, message, errors, details }: Refusal, requestId: string): string {
   return JSON.stringify({ status: 'error', message, code, request_id: requestId, errors, details });
 }

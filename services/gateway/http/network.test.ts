@@ -15,5 +15,6 @@ test.each([
   ['64:ff9b::192.0.2.7', '64:ff9b:0:0::/64'],
   ['', ''],
 ])('%s counts as %s', (address, network) => {
+  // contract: permission-31
   expect(networkOf(address)).toBe(network);
 });

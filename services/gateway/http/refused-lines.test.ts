@@ -34,6 +34,7 @@ const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 
 const message = (status: number) => (status < 500 ? 'a request was refused' : 'a request failed');
 
 test('every refusal of a service is logged in one line; a 404 for a resource is not', async () => {
+  // contract: envelope-16
   let code: ErrorCode = 'validation_failed';
   const { app, keyHeader, of } = await open(() => refused(code));
   const key = keyHeader();
@@ -177,6 +178,7 @@ test.each<[string, number, ReturnType<Service>]>([
   ['service_unavailable', 503, 'not_sent'],
   ['outcome_unknown', 504, 'no_reply'],
 ])('a failure is logged in one line: %s, %i', async (code, status, answered) => {
+  // contract: envelope-16
   const { app, keyHeader, of } = await open(() => answered);
   const payload = {
     client_type: 'Corporate',
@@ -207,6 +209,7 @@ test.each<[string, number, ReturnType<Service>]>([
 });
 
 test('a failure of our code is logged in one line at level error with its cause', async () => {
+  // contract: errors-16
   const { app, keyHeader, of } = await open(() => ok({ items: [] }), { cursors: undefined as never });
   expect(
     (await app.inject({ url: '/clients?cursor=abc', headers: { ...keyHeader(), 'x-request-id': 'ours' } })).json(),

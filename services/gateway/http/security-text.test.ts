@@ -7,6 +7,7 @@ import { testApp } from '../test/test-app.ts';
 const path = '/.well-known/security.txt';
 
 it('contains the contact, without authentication, unlike all other paths', async () => {
+  // contract: permission-2
   const { app } = await testApp(undefined, { securityContact: 'mailto:security@bank.example', routes: ['api'] });
   const answer = await app.inject({ method: 'GET', url: path });
   expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);

@@ -2,7 +2,7 @@ import { notFoundCode } from '#libs/contracts/errors.ts';
 import { type IdField, isId, kindOf, type ResourceKind } from '#libs/contracts/ids.ts';
 import { quote, type Refused, refuse } from './errors.ts';
 
-/** A malformed id is unknown (contract: Envelope, ids, time), so it is a 404 and no query is sent. */
+/** A malformed id is unknown (contract: envelope-10), so it is a 404 and no query is sent. */
 
 export function notFound(kind: ResourceKind, id: string): Refused {
   const spoken = kind === 'key' ? 'API key' : kind.replace('_', ' ');

@@ -7,7 +7,7 @@ import type { Caller } from '../access/caller.ts';
 
 /** Messages of the gateway: their origin, and their form on the wire. */
 
-/** The maximum time that a response waits for a reply (contract: Idempotency and time-outs). */
+/** The maximum time that a response waits for a reply (contract: idempotency-15). */
 export const replyWaitMs = 5_000;
 /** The time within which the first service must start a command. */
 const deadlineMs = 30_000;

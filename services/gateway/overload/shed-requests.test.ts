@@ -23,6 +23,7 @@ function overloaded() {
 }
 
 test('overload: 503 with Retry-After before any processing, nothing is sent, and other services are still used', async () => {
+  // contract: errors-15
   const { app, sent, keyHeader } = await testApp(reply, { loadShedding: overloaded() });
   const requests = [
     {
@@ -67,6 +68,7 @@ test('with a wrong clock writes are 503, reads continue, and a preflight succeed
 });
 
 test('bodies are counted while they arrive: each caller may use a sixteenth of the limit, and all together the limit', () => {
+  // contract: permission-33
   let shed = 0;
   const held = createHeldBodies(() => void shed++);
   const sixteenth = maxHeldBytes / 16;

@@ -294,6 +294,7 @@ describe('poison', () => {
   });
 
   it('a posting that became a dead letter is Pending, and therefore not reversible', async () => {
+    // contract: transactions-28
     const [pending, unknown] = [idOf('transaction', freshBits()), idOf('transaction', freshBits())];
     const headers = { ce_id: pending, ce_type: messageType('create_transaction') };
     await recordDeadLettered(ledger.writes, { headers, value: null });

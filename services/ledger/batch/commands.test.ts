@@ -27,6 +27,7 @@ const from = (...partitions: number[]) =>
   partitions.map((partition) => ({ message: { partition } })) as Parameters<typeof slotOf>[0];
 
 it('each writer has its own slot of Teller and Vault: its lowest assigned partition', () => {
+  // contract: double-entry-9
   expect(slotOf(from(9, 7), { partitions: () => [8, 5, 6] })).toBe(5);
   expect(slotOf(from(1), { partitions: () => [11, 10] })).toBe(10);
   expect(slotOf(from(9, 7), { partitions: () => [] })).toBe(7);

@@ -281,6 +281,7 @@ describe('a batch', () => {
   });
 
   it('commits nothing if its connection is cut during the transaction', async () => {
+    // contract: accounts-7, double-entry-1, idempotency-8
     const a = await open('Savings', '0');
     const cut = setInterval(
       () =>
@@ -320,6 +321,7 @@ describe('constraints of the database', () => {
     );
 
   it('reject changing or deleting posted rows, even by the owner', async () => {
+    // contract: transactions-29
     await open('Savings', '1');
     for (const table of ['entries', 'transactions']) {
       expect(await refused(`update ${table} set created_at = created_at + interval '1 second'`)).toBe('23001');

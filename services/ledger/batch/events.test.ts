@@ -173,6 +173,7 @@ describe('the event of a transaction', () => {
   );
 
   it('has the reason of a refusal, but no sequence and entries', () => {
+    // contract: transactions-10
     const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
     expect(others).toEqual([]);
     expect(refused).toMatchObject({

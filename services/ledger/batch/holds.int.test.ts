@@ -276,6 +276,7 @@ describe('a batch', () => {
 
 describe('an expired hold', () => {
   it('does not count from its expiry on, in reads and decisions, swept or not; the next decision records it', async () => {
+    // contract: holds-15
     const a = await ledger.open('Savings', '100');
     const [short, long] = [holdId(), holdId()];
     const expires_at = inMs(3000);
@@ -493,6 +494,7 @@ describe('the database', () => {
   });
 
   it('needs no additional rows or index entries for a posting without hold, batch, and external_id', async () => {
+    // contract: holds-17, names-10
     const plain = await startLedger();
     try {
       const [from, to] = [await plain.open('Savings', '100'), await plain.open('Checking', '0')];
@@ -522,6 +524,7 @@ describe('the database', () => {
   });
 
   it('adds no work for holds to a posting if there are none, or none expires', async () => {
+    // contract: holds-17
     const [plain, held] = [await ledger.open('Savings', '1000'), await ledger.open('Savings', '1000')];
     const statements = async (commands: Command[]) => (await seenBy(commands)).map(({ text }) => text);
     const postings = (account: string) => [

@@ -58,6 +58,7 @@ it('both legs of a transfer have external_id and metadata, in reads, events, and
 });
 
 it('neither is stored, returned, or published if it was not given', async () => {
+  // contract: names-3
   const bits = freshBits();
   const [reply] = await ledger.book([ledger.cash('Deposit', from, '1', {}, bits)]);
   const { rows } = await ledger.owner.query(

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { cashIn, cashOut, classOf, isSystem, move, sideOf, systemAccountNumber, turned } from './chart.ts';
 
 describe('the chart of accounts', () => {
-  it('has a class and two sides for each type (contract: Double entry)', () => {
+  it('has a class and two sides for each type', () => {
+    // contract: double-entry-3
     for (const type of ['Savings', 'Checking', 'Current'] as const)
       expect([classOf(type), isSystem(type), sideOf(type, 'credit'), sideOf(type, 'debit')]).toEqual([
         'liability',
@@ -29,6 +30,7 @@ describe('the chart of accounts', () => {
   });
 
   it("lists the legs of every operation in the contract's order, and reverses them last first", () => {
+    // contract: double-entry-4
     const legs = (list: { account: string; direction: string }[]) =>
       list.map(({ account, direction }) => `${account} ${direction}`);
     expect(legs(cashIn('customer', 'teller', 'vault'))).toEqual([

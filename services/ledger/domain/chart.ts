@@ -1,7 +1,7 @@
 import type { AccountType, Direction, Side } from '#libs/contracts/resources.ts';
 
 /**
- * The chart of accounts (contract: Double entry). `credit` means that the balance of this account rises,
+ * The chart of accounts (contract: double-entry). `credit` means that the balance of this account rises,
  * `debit` that it falls, also for Teller and Vault. The accounting side follows from the account's class.
  */
 export type AccountClass = 'liability' | 'asset';

@@ -86,6 +86,7 @@ describe('placing a hold', () => {
   });
 
   it('expires after seven days, or as requested within 31 days; a repeat after its end returns the same', () => {
+    // contract: holds-2
     const a = rich();
     const books = booksOf([a]);
     const asked = decide(
@@ -279,6 +280,7 @@ describe('capturing a hold', () => {
   });
 
   it("is refused while the account is Frozen, and the hold stays Active; the refusal is stored as Failed with the hold's id", () => {
+    // contract: holds-11
     const { a, b, books } = held();
     decide(statusChange(a, 'Frozen'), books);
     for (const command of [capture(7), capture(7, { to: b })]) {

@@ -33,6 +33,7 @@ describe('opening', () => {
   });
 
   it('posts the initial deposit as a separate Deposit, also if the account is opened Inactive or Frozen', () => {
+    // contract: accounts-8
     const books = booksOf([]);
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
     expect(decision.transactions).toMatchObject([

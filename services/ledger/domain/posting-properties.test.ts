@@ -250,6 +250,7 @@ describe('any sequence of commands', () => {
   });
 
   it('reveals only the existence of the destination if the source cannot pay, in reply and record', () => {
+    // contract: transactions-12
     const amount = fc.bigInt({ min: 1n, max: 20_000n });
     const currency = fc.constantFrom(null, 'USD', 'EUR');
     const source = fc

@@ -83,6 +83,7 @@ describe('deposit and withdrawal', () => {
   });
 
   it('refuses in the order type, status, currency, limits, funds, and stores a Failed transaction', () => {
+    // contract: transactions-11
     const loan = accountOf(1, 'Loan', 'USD', 'Frozen');
     const frozen = accountOf(2, 'Savings', 'USD', 'Frozen');
     const full = accountOf(3, 'Savings', 'USD', 'Active', 10n ** 15n - 1n);
@@ -242,6 +243,7 @@ describe('deposit and withdrawal', () => {
   });
 
   it('lets a balance reach the limit but not exceed it, and the last cent be withdrawn', () => {
+    // contract: money-9
     const account = accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n);
     const books = booksOf([account]);
     const refused = decide(cash('Deposit', account, '0.02'), books);

@@ -57,7 +57,7 @@ export function recordId(command: CommandOf<'create_transaction' | 'create_trans
   return command.name === 'create_transfer' ? debitLegId(command.data.transfer_id) : command.data.transaction_id;
 }
 
-/** Rebuilds the reply to a repeated command from the immutable columns of its record (contract: Idempotency). */
+/** Rebuilds the reply to a repeated command from the immutable columns of its record (contract: idempotency-10). */
 function replayed(
   command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>,
   books: Books,

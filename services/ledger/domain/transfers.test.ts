@@ -53,6 +53,7 @@ describe('transfers and loans', () => {
   });
 
   it('opens a loan by paying it out in cash, for any opening status', () => {
+    // contract: transactions-20
     const books = booksOf([]);
     const decision = decide(opening(7, 'Loan', '100', 'USD', 'Inactive'), books);
     expect(decision.opened).toMatchObject({ balance_minor: 10_000n, status: 'Inactive' });
@@ -80,6 +81,7 @@ describe('transfers and loans', () => {
   });
 
   it('checks the source first (type, status, currency, funds), then the destination; stores one Failed transaction on the source', () => {
+    // contract: transactions-11
     const [loan, frozen, off, euro, full, empty, other] = [
       accountOf(1, 'Loan', 'USD', 'Frozen', 100n),
       accountOf(2, 'Savings', 'USD', 'Frozen'),

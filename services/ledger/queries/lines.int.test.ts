@@ -32,6 +32,7 @@ const idOfPosted = (command: { data: object }): string => Object.values(command.
 
 describe('lines', () => {
   it('show the posting, the other account, and the transfer, the same in a statement and in the list', async () => {
+    // contract: accounts-25
     const [account_id, other] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
     const transfer = ledger.transfer(account_id, other, '25');
     await ledger.book([ledger.cash('Deposit', account_id, '1', { reference: 'R-1' }), transfer]);
@@ -113,6 +114,7 @@ describe('the balance at a time', () => {
   });
 
   it('is refused for the future, and not found for callers who cannot see the account', async () => {
+    // contract: accounts-29
     const account_id = await ledger.open('Savings', '1');
     await expect(ask('get_account_balance', { account_id, at: '2999-01-01T00:00:00.000Z' })).rejects.toThrow(
       /"field":"at","code":"validation_failed"/,
@@ -127,6 +129,7 @@ describe('the balance at a time', () => {
   });
 
   it('needs a few index lookups, however many entries the account has', async () => {
+    // contract: accounts-29
     const account_id = await ledger.open('Savings', '0');
     for (const trigger of ['entries_posted', 'entries_append_only'])
       await ledger.owner.query(`alter table entries disable trigger ${trigger}`);
@@ -159,6 +162,7 @@ describe('the reversal of a transfer', () => {
   for (const type of ['Checking', 'Loan'] as const)
     for (const leg of ['source', 'destination'])
       it(`to a ${type} account, named by the leg on its ${leg}, is a Transfer with source and destination exchanged`, async () => {
+        // contract: transactions-27
         const [from, to] = [await ledger.open('Savings', '100'), await ledger.open(type, '50')];
         const command = ledger.transfer(from, to, '7');
         await ledger.book([command]);

@@ -41,6 +41,7 @@ it('a page for which all rows were scanned is complete; after a full page the ne
 });
 
 it('scans at most the limit of rows per page, and all pages together find all rows, each once', async () => {
+  // contract: permission-36
   let after: Filters['after'];
   const pages: [number[], boolean | undefined][] = [];
   do {

@@ -91,6 +91,7 @@ it('a bound caller sees a reversal, but not the reason of staff', async () => {
 });
 
 it('shows the opening balance, entries, and closing balance of a period; without bounds, those of the whole account', async () => {
+  // contract: accounts-26
   const [account_id, other] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   await ledger.book([
     ledger.cash('Deposit', account_id, '10.50'),

@@ -250,7 +250,7 @@ async function entriesOf(
 
 /**
  * A cash operation passes through Teller and Vault, so it has four entries; a transfer has two (contract:
- * Double entry).
+ * double-entry-4).
  */
 function legsOf(record: TransactionRecord): number {
   return record.counterparty_account_id === null ? 4 : 2;

@@ -47,7 +47,10 @@ describe('addresses', () => {
     '',
     'x',
   ];
-  it.each(refused)('%s is refused', (address) => expect(none.allows(address)).toBe(false));
+  it.each(refused)('%s is refused', (address) => {
+    // contract: webhooks-22
+    expect(none.allows(address)).toBe(false);
+  });
 
   it.each([
     '1.1.1.1',
@@ -95,10 +98,12 @@ describe('urls', () => {
     'https://10.0.0.1:8443/x',
     'https://169.254.169.254/latest',
   ])('%s is in a private network', (url) => {
+    // contract: webhooks-22
     expect(none.wrongWith(url)).toMatch(/private network/);
   });
 
   it('https is required, except on loopback if it is allowed', () => {
+    // contract: webhooks-4
     expect(none.wrongWith('http://receiver.example/')).toBe('must begin with https://');
     expect(local.wrongWith('http://10.1.2.3/')).toBe('must begin with https://');
     for (const url of [

@@ -5,7 +5,7 @@ import { metadata, parseAddress, parseNetwork } from '#libs/service/networks.ts'
 
 /**
  * Determines which addresses a service may connect to on behalf of a caller: none in private networks, unless
- * configured (contract: Webhooks).
+ * configured (contract: webhooks-22).
  */
 
 const globalUnicast = ipaddr.parseCIDR('2000::/3');

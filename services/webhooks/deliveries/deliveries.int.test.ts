@@ -42,6 +42,7 @@ const get = (webhook_id: string) => harness.done('get_webhook', { webhook_id });
 
 describe('a delivery', () => {
   it('is the CloudEvent in structured JSON, with a signature that the reference library of Standard Webhooks accepts', async () => {
+    // contract: webhooks-10
     deliver();
     const at = await receiver();
     const { secret, webhook_id } = await harness.webhook(at.url);
@@ -70,6 +71,7 @@ describe('a delivery', () => {
   });
 
   it('is signed with both secrets during a rotation, and afterwards with the new one only', async () => {
+    // contract: webhooks-11
     deliver();
     const at = await receiver();
     const { secret, webhook_id } = await harness.webhook(at.url);
@@ -186,6 +188,7 @@ describe('a delivery', () => {
 
 describe('a webhook', () => {
   it('is disabled by 410, with an event and an audit record; Pending deliveries become Failed, and nothing more is sent', async () => {
+    // contract: webhooks-14
     const at = await receiver(status(410));
     const { webhook_id } = await harness.webhook(at.url);
     const account = newId('account');
@@ -245,6 +248,7 @@ describe('a webhook', () => {
   });
 
   it('whose receiver hangs delays no other, even if only one additional request is allowed', async () => {
+    // contract: webhooks-17
     deliver({ concurrency: 1, timeoutMs: 60_000 });
     const hanging = await receiver(hang);
     const others = [await receiver(), await receiver()];
@@ -262,6 +266,7 @@ describe('a webhook', () => {
   });
 
   it('receives the events of one account in order, each after the response to the previous one; other accounts do not wait', async () => {
+    // contract: webhooks-15
     deliver();
     const [account, other] = [newId('account'), newId('account')];
     const at = await receiver(
@@ -331,6 +336,7 @@ describe('a webhook', () => {
   });
 
   it('continues after an event that has Failed', async () => {
+    // contract: webhooks-15
     deliver();
     const account = newId('account');
     const at = await receiver(
@@ -348,6 +354,7 @@ describe('a webhook', () => {
   });
 
   it('that is Paused skips events published meanwhile; a replay sends them, including events from before the webhook was created', async () => {
+    // contract: webhooks-21
     deliver();
     const account = newId('account');
     const before = completed(account, 1);
@@ -527,6 +534,7 @@ it('a feed whose next events are no longer kept has nothing more to do', async (
 });
 
 it('the sweeper deletes events after their retention, Delivered deliveries after 7 days, Failed ones after 30, and those of a deleted webhook', async () => {
+  // contract: webhooks-13
   deliver();
   const at = await receiver();
   const [kept, deleted] = [await harness.webhook(at.url, ['client.*']), await harness.webhook(at.url, ['client.*'])];

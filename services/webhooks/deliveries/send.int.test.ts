@@ -27,6 +27,7 @@ function sender(networks = ['127.0.0.0/8'], resolve?: (name: string) => LookupAd
 }
 
 it('a response is recorded by its status; a receiver that hangs, closes the connection, or does not exist has none', async () => {
+  // contract: webhooks-17
   const { url } = await receiver();
   expect(await sender().post(url, {}, '{}')).toMatchObject({ response_status: 204, error: null });
   expect(await sender().post((await receiver(status(500))).url, {}, '{}')).toMatchObject({
@@ -46,6 +47,7 @@ it('a response is recorded by its status; a receiver that hangs, closes the conn
 });
 
 it('redirects are not followed', async () => {
+  // contract: webhooks-12
   const target = await receiver();
   const { url } = await receiver(status(307, { location: target.url }));
   expect(await sender().post(url, {}, '{}')).toMatchObject({ response_status: 307 });
@@ -62,6 +64,7 @@ it('an endless response is not read completely', async () => {
 });
 
 it('no connection is opened to an address that is not allowed, even if its name resolved differently before', async () => {
+  // contract: webhooks-22
   const { port, received } = await receiver();
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.0.0.1'])
     expect(await sender([]).post(`http://${host}:${port}/`, {}, '{}')).toMatchObject({

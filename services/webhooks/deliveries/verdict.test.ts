@@ -14,6 +14,7 @@ const attempt = (changes: Partial<Attempt> = {}): Attempt => ({
 
 describe('a delivery', () => {
   it('is delivered by any 2xx, and by nothing else', () => {
+    // contract: webhooks-12
     for (const status of [200, 201, 202, 204, 226, 299])
       expect(verdictOf(attempt({ response_status: status }), 0)).toEqual({ status: 'Delivered' });
     for (const status of [100, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, null])
@@ -21,6 +22,7 @@ describe('a delivery', () => {
   });
 
   it('is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h; then it has Failed', () => {
+    // contract: webhooks-13
     const hours = [2, 5, 10, 14, 20, 24].map((hour) => hour * 3_600_000);
     expect(retryDelaysMs).toEqual([5_000, 300_000, 1_800_000, ...hours]);
     for (const [tries, delayMs] of retryDelaysMs.entries())
@@ -29,6 +31,7 @@ describe('a delivery', () => {
   });
 
   it('is never retried earlier, and up to a fifth later', () => {
+    // contract: webhooks-13
     expect(verdictOf(attempt(), 0.5)).toEqual({ status: 'Pending', delayMs: 5_500 });
     expect(verdictOf(attempt(), 0.999)).toEqual({ status: 'Pending', delayMs: 5_999 });
   });
@@ -51,6 +54,7 @@ describe('a webhook', () => {
   });
 
   it('is disabled after five days without a success, and immediately by 410', () => {
+    // contract: webhooks-14
     expect(healthOf(now(1), [at(5)], '2026-01-05T23:59:59.999Z').disabled).toBeUndefined();
     expect(healthOf(now(1), [at(6)], now(6))).toEqual({ failing_since: now(1), disabled: 'failing' });
     expect(healthOf(now(1), [at(6, { response_status: 200 })], now(6)).disabled).toBeUndefined();

@@ -1,6 +1,6 @@
 import type { Delivery } from '#libs/contracts/webhooks.ts';
 
-/** Decides what happens to a delivery after an attempt (contract: Webhooks). Pure. */
+/** Decides what happens to a delivery after an attempt (contract: webhooks-13). Pure. */
 
 const minute = 60_000;
 const hour = 60 * minute;

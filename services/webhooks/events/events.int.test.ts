@@ -47,6 +47,7 @@ describe('events', () => {
   });
 
   it('a cursor can be used again, and then returns what has been committed since', async () => {
+    // contract: webhooks-24
     const after = await end();
     expect(await harness.events({ after })).toMatchObject({ items: [], more: false });
     const account = newId('account');
@@ -113,6 +114,7 @@ describe('events', () => {
   });
 
   it('a reader that follows its cursor during concurrent writes sees every event once, in order per account', async () => {
+    // contract: webhooks-24
     const accounts = Array.from({ length: 5 }, () => newId('account'));
     let [after, writing] = [await end(), true];
     const seen: string[] = [];
@@ -193,6 +195,7 @@ describe('a caller bound to one client', () => {
   const as = (client: string) => ({ bound_client_id: client });
 
   it('sees only events and entries of its own accounts', async () => {
+    // contract: webhooks-25
     const [client, own, second, other] = [newId('client'), newId('account'), newId('account'), newId('account')];
     await harness.take(
       opened(own, client),

@@ -21,7 +21,7 @@ export async function showTo<Row extends { event: string | null; client_id: stri
 
 /**
  * Keeps only entries of the client's own accounts. A status change has no reason or actor, a reversal no reason,
- * and a refusal no reason that concerns another client's account (contract: Authentication and permission).
+ * and a refusal no reason that concerns another client's account (contract: permission-27).
  */
 function forClient(event: CloudEvent, isOwn: (account: string) => boolean): string {
   const { type, data } = event;

@@ -269,6 +269,7 @@ describe('a webhook', () => {
   });
 
   it('a caller has at most 20, also with concurrent requests; deleted ones do not count', async () => {
+    // contract: webhooks-8
     const actor = 'key:twenty';
     const replies = await Promise.all(Array.from({ length: 25 }, () => create(creation(), { actor })));
     expect(replies.filter(({ ok }) => ok)).toHaveLength(20);

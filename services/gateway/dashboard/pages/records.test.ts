@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { ids, ok, refused, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
@@ -423,6 +424,20 @@ describe('accounts', () => {
     expect(wrong.statusCode).toBe(400);
     expect(wrong.body).toMatch(/id="initial_deposit-reason">Is this 1500, or 1.50\?/);
     expect(wrong.body).toContain('For <strong>');
+  });
+
+  it('downloads are recorded as exports, with the file and its filters', async () => {
+    // contract: audit-3
+    answers['list_transactions'] = ok({ items: [] });
+    made.recorded.length = 0;
+    expect((await made.signedIn(everything).get(`${account}/transactions.csv?status=Completed`)).statusCode).toBe(200);
+    const records = made.recorded.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
+    expect(records.filter(({ action }) => action === 'export')).toMatchObject([
+      {
+        resource_id: ids.account,
+        details: { file: 'accounts/:account_id/transactions.csv', filters: { status: 'Completed' } },
+      },
+    ]);
   });
 
   it('transactions keep their filters over pages and orders, and can be downloaded as CSV', async () => {
