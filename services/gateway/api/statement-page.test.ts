@@ -68,6 +68,7 @@ function textOf(page: string): string {
 }
 
 test('a caller that accepts HTML gets the whole period on one page, with the bank and the holder', async () => {
+  // contract: accounts-27
   const address = ['1 Kenyatta Avenue'];
   setBankFormats({ name: 'Bank of Nairobi', address, timeZone: 'Africa/Nairobi', locale: 'en-KE' });
   const { app, keyHeader, sent } = await bank();
@@ -89,6 +90,7 @@ test('a caller that accepts HTML gets the whole period on one page, with the ban
 });
 
 test('the page needs nothing but itself: its policy allows its own style and nothing else', async () => {
+  // contract: accounts-27
   const { app, keyHeader } = await bank();
   const { payload, headers } = await app.inject({ url, headers: { ...keyHeader(), ...asPage } });
   const [, style = ''] = /<style>(.*)<\/style>/s.exec(payload) ?? [];
@@ -137,6 +139,7 @@ test('too many entries, a cursor, and an unknown parameter are refused by name; 
 });
 
 test('a caller may request one page at a time; other callers and JSON are not concerned', async () => {
+  // contract: permission-37
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => {
     go = resolve;
