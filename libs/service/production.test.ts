@@ -164,7 +164,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['WEBHOOK_ALLOW_NETWORKS', '168.63.129.16', /metadata/],
   ['WEBHOOK_ALLOW_NETWORKS', 'fd00::/8', /metadata/],
 ])('%s=%s is refused by name, with advice', (name, value, reason) => {
-  // contract: permission-12
+  // contract: permission-12, permission-21
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);
   expect(found[name]).toMatch(reason);
