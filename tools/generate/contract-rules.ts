@@ -18,7 +18,6 @@ export const untested: Record<string, string> = {
   'permission-34': 'bytes of bodies are limited, the time to read them is not',
   'idempotency-14': 'such a process is not ready, and only gateways refuse writes',
   'idempotency-20': 'true for transactions and transfers only',
-  'holds-6': 'there is no limit',
   'batches-9': 'the whole batch gets a 500',
   'batches-13': 'only items accept them',
   'batches-14': 'there is no such list',

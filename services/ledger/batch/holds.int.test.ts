@@ -382,6 +382,7 @@ describe('many holds', () => {
   });
 
   it('are at most 1,000 Active ones, in one batch and in many, for the database too; one that ends makes room', async () => {
+    // contract: holds-6
     const a = await ledger.open('Savings', '100');
     const [short, last] = [inMs(2000), holdId()];
     await placeMany([a], 997, inMs(60_000));

@@ -108,6 +108,7 @@ describe('placing a hold', () => {
   });
 
   it('is refused if the account has 1,000 Active holds, before its funds are checked; each hold that ends makes room', () => {
+    // contract: holds-6
     const a = rich();
     const books = booksOf([a]);
     decide(placing(a, '1', { n: 7 }), books);
