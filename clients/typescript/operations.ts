@@ -854,7 +854,7 @@ export interface Calls {
   }, options?: CallOptions): Promise<CapturedHold>;
   /** Release a hold. Also possible if the account is not Active. Scope: holds:write. */
   releaseHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
-  /** Post up to 1,000 transactions and transfers in one request. Requires `transactions:write` for transactions and `transfers:write` for transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). `independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. `atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item). Any authenticated caller. */
+  /** Post up to 1,000 transactions and transfers in one request. Requires `transactions:write` if there are transactions and `transfers:write` if there are transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). `independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. `atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item). Scope: transactions:write or transfers:write. */
   createBatch(input: {
     mode: 'independent' | 'atomic';
     items: {

@@ -26,8 +26,8 @@ export interface Endpoint {
   path: string;
   tag: string;
   summary: string;
-  /** The required scope; null for any authenticated caller. */
-  scope: Scope | null;
+  /** The required scope; null for any authenticated caller. If there are several, any of them is sufficient. */
+  scope: Scope | readonly Scope[] | null;
   /** A second required scope, for an endpoint that also shows data of another resource. */
   also?: Scope;
   /** Not for credentials bound to one client, whatever the request contains. */
@@ -372,12 +372,12 @@ const rows = {
   create_batch: {
     route: 'POST /batches',
     summary: 'Post up to 1,000 transactions and transfers in one request',
-    scope: null,
+    scope: ['transactions:write', 'transfers:write'],
     body: bodies.createBatch,
     bodyLimit: 1024 * 1024,
     needsKey: true,
     description:
-      'Requires `transactions:write` for transactions and `transfers:write` for transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). ' +
+      'Requires `transactions:write` if there are transactions and `transfers:write` if there are transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). ' +
       '`independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. ' +
       '`atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item).',
     result: batchSchema,
@@ -735,9 +735,12 @@ export const endpoints = Object.fromEntries(Object.entries<Row>(rows).map(comple
   [Name in EndpointName]: Completed<(typeof rows)[Name]>;
 };
 
-/** Returns every scope that the endpoint requires; an empty list means any authenticated caller. */
-export function neededScopes({ scope, also }: Pick<Endpoint, 'scope' | 'also'>): Scope[] {
-  return [scope, also].filter((needed) => needed !== null && needed !== undefined);
+/**
+ * Returns what the endpoint requires before it reads a body: one scope of each list. No list means any authenticated
+ * caller.
+ */
+export function neededScopes({ scope, also }: Pick<Endpoint, 'scope' | 'also'>): (readonly Scope[])[] {
+  return [scope, also].flatMap((needed) => (needed === null || needed === undefined ? [] : [[needed].flat()]));
 }
 
 /** Reports whether the endpoint returns pages with a Link to the next one. */

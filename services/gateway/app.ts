@@ -27,7 +27,7 @@ import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import { createHeldBodies, type HeldBodies } from './overload/held-bodies.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
-export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
+export interface AppDependencies extends Omit<RouteDependencies, 'now' | 'heldBodies'> {
   loadShedding: Pick<LoadShedding, 'refuse'>;
   clock: Pick<Clock, 'now' | 'check'>;
   tokens: TokenOptions;
@@ -140,9 +140,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'the path does not exist');
   });
-  const held = createHeldBodies(() => deps.metrics.shed('bytes'));
-  const receive = receiver(app, held);
-  takeJsonOnly(app, receive);
+  const heldBodies = createHeldBodies(() => deps.metrics.shed('bytes'));
+  const receive = receiver(app, heldBodies);
+  takeJsonOnly(app, receive, heldBodies);
   if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
   if (deps.routes.includes('docs')) await addDocs(app);
   if (deps.dashboard && deps.routes.includes('admin'))
@@ -156,7 +156,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
       logger: deps.logger,
       keepConnection,
     });
-  addRoutes(app, { ...deps, now });
+  addRoutes(app, { ...deps, heldBodies, now });
   return app;
 }
 
@@ -193,12 +193,14 @@ function createEntrance(
 
 type Receive = (request: FastifyRequest, payload: IncomingMessage, done: Received) => void;
 
+/** Returns the actor for whom a body counts. */
+const senderOf = ({ caller, lapsed }: FastifyRequest): string => caller?.actor ?? lapsed?.actor ?? '';
+
 /** Returns how bodies are read: their bytes count for the caller from their arrival until the response has closed. */
 function receiver(app: FastifyInstance, held: HeldBodies): Receive {
-  const callerOf = ({ caller, lapsed }: FastifyRequest): string => caller?.actor ?? lapsed?.actor ?? '';
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const hasBody = request.headers['content-type'] !== undefined;
-    if (hasBody) reply.raw.once('close', () => held.remove(callerOf(request), request.heldBytes));
+    if (hasBody) reply.raw.once('close', () => held.remove(senderOf(request), request.heldBytes));
     done();
   });
   return (request, payload, done) => {
@@ -206,20 +208,21 @@ function receiver(app: FastifyInstance, held: HeldBodies): Receive {
       // The form that causes a request of the dashboard counts already.
       if (isFromInside(request)) return undefined;
       request.heldBytes += bytes;
-      return held.add(callerOf(request), bytes);
+      return held.add(senderOf(request), bytes);
     };
     receiveBody(payload, request.routeOptions.bodyLimit, onBytes, done);
   };
 }
 
-function takeJsonOnly(app: FastifyInstance, receive: Receive): void {
+function takeJsonOnly(app: FastifyInstance, receive: Receive, held: HeldBodies): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', (request, payload, done) => {
     receive(request, payload, (error, body) => {
       try {
         if (error) throw error;
         checkCodings(request.headers);
-        done(null, parseBody(body));
+        const parsed = held.timed(senderOf(request), () => parseBody(body));
+        done(null, parsed);
       } catch (thrown) {
         done(thrown as Error);
       }

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { apiKeyChecksum, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { type Api, type RestKey, unknownId } from '../support/client.ts';
 import { everyEndpoint, exchange, expectNothingDone, expectRefused } from '../support/hostile.ts';
@@ -17,7 +18,8 @@ let key: FullKey;
 let second: FullKey;
 let revoked: FullKey;
 let expired: FullKey;
-const lacking = new Map<string | null, Api>();
+/** By the scope of an endpoint, callers with all other scopes. */
+const lacking = new Map<Endpoint['scope'], Api>();
 beforeAll(async () => {
   const read = (fields: object = {}) => api.key({ scopes: ['clients:read'], ...fields });
   [key, second, revoked, expired] = [
@@ -27,8 +29,10 @@ beforeAll(async () => {
     await read({ expires_at: new Date(Date.now() + 3000).toISOString() }),
   ];
   expect((await api.post(`/admin/api-keys/${revoked.key_id}/revocation`)).status).toBe(200);
-  for (const scope of scopes)
-    lacking.set(scope, api.withKey((await api.key({ scopes: scopes.filter((other) => other !== scope) })).api_key));
+  for (const scope of new Set(everyEndpoint.map((endpoint) => endpoint.scope))) {
+    const others = scopes.filter((other) => scope === null || ![scope].flat<Endpoint['scope'][]>().includes(other));
+    if (scope !== null) lacking.set(scope, api.withKey((await api.key({ scopes: others })).api_key));
+  }
   await eventually(async () => (await api.withKey(expired.api_key).get('/')).status === 401);
 });
 

@@ -233,11 +233,11 @@ describe('JSON that is not an object: 400', () => {
     expect(JSON.stringify(long).length).toBeLessThan(5000);
   });
 
-  it.each([2, 63, 64, 65, 100, 1000, 4000, 5500, 6000, 6500, 7000, 7500, 8000, 9000, 12_000, 20_000, 32_000])(
+  it.each([2, 29, 30, 31, 100, 1000, 4000, 5500, 6000, 6500, 7000, 7500, 8000, 9000, 12_000, 20_000, 32_000])(
     '%i levels',
     async (levels) => {
       const nested = '['.repeat(levels - 1) + ']'.repeat(levels - 1);
-      expectRefused(await post(`{"client_type":${nested}}`), 400, levels > 64 ? 'malformed_json' : 'validation_failed');
+      expectRefused(await post(`{"client_type":${nested}}`), 400, levels > 30 ? 'malformed_json' : 'validation_failed');
     },
   );
 });

@@ -76,10 +76,12 @@ describe('Scopes × routes', () => {
         expect([401, 403]).not.toContain((await call(caller, endpoint)).status);
       return;
     }
-    for (const scope of needed) expectError(await call(without.get(scope) as Api, endpoint), 403, 'insufficient_scope');
+    for (const [scope] of needed.filter((sufficient) => sufficient.length === 1))
+      expectError(await call(without.get(scope as Scope) as Api, endpoint), 403, 'insufficient_scope');
     for (const [other, caller] of withOnly) {
       const answer = await call(caller, endpoint);
-      if (needed.length === 1 && needed[0] === other) expect([401, 403], answer.text).not.toContain(answer.status);
+      if (needed.length === 1 && needed[0]?.includes(other))
+        expect([401, 403], answer.text).not.toContain(answer.status);
       else expectError(answer, 403, 'insufficient_scope');
     }
   });

@@ -420,8 +420,8 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/gateway/access/gate.ts',
-        find: 'request.caller?.scopes.has(scope) !== true);',
-        replace: 'request.caller?.scopes.has(scope) === undefined);',
+        find: '!sufficient.some((scope) => request.caller?.scopes.has(scope)));',
+        replace: 'sufficient.length === 0);',
       },
     ],
     tests: 'services/gateway/access',

@@ -8,7 +8,8 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     action: 'Correct what `errors` lists.',
   },
   malformed_json: {
-    meaning: 'The body is not valid JSON, or contains duplicate keys, a lone surrogate, or NUL.',
+    meaning:
+      'The body is not valid JSON, has more than 30 levels, or contains duplicate keys, a lone surrogate, or NUL.',
     action: 'Correct the body.',
   },
   unknown_field: {
@@ -176,7 +177,10 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     meaning: 'The resource has changed since the ETag in `If-Match` was read.',
     action: 'Read it again and repeat the change if it still applies.',
   },
-  body_too_large: { meaning: 'The body exceeds the size limit.', action: 'Send less.' },
+  body_too_large: {
+    meaning: 'The body exceeds the size limit, or has more than 40,000 names and values.',
+    action: 'Send less.',
+  },
   unsupported_media_type: {
     meaning: 'The body is not application/json, or is compressed.',
     action: 'Correct Content-Type or Content-Encoding.',
@@ -186,7 +190,8 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     action: 'Use a new key for each request.',
   },
   rate_limited: {
-    meaning: 'Too many requests, failed authentications, or concurrent searches, sums, or printed statements.',
+    meaning:
+      'Too many requests or failed authentications; or too many request bodies, searches, sums, or printed statements at once.',
     action: 'Wait as long as `Retry-After` says.',
   },
   headers_too_large: { meaning: 'Request line and headers exceed the size limit.', action: 'Send less.' },

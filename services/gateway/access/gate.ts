@@ -90,8 +90,8 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
       return refuse('route_not_found', 'the path does not exist');
     if (request.is404) return noRoute(request);
     const { scopes, endpoint } = request.routeOptions.config;
-    const lacking = scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
-    if (lacking !== undefined) return refuse('insufficient_scope', `the scope ${lacking} is required`);
+    const lacking = scopes?.find((sufficient) => !sufficient.some((scope) => request.caller?.scopes.has(scope)));
+    if (lacking) return refuse('insufficient_scope', `the scope ${lacking.join(' or ')} is required`);
     const isOfBank = endpoint !== undefined && endpoints[endpoint].ofBank === true;
     return isOfBank && request.caller?.boundClientId !== undefined
       ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')

@@ -41,7 +41,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     const acceptedAt = new Date(deps.now());
     const caller = callerOf(request);
     await otherRequests();
-    const { key, body } = parse(request, caller);
+    const { key, body } = deps.heldBodies.timed(caller.actor, () => parse(request, caller));
     await otherRequests();
     const origin = originOf(request, key, fingerprint({}, body));
     await otherRequests();

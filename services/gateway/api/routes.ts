@@ -9,6 +9,7 @@ import type { Caller } from '../access/caller.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
 import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
+import type { HeldBodies } from '../overload/held-bodies.ts';
 import { Shares } from '../overload/shares.ts';
 import { Acceptances } from './acceptances.ts';
 import { markVersion, outcomeUnknown, send } from './answer.ts';
@@ -50,8 +51,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     endpoint?: EndpointName;
-    /** All of them are required. */
-    scopes?: readonly Scope[];
+    /** One scope of each list is required. */
+    scopes?: readonly (readonly Scope[])[];
     /**
      * Needs no API credentials: resources without data, and the dashboard's pages, which check their session
      * themselves.
@@ -67,6 +68,7 @@ export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, Comm
   /** The calling code for national phone numbers; undefined: they are refused. */
   callingCode?: string | undefined;
   auditRecords: AuditRecords;
+  heldBodies: Pick<HeldBodies, 'timed'>;
   now: () => number;
 }
 
@@ -197,10 +199,10 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
     const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
     const given = request.body === undefined ? {} : internationalPhones(request.body, deps.callingCode);
-    const body = collect(wrong, () => parseFields(schema, given));
+    const caller = callerOf(request);
+    const body = collect(wrong, () => deps.heldBodies.timed(caller.actor, () => parseFields(schema, given)));
     if (wrong.length > 0) throw refuseViolations(wrong);
     const params = request.params as Record<string, string>;
-    const caller = callerOf(request);
     const ifMatch = tagsOf(request.headers['if-match']);
     const origin = originOf(
       request,

@@ -167,6 +167,32 @@ describe('a form', () => {
     expect(answer.statusCode).toBe(400);
     expect(answer.body).toContain('must have 1 to 100 characters');
   });
+
+  it('asks for its scope before it reads the fields', async () => {
+    const { cookie } = signedIn('clients:read');
+    for (const [scope, status] of [
+      [cookie, 403],
+      [signedIn('keys:manage').cookie, 415],
+    ] as const) {
+      const headers = { cookie: scope, 'content-type': 'text/plain' };
+      const answer = await made.app.inject({ method: 'POST', url: '/admin/ui/api-keys/new', headers, payload: 'x' });
+      expect(answer.statusCode).toBe(status);
+    }
+  });
+
+  it('has a bounded number of fields, because reading a million of them takes seconds', async () => {
+    const { cookie } = signedIn('transactions:write');
+    const part = '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n';
+    for (const [type, payload] of [
+      ['application/x-www-form-urlencoded', 'a&'.repeat(1_000_000)],
+      ['multipart/form-data; boundary=x', `${part.repeat(1_001)}--x--\r\n`],
+    ] as const) {
+      const headers = { cookie, 'content-type': type };
+      const url = '/admin/ui/counter/batches/preview';
+      const answer = await made.app.inject({ method: 'POST', url, headers, payload });
+      expect([answer.statusCode, answer.body]).toEqual([413, expect.stringContaining('Too large')]);
+    }
+  });
 });
 
 describe('a refused request', () => {
@@ -182,7 +208,7 @@ describe('a refused request', () => {
     await get('/admin/ui/api-keys/new');
     await get(`/admin/ui/api-keys/key_${'1'.repeat(32)}/rotation`);
     await post('/admin/ui/books/verification', { csrf_token: session.csrf });
-    await post('/admin/ui/clients/new', { csrf_token: 'of somebody else' });
+    await signedIn('clients:write').post('/admin/ui/clients/new', { csrf_token: 'of somebody else' });
     await get('/admin/ui/typed/secret');
     await made.auditRecords.flush();
     expect(

@@ -7,7 +7,7 @@ import type { AuditRecords } from '../audit/audit-records.ts';
 import { refuse } from '../http/errors.ts';
 import { addAssets } from './html/assets.ts';
 import { addPage, createEntrance, createFormCheck } from './html/frame.ts';
-import { addUploads, type Receive } from './html/upload.ts';
+import { addUploads, type Receive, readFields } from './html/upload.ts';
 import { addAccounts } from './pages/accounts.ts';
 import { addApiKeys } from './pages/api-keys.ts';
 import { addApprovals } from './pages/approvals.ts';
@@ -107,8 +107,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     pages.removeAllContentTypeParsers();
     pages.addContentTypeParser(
       'application/x-www-form-urlencoded',
-      async (request: FastifyRequest, payload: IncomingMessage) =>
-        new URLSearchParams(String(await deps.receive(request, payload))),
+      async (request: FastifyRequest, payload: IncomingMessage) => readFields(await deps.receive(request, payload)),
     );
     pages.addHook('preHandler', createFormCheck(origin));
     addUploads(pages, deps.receive);

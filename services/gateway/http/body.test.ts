@@ -74,7 +74,7 @@ test.each([
   ['objects without end', '{"a":'.repeat(13_000)],
   ['nesting that is closed', '['.repeat(30_000) + ']'.repeat(30_000)],
   ['nesting that could be parsed, but not walked through', '['.repeat(6_500) + ']'.repeat(6_500)],
-  ['65 levels', `${'{"a":['.repeat(32)}{}${']}'.repeat(32)}`],
+  ['31 levels', `${'{"a":['.repeat(15)}{}${']}'.repeat(15)}`],
 ])('%s is malformed_json', (_what, text) => {
   expect(refusedAs(Buffer.from(text))).toBe('malformed_json');
 });
@@ -141,7 +141,25 @@ test('text that JSON.parse rejects is rejected here, too, with any character nex
   );
 });
 
-test('64 levels are accepted, and brackets in strings do not count', () => {
-  expect(() => parse('{"a":['.repeat(32) + ']}'.repeat(32))).not.toThrow();
+test('30 levels are accepted, and brackets in strings do not count', () => {
+  expect(() => parse('{"a":['.repeat(15) + ']}'.repeat(15))).not.toThrow();
   expect(() => parse(`{"a":"${'[{\\"'.repeat(100)}"}`)).not.toThrow();
+});
+
+test.each([
+  ['numbers', 1, (n: number) => `[${'1,'.repeat(n - 1)}1]`],
+  ['texts', 1, (n: number) => `[${'"a:,[{1",'.repeat(n - 1)}"\\""]`],
+  ['literals', 1, (n: number) => `[${Array.from({ length: n }, (_, i) => [true, false, null][i % 3]).map(String)}]`],
+  ['empty lists and objects', 1, (n: number) => `[${'[],'.repeat(n - 1)}{}]`],
+  ['names', 2, (n: number) => `{${Array.from({ length: n }, (_, i) => `"k${i}":0`).join(',')}}`],
+])('40,000 tokens are accepted, and one more is body_too_large: %s', (_what, each, text) => {
+  // The list or object around them is a token too.
+  const most = Math.floor((40_000 - 1) / each);
+  expect(refusedAs(Buffer.from(text(most)))).toBeUndefined();
+  expect(refusedAs(Buffer.from(text(most + 1)))).toBe('body_too_large');
+});
+
+test('a body with too many tokens is not read to its end', () => {
+  expect(refusedAs(Buffer.from(`[${'1,'.repeat(500_000)} this is not JSON`))).toBe('body_too_large');
+  expect(refusedAs(Buffer.from('1 '.repeat(500_000)))).toBe('body_too_large');
 });

@@ -3,18 +3,27 @@ import { Refused, unavailableBecause } from '../http/errors.ts';
 
 export type HeldBodies = ReturnType<typeof createHeldBodies>;
 
+/** The share of one caller, so that none uses up what all of them need. */
+const share = 1 / 16;
 /** The limit for all callers together: 512 of the largest bodies. */
 export const maxHeldBytes = 32 * 1024 * 1024;
-/** The limit per caller, so that no caller can use up the limit of all. */
-const maxPerCaller = maxHeldBytes / 16;
+/** The time that a caller's bodies take is counted in windows of this length. */
+const windowMs = 4_000;
 
 const tooManyOfCaller = new Refused(
   refusal('rate_limited', 'too many concurrent request bodies from this caller; nothing was executed'),
 );
 const tooMany = new Refused(unavailableBecause('too many requests at once'));
+const tooLong = refusal(
+  'rate_limited',
+  'reading the request bodies of this caller takes too long; nothing was executed',
+);
 
-/** Counts the bytes of request bodies in memory, from their arrival until the response has closed. */
-export function createHeldBodies(onShed: () => void) {
+/**
+ * Limits what request bodies cost: the bytes that are in memory, from their arrival until the response has closed, and
+ * the time that they keep the process from other work.
+ */
+export function createHeldBodies(onShed: () => void, now = () => performance.now()) {
   const byCaller = new Map<string, number>();
   let total = 0;
   const change = (actor: string, bytes: number): number => {
@@ -24,14 +33,37 @@ export function createHeldBodies(onShed: () => void) {
     else byCaller.delete(actor);
     return held;
   };
+  let timeByCaller = new Map<string, number>();
+  let endsMs = 0;
+  /** Adds to the time in ms that a caller's bodies have taken in this window, and returns the sum. */
+  const spend = (actor: string, ms: number): number => {
+    if (now() >= endsMs) {
+      timeByCaller = new Map();
+      endsMs = now() + windowMs;
+    }
+    const spent = (timeByCaller.get(actor) ?? 0) + ms;
+    timeByCaller.set(actor, spent);
+    return spent;
+  };
   return {
-    /** Adds received bytes of a caller's body. Returns a refusal if there are too many, otherwise undefined. */
+    /** Adds received bytes of a caller's body. Returns a refusal if its bodies cost too much, otherwise undefined. */
     add(actor: string, bytes: number): Refused | undefined {
-      if (change(actor, bytes) > maxPerCaller) return tooManyOfCaller;
+      if (change(actor, bytes) > maxHeldBytes * share) return tooManyOfCaller;
+      if (spend(actor, 0) > windowMs * share)
+        return new Refused(tooLong, { 'retry-after': String(Math.ceil((endsMs - now()) / 1000)) });
       if (total <= maxHeldBytes) return undefined;
       onShed();
       return tooMany;
     },
     remove: (actor: string, bytes: number) => void change(actor, -bytes),
+    /** Parses or validates a body, and adds the time that this takes. */
+    timed<T>(actor: string, read: () => T): T {
+      const begun = now();
+      try {
+        return read();
+      } finally {
+        spend(actor, now() - begun);
+      }
+    },
   };
 }

@@ -82,6 +82,46 @@ test('bodies are counted while they arrive: each caller may use a sixteenth of t
   expect([codeOf('b', 10), codeOf('c', 1), shed]).toEqual([undefined, 'service_unavailable', 2]);
 });
 
+test('the time that reading takes is counted: of each four seconds, a caller may use a sixteenth', () => {
+  let at = 0;
+  const held = createHeldBodies(
+    () => undefined,
+    () => at,
+  );
+  const read = (actor: string, ms: number) => held.timed(actor, () => (at += ms));
+  const refused = (actor: string) => held.add(actor, 1);
+  expect([refused('a'), read('a', 250), refused('a')]).toEqual([undefined, 250, undefined]);
+  expect(() =>
+    held.timed('a', () => {
+      at += 1;
+      throw new Error('not JSON');
+    }),
+  ).toThrow('not JSON');
+  expect(refused('a')).toMatchObject({ refusal: { code: 'rate_limited' }, headers: { 'retry-after': '4' } });
+  expect(refused('b')).toBeUndefined();
+  at = 3_999;
+  expect(refused('a')).toMatchObject({ headers: { 'retry-after': '1' } });
+  at = 4_000;
+  expect(refused('a')).toBeUndefined();
+});
+
+test('a caller whose bodies take too long to parse and validate is refused, and nobody else', async () => {
+  const { app, keyHeader } = await testApp(reply);
+  const address = await app.listen({ host: '127.0.0.1', port: 0 });
+  const post = (key: { 'x-api-key': string }, path: string, body: string) =>
+    fetch(address + path, { method: 'POST', headers: { ...key, 'content-type': 'application/json' }, body });
+  const busy = keyHeader();
+  const numbers = `[${'1,'.repeat(30_000)}1]`;
+  const refused = async () => {
+    await post(busy, '/transfers', numbers);
+    const response = await post(busy, '/transactions', deposit);
+    expect([response.status, await response.json()]).toEqual([429, expect.objectContaining({ code: 'rate_limited' })]);
+  };
+  await vi.waitFor(refused, { interval: 0, timeout: 60_000 });
+  expect((await post(keyHeader(), '/transactions', deposit)).status).toBe(201);
+  await app.close();
+});
+
 test.each(['a session', 'an ended session'])('forms of %s count too, and affect nobody else', async (kind) => {
   const { app, keyHeader, sessions, signedIn } = await testDashboard(reply);
   const { session } = signedIn('transactions:write');

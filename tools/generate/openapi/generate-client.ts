@@ -96,7 +96,9 @@ function optionsOf(schema: Json): Json[] {
 
 function call(name: EndpointName, endpoint: Endpoint): string {
   const { summary, description, shape } = endpoint;
-  const needed = neededScopes(endpoint).join(' and ');
+  const needed = neededScopes(endpoint)
+    .map((sufficient) => sufficient.join(' or '))
+    .join(' and ');
   const text = [
     `${summary}.`,
     ...(description === undefined ? [] : [description]),

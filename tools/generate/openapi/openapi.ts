@@ -160,7 +160,7 @@ function knownCallersHeaders(): Record<string, Json> {
 function operation(name: EndpointName, endpoint: Endpoint): Json {
   const { tag, summary, description, method, body, versioned } = endpoint;
   const needed = neededScopes(endpoint)
-    .map((scope) => `\`${scope}\``)
+    .map((sufficient) => sufficient.map((scope) => `\`${scope}\``).join(' or '))
     .join(' and ');
   return {
     operationId: name,

@@ -167,12 +167,12 @@ function addRoute(app: FastifyInstance, kind: 'page' | 'form', url: string, page
     url,
     ...(page.bodyLimit !== undefined && { bodyLimit: page.bodyLimit }),
     config: { page, ...actionOf(kind, url) },
-    handler: async (request, reply) => {
-      const visit = visitOf(request);
-      if (!hasAny(visit.person.scopes, page.scope))
+    // Before the body is read. A form of an ended session has no visit; it is kept, not executed.
+    onRequest: async ({ visit }) => {
+      if (visit && !hasAny(visit.person.scopes, page.scope))
         throw refuse('insufficient_scope', `the scope ${[page.scope].flat().join(' or ')} is required`);
-      return take(visit, request, reply);
     },
+    handler: (request, reply) => take(visitOf(request), request, reply),
   });
 }
 

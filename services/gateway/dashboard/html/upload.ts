@@ -4,6 +4,22 @@ import { refuse } from '../../http/errors.ts';
 
 export type Receive = (request: FastifyRequest, payload: IncomingMessage) => Promise<Buffer>;
 
+/** More than any form of ours has. Reading takes as long as there are fields, however small they are. */
+const maxFields = 1_000;
+
+/** Throws a Refused for more fields than maxFields, each of which begins with `mark`. */
+function checkFields(text: string, mark: RegExp): void {
+  if (text.split(mark, maxFields + 2).length > maxFields + 1)
+    throw refuse('body_too_large', `the form must not have more than ${maxFields} fields`);
+}
+
+/** Parses a form without a file. */
+export function readFields(body: Buffer): URLSearchParams {
+  const text = String(body);
+  checkFields(text, /&/);
+  return new URLSearchParams(text);
+}
+
 /**
  * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, and
  * the name of the file in `…_name`.
@@ -24,6 +40,7 @@ export function addUploads(app: FastifyInstance, receive: Receive): void {
 }
 
 async function readForm(body: Buffer, type: string): Promise<FormData> {
+  checkFields(body.toString('latin1'), /^content-disposition:/im);
   try {
     return await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
   } catch {

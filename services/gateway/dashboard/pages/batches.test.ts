@@ -158,7 +158,7 @@ describe('a file', () => {
   });
 
   it('cannot be sent with another person’s form, or without the scope', async () => {
-    const { of, post, session } = await upload({}, file);
+    const { of, post, session, cookie } = await upload({}, file);
     expect((await post(`${url}/sending`, { of })).statusCode).toBe(403);
     expect((await post(`${url}/sending`, { csrf_token: session.csrf, of: `${of.slice(0, -4)}AAAA` })).statusCode).toBe(
       404,
@@ -169,7 +169,7 @@ describe('a file', () => {
     const broken = await made.app.inject({
       method: 'POST',
       url: `${url}/preview`,
-      headers: { host: 'bank.example', cookie: reader.cookie, 'content-type': 'multipart/form-data; boundary=x' },
+      headers: { host: 'bank.example', cookie, 'content-type': 'multipart/form-data; boundary=x' },
       payload: 'no form',
     });
     expect(broken.statusCode).toBe(400);
