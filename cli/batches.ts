@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { Bank, Batch } from '../clients/typescript/index.ts';
-import { amountOf } from './accounts.ts';
-import { answer, callOf, Failure, jsonOption, openBank } from './api.ts';
+import type { Bank, Batch, BatchSummary } from '../clients/typescript/index.ts';
+import { amountOf, money } from './accounts.ts';
+import { answer, callOf, Failure, jsonOption, type Names, namesOf, openBank, withNames } from './api.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
-interface BatchOptions {
+interface BatchOptions extends Names {
   atomic?: true;
   key: string;
   json?: true;
@@ -13,11 +13,10 @@ interface BatchOptions {
 
 type Items = Parameters<Bank['createBatch']>[0]['items'];
 
-/** `bank batch send|show`. */
+/** `bank batch send|list|show`. */
 export function addBatches(program: Command): void {
   const group = program.command('batch').description('Batches: up to 1,000 transactions and transfers in one request');
-  group
-    .command('send <file>')
+  withNames(group.command('send <file>'))
     .description('Send the items of a file (scopes transactions:write, transfers:write)')
     .option('--atomic', 'post all items or none, at most 500; by default, each item on its own')
     .requiredOption('--key <text>', 'Idempotency-Key: a file sent again with the same key is posted once')
@@ -35,7 +34,19 @@ Example:
     )
     .action(async (file: string, options: BatchOptions) => {
       const mode = options.atomic ? 'atomic' : 'independent';
-      showBatch(await openBank().createBatch({ mode, items: itemsIn(file) }, callOf(options)), options);
+      showBatch(
+        await openBank().createBatch({ mode, items: itemsIn(file), ...namesOf(options) }, callOf(options)),
+        options,
+      );
+    });
+  group
+    .command('list')
+    .description('List batches, newest first, at most 100: who, when, counts, and totals (scope transactions:read)')
+    .option('--external-id <text>', 'only those with this identifier of yours')
+    .addOption(jsonOption())
+    .action(async ({ externalId: external_id, ...options }: { externalId?: string; json?: true }) => {
+      const batches = await openBank().listBatches({ external_id }).toArray(100);
+      answer(options, batches, ...(batches.length === 0 ? ['none'] : batches.map(batchLine)));
     });
   group
     .command('show <batch_id>')
@@ -57,8 +68,15 @@ function itemsIn(file: string): Items {
   }
 }
 
+function batchLine({ batch_id, mode, status, counts, totals, created_at, actor, external_id }: BatchSummary): string {
+  const { completed, failed, pending } = counts;
+  const sums = totals.map(({ currency, amount }) => money(amount, currency)).join(', ') || 'nothing';
+  const named = external_id === undefined ? '' : `  ${external_id}`;
+  return `${batch_id}  ${created_at}  ${mode}  ${status}  ${completed} completed, ${failed} failed, ${pending} pending  ${sums}  ${actor}${named}`;
+}
+
 function showBatch(batch: Batch, options: { json?: true }): void {
-  const { completed, failed, pending } = batch.counts;
+  const { failed } = batch.counts;
   answer(
     options,
     batch,
@@ -66,7 +84,7 @@ function showBatch(batch: Batch, options: { json?: true }): void {
       const made = transaction ? transactionLine(transaction) : transfer && transferLine(transfer);
       return `${String(index).padStart(3)}  ${made ?? status}${error ? `  ${error.code}: ${error.message}` : ''}`;
     }),
-    `${batch.batch_id}  ${batch.mode}  ${batch.status}  ${completed} completed, ${failed} failed, ${pending} pending`,
+    batchLine(batch),
   );
   if (failed > 0) throw new Failure(1, `${failed} of ${batch.results.length} items were refused`);
 }

@@ -49,6 +49,7 @@ export const operations = {
   captureHold: { method: 'POST', path: '/holds/:hold_id/capture' },
   releaseHold: { method: 'POST', path: '/holds/:hold_id/release' },
   createBatch: { method: 'POST', path: '/batches' },
+  listBatches: { method: 'GET', path: '/batches', paged: 'items' },
   getBatch: { method: 'GET', path: '/batches/:batch_id' },
   listEvents: { method: 'GET', path: '/events', feed: true },
   createWebhook: { method: 'POST', path: '/webhooks' },
@@ -205,8 +206,13 @@ export interface CapturedHold {
 export interface Batch {
   batch_id: string;
   mode: 'independent' | 'atomic';
-  status: 'Completed' | 'Pending';
+  status: 'Completed' | 'Pending' | 'Refused';
   counts: { completed: number; failed: number; pending: number };
+  totals: { currency: string; amount: number }[];
+  actor: string;
+  created_at: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
   results: {
     index: number;
     status: 'Pending' | 'Completed' | 'Failed';
@@ -214,6 +220,18 @@ export interface Batch {
     transfer?: Transfer;
     error?: { code: ErrorCode; message: string; errors?: { field: string; code: ErrorCode; message: string }[]; details?: Record<string, unknown> };
   }[];
+}
+
+export interface BatchSummary {
+  batch_id: string;
+  mode: 'independent' | 'atomic';
+  status: 'Completed' | 'Pending' | 'Refused';
+  counts: { completed: number; failed: number; pending: number };
+  totals: { currency: string; amount: number }[];
+  actor: string;
+  created_at: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
 }
 
 export interface Entry {
@@ -878,7 +896,11 @@ export interface Calls {
         metadata?: Record<string, string> | null;
       };
     }[];
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Batch>;
+  /** List batches. Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client. Scope: transactions:read. */
+  listBatches(input?: { external_id?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<BatchSummary>;
   /** Get the results of a batch. A refused atomic batch returns the same error as its request. Scope: transactions:read. */
   getBatch(input: { batch_id: string }, options?: CallOptions): Promise<Batch>;
   /** Poll events with a cursor. Returns the published CloudEvents, oldest first, in publication order per account. To continue, pass `cursor` as `after` with the same filters. No event that is committed later appears before a cursor. Without `after`, starts with the oldest stored event (EVENTS_RETENTION_DAYS). A Link is present while there are more events. A caller bound to a client sees only events and entries of its own accounts. Scope: transactions:read. */

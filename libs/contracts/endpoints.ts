@@ -391,6 +391,15 @@ const rows = {
       'approval_required',
     ],
   },
+  list_batches: {
+    route: 'GET /batches',
+    summary: 'List batches',
+    scope: 'transactions:read',
+    query: parameters.listBatches,
+    description:
+      'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client.',
+    shape: 'page',
+  },
   get_batch: {
     route: 'GET /batches/:batch_id',
     summary: 'Get the results of a batch',

@@ -333,7 +333,11 @@ export const bodies = {
   createTransaction: newTransaction,
   createTransfer: newTransfer,
   createBatch: z
-    .strictObject({ mode: batchMode, items: z.array(item).min(1, 'must have at least one item').max(maxItems) })
+    .strictObject({
+      mode: batchMode,
+      items: z.array(item).min(1, 'must have at least one item').max(maxItems),
+      ...givenNames,
+    })
     .check(
       rule(
         'validation_failed',
@@ -502,4 +506,5 @@ export const parameters = {
     external_id: externalId.optional(),
     ...page,
   }),
+  listBatches: z.strictObject({ external_id: externalId.optional(), ...page }),
 };

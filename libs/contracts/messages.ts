@@ -30,6 +30,7 @@ import {
   balanceAtSchema,
   batchMode,
   batchSchema,
+  batchSummarySchema,
   clientSchema,
   entryLineSchema,
   freezeReason,
@@ -160,6 +161,7 @@ const batchMessageSchema = z.object({
   batch_id: id,
   mode: batchMode,
   items: z.array(item).min(1).max(maxItems),
+  ...givenNames,
 });
 
 export const messages = {
@@ -362,6 +364,7 @@ export const messages = {
   get_hold: ledger.query({ hold_id: id }, holdSchema),
   list_holds: ledger.query({ account_id: id, ...listOf(holdParameters.listHolds) }, pageOf(holdSchema)),
   get_batch: ledger.query({ batch_id: id }, batchSchema),
+  list_batches: ledger.query(listOf(parameters.listBatches), pageOf(batchSummarySchema)),
   list_entries: ledger.query({ account_id: id, ...page }, pageOf(entryLineSchema)),
   get_account_balance: ledger.query({ account_id: id, at: time.optional() }, balanceAtSchema),
   get_statement: ledger.query(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { refusalSchema } from './errors.ts';
-import { shownNames } from './names.ts';
+import { fromMinor, toMinor } from './money.ts';
+import { type Names, shownNames } from './names.ts';
 
 /**
  * Resources as they appear in replies and events: snake_case fields, money as decimal strings, times in ISO
@@ -181,26 +182,56 @@ export const itemResultSchema = z.object({
 });
 export type ItemResult = z.infer<typeof itemResultSchema>;
 
-export const batchSchema = z.object({
+/** A batch without its results, as in a list. */
+export const batchSummarySchema = z.object({
   batch_id: z.string(),
   mode: batchMode,
-  /** The status is Pending while any item is Pending. */
-  status: z.enum(['Completed', 'Pending']),
+  /** Pending while any item is Pending. Refused: an atomic batch that posted nothing, which only the list shows. */
+  status: z.enum(['Completed', 'Pending', 'Refused']),
   counts: z.object({
     completed: z.number().int().min(0).max(1000),
     failed: z.number().int().min(0).max(1000),
     pending: z.number().int().min(0).max(1000),
   }),
+  /** The sums of the Completed items, by currency. */
+  totals: z.array(z.object({ currency: z.string(), amount: money })),
+  actor: z.string(),
+  created_at: time,
+  ...shownNames,
+});
+export type BatchSummary = z.infer<typeof batchSummarySchema>;
+
+export const batchSchema = batchSummarySchema.extend({
   /** In the order of the items. */
   results: z.array(itemResultSchema),
 });
 export type Batch = z.infer<typeof batchSchema>;
 
+/** What a batch has before any of its items is decided. */
+export type BatchHead = Pick<BatchSummary, 'batch_id' | 'mode' | 'actor' | 'created_at'> & Names;
+
 /** Returns the batch with these results, which are in the order of its items. Pure. */
-export function batchOf(batch_id: string, mode: BatchMode, results: ItemResult[]): Batch {
+export function batchOf(head: BatchHead, results: ItemResult[]): Batch {
   const count = (status: ItemResult['status']): number => results.filter((result) => result.status === status).length;
   const counts = { completed: count('Completed'), failed: count('Failed'), pending: count('Pending') };
-  return { batch_id, mode, status: counts.pending === 0 ? 'Completed' : 'Pending', counts, results };
+  return { ...head, status: batchStatus(counts), counts, totals: totalsOf(results), results };
+}
+
+/** Returns the status of a batch that was not refused. Pure. */
+export function batchStatus({ pending }: BatchSummary['counts']): BatchSummary['status'] {
+  return pending === 0 ? 'Completed' : 'Pending';
+}
+
+function totalsOf(results: ItemResult[]): BatchSummary['totals'] {
+  const sums = new Map<string, bigint>();
+  for (const { status, transaction, transfer } of results) {
+    const { amount = '0', currency = null } = transfer ?? transaction ?? {};
+    const minor = status === 'Completed' && currency !== null ? toMinor(amount, currency) : undefined;
+    if (typeof minor === 'bigint' && currency !== null) sums.set(currency, (sums.get(currency) ?? 0n) + minor);
+  }
+  return [...sums]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([currency, minor]) => ({ currency, amount: fromMinor(minor, currency) }));
 }
 
 export const entrySchema = z.object({

@@ -85,6 +85,8 @@ const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).
 export const transactionColumns = names(transactionTypes);
 export const entryColumns = names(entryTypes);
 export const holdColumns = names(holdTypes);
+export const batchColumns =
+  'command_id, batch_id, mode, item_count, actor, bound_client_id, created_at, external_id, metadata';
 
 /** Returns these columns of the table with that alias. */
 export function columnsOf(alias: string, columns: string): string {

@@ -141,6 +141,46 @@ describe('independent: each item is decided as if it had been sent alone', () =>
     ).toEqual([one?.transaction?.transaction_id]);
   });
 
+  it('the batch itself can have them too; GET /batches finds it by its external_id', async () => {
+    const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
+    const euros = await api.newAccount({ currency: 'EUR' });
+    const names = { external_id: newKey(), metadata: { file_name: 'wages.csv' } };
+    const items = [deposit(a, 1.5), transfer(a, b, 2), transfer(a, b, 100), deposit(euros, 0.1), deposit(euros, 0.2)];
+    const key = newKey();
+    const first = await api.once(key, '/batches', { mode: 'independent', items, ...names });
+    const { results, ...batch } = done(first);
+    expect(batch).toMatchObject({
+      ...names,
+      counts: { completed: 4, failed: 1, pending: 0 },
+      totals: [
+        { currency: 'EUR', amount: 0.3 },
+        { currency: 'USD', amount: 3.5 },
+      ],
+      created_at: results[0]?.transaction?.created_at,
+    });
+    const again = await world.gateway(1).once(key, '/batches', { mode: 'independent', items, ...names });
+    expect([again.text, again.header('idempotent-replayed')]).toEqual([first.text, 'true']);
+    expectError(await api.once(key, '/batches', { mode: 'independent', items }), 422, 'idempotency_key_reused');
+    const refused = await api.once(newKey(), '/batches', { mode: 'atomic', items, ...names });
+    const { batch_id } = expectError(refused, 400, 'batch_refused').details as { batch_id: string };
+    expect(await api.all(`/batches?external_id=${names.external_id}`)).toEqual([
+      expect.objectContaining({
+        ...names,
+        batch_id,
+        mode: 'atomic',
+        status: 'Refused',
+        counts: { completed: 0, failed: 5, pending: 0 },
+        totals: [],
+        actor: batch.actor,
+      }),
+      batch,
+    ]);
+    expect((await api.get('/batches?limit=2')).list<Batch>().map((each) => each.batch_id)).toEqual([
+      batch_id,
+      batch.batch_id,
+    ]);
+  });
+
   it('events are those of single requests, with the batch_id', async () => {
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const batch = done(await post('independent', [transfer(a, b, 3)]));
@@ -430,12 +470,21 @@ describe('a bound credential', () => {
       'insufficient_scope',
     );
     expect(done(await bound.get(`/batches/${batch.batch_id}`))).toEqual(batch);
+    const named = (names: object) =>
+      bound.once(newKey(), '/batches', { mode: 'atomic', items: [transfer(own, other, 1)], ...names });
+    expectError(await named({ external_id: 'x' }), 403, 'insufficient_scope');
+    const noted = done(await named({ metadata: { app: '7' } }));
     const theirs = done(await post('independent', [transfer(other, own, 1)]));
     expectError(await bound.get(`/batches/${theirs.batch_id}`), 404, 'batch_not_found');
     const stranger = api.withKey(
       (await api.key({ scopes: ['transactions:read'], client_id: other.client_id })).api_key,
     );
     expectError(await stranger.get(`/batches/${batch.batch_id}`), 404, 'batch_not_found');
+    expect(await stranger.all('/batches')).toEqual([]);
+    expect(await bound.all<Batch>('/batches')).toMatchObject([
+      { batch_id: noted.batch_id, metadata: { app: '7' } },
+      { batch_id: batch.batch_id, counts: { completed: 1, failed: 2 } },
+    ]);
   });
 });
 

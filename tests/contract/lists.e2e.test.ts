@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { expectError, type RestAccount, type RestClient } from '../support/client.ts';
+import { expectError, newKey, type RestAccount, type RestClient } from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
 /** Tests the contract of lists and of unknown parameters. */
@@ -24,6 +24,9 @@ beforeAll(async () => {
     await api.setStatus(account.account_id, 'Active');
   }
   await together(9, () => api.key({ scopes: ['accounts:read'] }));
+  const deposit = { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 };
+  const payments = { mode: 'atomic', items: [{ transaction: deposit }] };
+  await together(9, () => api.once(newKey(), '/batches', { ...payments, external_id: 'nine' }));
   Object.assign(lists, {
     clients: { path: '/clients', filter: 'client_type=Retail', id: 'client_id', count: 9 },
     accounts: { path: '/accounts', filter: `client_id=${owner.client_id}`, id: 'account_id', count: 10 },
@@ -31,11 +34,12 @@ beforeAll(async () => {
       path: '/transactions',
       filter: `account_id=${account.account_id}`,
       id: 'transaction_id',
-      count: 21,
+      count: 30,
     },
+    batches: { path: '/batches', filter: 'external_id=nine', id: 'batch_id', count: 9 },
     transfers: { path: '/transfers', filter: `account_id=${account.account_id}`, id: 'transfer_id', count: 10 },
-    entries: { path: `/accounts/${account.account_id}/entries`, id: 'entry_id', count: 21 },
-    'status transitions': {
+    entries: { path: `/accounts/${account.account_id}/entries`, id: 'entry_id', count: 30 },
+    transitions: {
       path: `/accounts/${account.account_id}/status-transitions`,
       id: 'transition_id',
       count: 10,
@@ -46,7 +50,7 @@ beforeAll(async () => {
 
 type Item = Record<string, string> & { created_at: string };
 
-describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 'status transitions', 'API keys'])(
+describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'entries', 'transitions', 'API keys'])(
   'Lists: %s',
   (name) => {
     const list = () => lists[name] as { id: string; count: number };

@@ -248,15 +248,18 @@ describe('bank', () => {
       out: '',
       err: expect.stringMatching(/^400 batch_refused: .*items\[1\]\.transfer: Insufficient Funds/),
     });
-    const sent = await bank(`batch send ${file} --key each-${from.account_id}`);
+    const names = `--external-id file-${from.account_id} --metadata file_name=wages`;
+    const sent = await bank(`batch send ${file} --key each-${from.account_id} ${names}`);
     expect(sent).toMatchObject({
       code: 1,
       err: '1 of 2 items were refused\n',
       out: expect.stringMatching(
-        /^ {2}0 {2}trf_\w+ .*Completed.* 10\.50 USD\n {2}1 {2}trf_\w+ .*Failed.* insufficient_funds: .*\nbat_\w+ {2}independent {2}Completed {2}1 completed, 1 failed, 0 pending\n$/,
+        /^ {2}0 {2}trf_\w+ .*Completed.* 10\.50 USD\n {2}1 {2}trf_\w+ .*Failed.* insufficient_funds: .*\nbat_\w+ {2}\S+ {2}independent {2}Completed {2}1 completed, 1 failed, 0 pending {2}10\.50 USD {2}key:\w+ {2}file-acc_\w+\n$/,
       ),
     });
-    expect((await bank(`batch send ${file} --key each-${from.account_id}`)).out).toBe(sent.out);
+    expect((await bank(`batch send ${file} --key each-${from.account_id} ${names}`)).out).toBe(sent.out);
+    expect(sent.out).toContain((await bank(`batch list --external-id file-${from.account_id}`)).out);
+    expect((await bank('batch list --external-id none')).out).toBe('none\n');
     expect((await bank(`batch show ${/bat_\w+/.exec(sent.out)?.[0]}`)).out).toBe(sent.out);
     expect(await done(`balance ${from.account_number}`)).toMatchObject({ balance: 89.5, available_balance: 89.5 });
     for (const [content, why] of [

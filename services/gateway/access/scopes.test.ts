@@ -44,6 +44,7 @@ const table: Record<string, string[]> = {
   'POST /holds/:hold_id/release': ['holds:write'],
   // The items of a batch determine which of them, or both.
   'POST /batches': ['transactions:write or transfers:write'],
+  'GET /batches': ['transactions:read'],
   'GET /batches/:batch_id': ['transactions:read'],
   'GET /events': ['transactions:read'],
   'POST /webhooks': ['webhooks:manage'],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { bucketOf, bucketOfId, idKey } from '#libs/contracts/ids.ts';
+import { namesOf } from '#libs/contracts/names.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
 import { type Answer, ids, ok, refused, type Service, samples, testApp, useTestCaller } from '../test/test-app.ts';
@@ -92,6 +93,31 @@ describe('messages', () => {
     },
   );
 
+  test('external_id and metadata are sent with the batch and shown; a bound caller cannot give an external_id', async () => {
+    const names = { external_id: 'wages 7', metadata: { file_name: 'wages.csv' } };
+    const made = await testApp(ledger);
+    const post = async (state: object, body: object) => {
+      const headers = { ...made.keyHeader(state), ...key, 'content-type': 'application/json' };
+      const payload = JSON.stringify({ mode: 'independent', items: [transfer(one)], ...body });
+      const { statusCode, json } = await made.app.inject({ method: 'POST', url: '/batches', headers, payload });
+      return [statusCode, json()] as const;
+    };
+    const bound = { scopes: ['transfers:write'], client_id: ids.client };
+    expect((await post({}, names))[1].data).toMatchObject({
+      ...names,
+      totals: [{ currency: 'USD', amount: Number(samples.transfer.amount) }],
+    });
+    expect((await post(bound, { metadata: names.metadata }))[1].data).toMatchObject({ metadata: names.metadata });
+    expect((await post({}, {}))[1].data).not.toHaveProperty('metadata');
+    expect((await post(bound, names))[1]).toMatchObject({ code: 'insufficient_scope' });
+    expect(made.sent.map(({ value }) => namesOf(JSON.parse(String(value))))).toEqual([
+      names,
+      { metadata: names.metadata },
+      {},
+    ]);
+    await made.app.close();
+  });
+
   test('a repeat sends the same message; another body has another fingerprint', async () => {
     const { call, sent } = await start(ledger);
     const items = [deposit(one), deposit(two)];
@@ -119,7 +145,14 @@ describe('response', () => {
       const { batch_id, results, ...rest } = body.data;
       expect([status, rest]).toEqual([
         200,
-        { mode, status: 'Pending', counts: { completed: 0, failed: 0, pending: 2 } },
+        {
+          mode,
+          status: 'Pending',
+          counts: { completed: 0, failed: 0, pending: 2 },
+          totals: [],
+          actor: expect.stringMatching(/^key:/),
+          created_at: results[0].transfer.created_at,
+        },
       ]);
       expect(results[0]).toMatchObject({
         index: 0,
@@ -423,6 +456,9 @@ describe('GET /batches/:batch_id', () => {
       mode: 'independent',
       status: 'Pending',
       counts: { completed: 0, failed: 0, pending: 1 },
+      totals: [],
+      actor: 'key:x',
+      created_at: '2026-01-02T03:04:05.678Z',
       results: [{ index: 0, status: 'Pending' }],
     };
     const { call, sent } = await start(({ topic }) =>

@@ -6,13 +6,15 @@ import type { Refusal, Violation } from '#libs/contracts/errors.ts';
 import { bodies } from '#libs/contracts/fields.ts';
 import { idOf, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
-import { type Batch, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import { type Batch, type BatchHead, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
 import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkLargeItems } from './batch-approvals.ts';
+import { checkNames } from './commands.ts';
 import type { Outcome } from './forward.ts';
 import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
 import { fingerprint } from './ids.ts';
@@ -42,6 +44,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     const caller = callerOf(request);
     await otherRequests();
     const { key, body } = deps.heldBodies.timed(caller.actor, () => parse(request, caller));
+    checkNames(caller, Boolean(body.external_id));
     await otherRequests();
     const origin = originOf(request, key, fingerprint({}, body));
     await otherRequests();
@@ -70,7 +73,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     // A repeat gets its stored outcome, even if its items would need an approval now.
     const tooLarge = await checkLargeItems(plans, origin, deps);
     const from = { ...origin, repeatOnly: tooLarge !== undefined || origin.repeatOnly === true };
-    const outcome = await deps.forwarder.command(commandOf(batch_id, body.mode, plans, acceptedAt), from);
+    const outcome = await deps.forwarder.command(commandOf(batch_id, body, plans, acceptedAt), from);
     if (tooLarge && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw tooLarge;
     await otherRequests();
     const refused = (index: number): void =>
@@ -79,9 +82,15 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     if (isReplayed) reply.header('idempotent-replayed', 'true');
     const isDecided = results.length > 0;
     const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
-    const batch = batchOf(
+    const head: BatchHead = {
       batch_id,
-      body.mode,
+      mode: body.mode,
+      actor: caller.actor,
+      created_at: createdAt(results) ?? at.toISOString(),
+      ...namesOf(body),
+    };
+    const batch = batchOf(
+      head,
       plans.map((plan, index) => results[index] ?? pendingItem(plan, index, batch_id, at)),
     );
     await otherRequests();
@@ -141,7 +150,12 @@ function accountOf({ transaction, transfer }: BodyItem): string {
 }
 
 /** Returns the command of a batch, in the bucket of its first item. */
-function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acceptedAt: Date): Command<'create_batch'> {
+function commandOf(
+  batch_id: string,
+  { mode, ...names }: Body,
+  plans: ItemPlan[],
+  acceptedAt: Date,
+): Command<'create_batch'> {
   const items = plans.map(({ data }) => {
     if ('transfer_id' in data) {
       const { transfer_id: _, ...transfer } = data;
@@ -150,8 +164,14 @@ function commandOf(batch_id: string, mode: Body['mode'], plans: ItemPlan[], acce
     const { transaction_id: _, ...transaction } = data;
     return { transaction };
   });
-  const data = { batch_id, mode, items };
+  const data = { batch_id, mode, items, ...namesOf(names) };
   return { name: 'create_batch', id: batch_id, key: plans[0]?.key ?? '', data, acceptedAt };
+}
+
+/** The time of acceptance of the request that was executed, which this one may repeat. */
+function createdAt(results: readonly ItemResult[]): string | undefined {
+  const [{ transaction, transfer } = {}] = results;
+  return (transfer ?? transaction)?.created_at;
 }
 
 /**

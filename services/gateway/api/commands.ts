@@ -32,7 +32,7 @@ export interface CommandDependencies {
 /**
  * Only the bank sets an external_id, not its customers. Null sets none, but could remove one, so it is checked, too.
  */
-function checkNames(caller: Caller, given: boolean): void {
+export function checkNames(caller: Caller, given: boolean): void {
   if (!given || caller.boundClientId === undefined) return;
   throw refuse('insufficient_scope', 'credentials bound to one client cannot give an external_id');
 }

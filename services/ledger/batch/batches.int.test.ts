@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { idOf, inBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
-import type { Batch, ItemResult } from '#libs/contracts/resources.ts';
+import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/resources.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Answer } from '#libs/service/replies.ts';
@@ -45,6 +45,8 @@ const handler = () =>
   });
 
 interface Asked {
+  external_id?: string;
+  metadata?: Record<string, string>;
   mode?: 'independent' | 'atomic';
   fingerprint?: string;
   bucket?: number;
@@ -55,7 +57,7 @@ const batchIdOf = () => idOf('batch', freshBits());
 function message(
   batch_id: string,
   items: object[],
-  { mode = 'independent', fingerprint = 'f'.repeat(32), bucket = 0 }: Asked = {},
+  { mode = 'independent', fingerprint = 'f'.repeat(32), bucket = 0, ...names }: Asked = {},
 ): ReceivedMessage {
   const id = `bat_${inBucket(batch_id.slice(4), bucket)}`;
   const headers = toHeaders({
@@ -72,7 +74,7 @@ function message(
     reply_partition: 0,
     correlation_id: id,
   });
-  const value = Buffer.from(JSON.stringify({ batch_id, mode, items }));
+  const value = Buffer.from(JSON.stringify({ batch_id, mode, items, ...names }));
   return signedForTest({
     topic: 'ledger.batches',
     partition: bucket,
@@ -370,5 +372,52 @@ describe('reading a batch', () => {
       ok: false,
       refusal: (answers[0]?.body as { refusal: object }).refusal,
     });
+  });
+});
+
+describe('the list of batches', () => {
+  const list = async (filters: object = {}, context = {}) => {
+    const data = { limit: 100, order: 'desc' as const, ...filters };
+    const reply = await ledger.ask({ name: 'list_batches', data }, context);
+    if (!reply.ok) throw new Error(reply.refusal.code);
+    return (reply.data as { items: BatchSummary[] }).items;
+  };
+
+  it('shows counts and totals as far as the items are decided', async () => {
+    const [dollars, euros] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0', 'EUR')];
+    const batch_id = batchIdOf();
+    hasSingles = true;
+    const items = [
+      ...times(50, () => deposit(dollars, '0.10')),
+      deposit(euros, '7'),
+      deposit(idOf('account', freshBits())),
+      deposit(dollars, '13'),
+    ];
+    const names = { external_id: 'a file', metadata: { file_name: 'wages.csv' } };
+    const interrupted = refusing(1300, '53100', () => handler().handle([message(batch_id, items, names)]));
+    await expect(interrupted).rejects.toThrow();
+    const head = { batch_id, mode: 'independent', actor: 'test', created_at: expect.any(String), ...names };
+    const only = { external_id: 'a file' };
+    expect(await list(only)).toEqual([
+      {
+        ...head,
+        status: 'Pending',
+        counts: { completed: 50, failed: 0, pending: 3 },
+        totals: [{ currency: 'USD', amount: '5.00' }],
+      },
+    ]);
+    await handler().handle([message(batch_id, items, names)]);
+    expect(await list(only)).toEqual([
+      {
+        ...head,
+        status: 'Completed',
+        counts: { completed: 52, failed: 1, pending: 0 },
+        totals: [
+          { currency: 'EUR', amount: '7.00' },
+          { currency: 'USD', amount: '18.00' },
+        ],
+      },
+    ]);
+    expect(await read(batch_id)).toMatchObject((await list(only))[0] as object);
   });
 });

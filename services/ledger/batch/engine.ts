@@ -13,7 +13,14 @@ import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
 import { expiredAtOnce, writeHeldAmounts, writeHolds } from './hold-store.ts';
-import { insertAccounts, insertOutcomes, type KeptOutcome, updateStatuses, writeBatch } from './store.ts';
+import {
+  insertAccounts,
+  insertBatches,
+  insertOutcomes,
+  type KeptOutcome,
+  updateStatuses,
+  writeBatch,
+} from './store.ts';
 
 /** How often a batch is repeated after a unique violation. */
 const maxCollisions = 10;
@@ -125,6 +132,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const opened = all.flatMap((d) => d.opened ?? []);
   const statusChanged = [...new Set(all.flatMap((d) => d.statusChanged ?? []))];
   const kept = decided.flatMap(({ command, decision: { keep } }) => (keep ? [keptOutcome(command, keep)] : []));
+  const batches = all.flatMap((d) => d.batch ?? []);
   const transactions = all.flatMap((d) => d.transactions);
   const entries = all.flatMap((d) => d.entries);
   const heldAmountChanged = [...books.heldAmountChanged];
@@ -135,6 +143,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     opened.length > 0 && insertAccounts(client, opened, books.now),
     statusChanged.length > 0 && updateStatuses(client, statusChanged),
     kept.length > 0 && insertOutcomes(client, kept),
+    batches.length > 0 && insertBatches(client, batches),
     writeHeldAmounts(client, heldAmountChanged, 'less'),
     transactions.length > 0 && writeBatch(client, transactions, entries),
     writeHeldAmounts(client, heldAmountChanged, 'more'),

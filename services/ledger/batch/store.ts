@@ -1,11 +1,13 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { rowArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import type { BatchRecord } from '../domain/batches.ts';
 import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
 import {
   accountColumns,
   accountOf,
+  batchColumns,
   entryColumns,
   entryTypes,
   systemAccountId,
@@ -158,6 +160,26 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
       kept.map((k) => k.name),
       uuids(kept.map((k) => k.fingerprint)),
       kept.map((k) => JSON.stringify(k.outcome)),
+    ],
+  );
+}
+
+/** Writes what is stored of callers' batches, after their outcomes. */
+export async function insertBatches(client: Queries, batches: BatchRecord[]): Promise<void> {
+  await client.query(
+    `insert into batches (${batchColumns})
+     select b.command_id, b.batch_id, b.mode, b.item_count, b.actor, b.bound_client_id, b.created_at, b.external_id, b.metadata::json
+     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::int4[], $5::text[], $6::uuid[], $7::timestamptz[], $8::text[], $9::text[]) as b (${batchColumns}) order by 1`,
+    [
+      uuids(batches.map((b) => b.command_id)),
+      uuids(batches.map((b) => b.batch_id)),
+      batches.map((b) => b.mode),
+      batches.map((b) => b.item_count),
+      batches.map((b) => b.actor),
+      uuids(batches.map((b) => b.bound_client_id)),
+      batches.map((b) => b.created_at),
+      batches.map((b) => b.external_id),
+      batches.map((b) => b.metadata && JSON.stringify(b.metadata)),
     ],
   );
 }

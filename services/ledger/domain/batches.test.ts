@@ -184,12 +184,12 @@ describe('independent', () => {
     const bound = { bound_client_id: b.client_id as string };
     const whole = batch('independent', [cash('Deposit', b, '1'), cash('Deposit', b, '2')], bound);
     const [first, second] = whole.items.map((item) => ({ ...whole, items: [item] })) as [typeof whole, typeof whole];
-    expect(decide(first, books).keep).toMatchObject({
-      ok: true,
-      batch: { batch_id: batchId(1), mode: 'independent', count: 2, bound_client_id: b.client_id },
+    expect(decide(first, books)).toMatchObject({
+      keep: { ok: true },
+      batch: { batch_id: batchId(1), mode: 'independent', item_count: 2, bound_client_id: b.client_id },
     });
     const decision = decide(second, books);
-    expect([decision.keep, resultsOf(decision)[0]?.index, balances(b)]).toEqual([undefined, 1, [300n]]);
+    expect([decision.batch, resultsOf(decision)[0]?.index, balances(b)]).toEqual([undefined, 1, [300n]]);
   });
 });
 

@@ -2,6 +2,7 @@ import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/en
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import type { GivenNames } from '#libs/contracts/names.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, only, outcomeOf, reusedKey } from './decision.ts';
@@ -17,7 +18,7 @@ export type Posting = CommandOf<'create_transaction' | 'create_transfer'>;
 /** A batch, or some of its items if it is executed in parts. */
 export interface BatchCommand {
   name: 'create_batch';
-  data: { batch_id: string; mode: BatchMode; count: number };
+  data: { batch_id: string; mode: BatchMode; count: number } & GivenNames;
   items: Item[];
   context: MessageContext;
 }
@@ -28,18 +29,24 @@ interface Item {
 }
 
 /** What is stored of a batch regardless of its outcome, by its first transaction. */
-export interface KeptBatch {
+export interface BatchRecord {
+  /** The id under which its outcome is stored. */
+  command_id: string;
   batch_id: string;
   mode: BatchMode;
-  count: number;
+  item_count: number;
+  actor: string;
   bound_client_id: string | null;
+  created_at: string;
+  external_id: string | null;
+  metadata: Record<string, string> | null;
 }
 
 type Decide = (command: Posting, books: Books) => Decision;
 
 /** Expands a message into its commands. */
 export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
-  const { batch_id, mode } = data;
+  const { batch_id } = data;
   const own = { ...context, batch_id };
   const itemOf = (item: (typeof items)[number], index: number): Posting => {
     const posting = 'transaction' in item ? item.transaction : item.transfer;
@@ -57,7 +64,7 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
   };
   return {
     name: 'create_batch',
-    data: { batch_id, mode, count: items.length },
+    data: { ...data, count: items.length },
     items: items.map((item, index) => ({ index, command: itemOf(item, index) })),
     context,
   };
@@ -81,7 +88,7 @@ function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isK
   const parts = command.items.map((item) => decideItem(item.command, books));
   const isReplayed = parts.every(({ reply }) => reply.replayed === true);
   const reply: ReplyBody = { ok: true, data: resultsOf(command, books), ...(isReplayed ? { replayed: true } : {}) };
-  return { ...only(reply), parts, ...(isKnown ? {} : { keep: kept(command, { ok: true, data: null }) }) };
+  return { ...only(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
 }
 
 function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
@@ -102,7 +109,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   return {
     ...only({ ok: true, data: resultsOf(command, books) }),
     parts,
-    keep: kept(command, { ok: true, data: null }),
+    ...kept(command, { ok: true, data: null }),
   };
 }
 
@@ -133,15 +140,22 @@ function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { ac
 
 function refuse(command: BatchCommand, reason: Refusal): Decision {
   const reply = refused(reason);
-  return { ...only(reply), keep: kept(command, reply) };
+  return { ...only(reply), ...kept(command, reply) };
 }
 
 function violationOf({ index, command }: Item, { code, message }: Refusal) {
   return { field: `items[${index}].${command.name === 'create_transfer' ? 'transfer' : 'transaction'}`, code, message };
 }
 
-function kept({ data, context }: BatchCommand, outcome: ReplyBody): ReplyBody & { batch: KeptBatch } {
-  return { ...outcome, batch: { ...data, bound_client_id: context.bound_client_id ?? null } };
+function kept({ data, context }: BatchCommand, outcome: ReplyBody): Required<Pick<Decision, 'keep' | 'batch'>> {
+  const { count, external_id = null, metadata = null, ...rest } = data;
+  const { actor, time: created_at, bound_client_id = null } = context;
+  const command_id = commandKey(context.message_id);
+  const names = { external_id, metadata };
+  return {
+    keep: outcome,
+    batch: { command_id, ...rest, item_count: count, actor, bound_client_id, created_at, ...names },
+  };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
-import type { BatchCommand, KeptBatch } from './batches.ts';
+import type { BatchCommand, BatchRecord } from './batches.ts';
 import { isSystem, type Leg, type SystemKind, sideOf } from './chart.ts';
 import { namedByNotFound } from './checks.ts';
 import {
@@ -100,7 +100,9 @@ export interface Decision {
    * The outcome stored under the command's id: of a reversal, a capture, or a command without a
    * transaction.
    */
-  keep?: ReplyBody & { batch?: KeptBatch };
+  keep?: ReplyBody;
+  /** The batch that this message is the first part of. */
+  batch?: BatchRecord;
   /** The decisions about the items of a batch, in order. */
   parts?: Decision[];
 }

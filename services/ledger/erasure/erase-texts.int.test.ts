@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
+import { batchCommand } from '../domain/batches.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { createErase, type Erase } from './erase-texts.ts';
@@ -182,6 +183,25 @@ describe('the texts of a client', () => {
       data: { hold_id, amount: '4.00', description: '(erased)' },
     });
     await expect(ledger.reads.query("update holds set description = '(erased)'")).rejects.toThrow(/permission denied/);
+  });
+
+  test('are replaced in the batches that the client sent, and in no others', async () => {
+    const [own, other] = [await ledger.open('Savings', '1'), await ledger.open('Savings', '0')];
+    const client_id = await clientOf(own);
+    const send = async (bound: object) => {
+      const batch_id = idOf('batch', freshBits());
+      const metadata = { file_name: 'Ada.csv' };
+      const payment = ledger.transfer(own, other, '0.50').data;
+      const data = { batch_id, mode: 'atomic' as const, items: [{ transfer: payment as never }], metadata };
+      await ledger.book([batchCommand(data, ledger.contextOf(freshBits(), { message_id: batch_id, ...bound }))]);
+    };
+    await send({ bound_client_id: client_id });
+    await send({});
+    await deactivate(own);
+    await erase({ client_id, kept_since: later });
+    const { rows } = await ledger.owner.query('select metadata from batches order by bound_client_id');
+    expect(rows).toEqual([{ metadata: { erased: '(erased)' } }, { metadata: { file_name: 'Ada.csv' } }]);
+    await expect(ledger.reads.query('update batches set metadata = null')).rejects.toThrow(/permission denied/);
   });
 
   test('are replaced page by page; a concurrent request gets service_unavailable', async () => {

@@ -57,6 +57,7 @@ async function eraseTexts(pool: Pool, { client_id, kept_since }: Step): Promise<
     return refused(refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }));
   }
   let transactions = 0;
+  await pool.query('select erase_batch_texts($1)', [idBits(client_id)]);
   for (const { account_id } of accounts) transactions += await eraseAccount(pool, account_id);
   return { ok: true, data: { transactions } };
 }

@@ -63,7 +63,7 @@ create table transactions (
   external_id             text,
   metadata                json, -- not jsonb: a repeat returns the keys in the order in which they were sent
   hold_id                 uuid,
-  batch_id                uuid, -- no index: the ids of a batch's items are derived from the batch's id
+  batch_id                uuid,
   constraint completed_or_why_not check ((status = 'Failed') = (failure_code is not null)),
   constraint completed_has_amount check (status = 'Failed' or (amount_minor is not null and currency is not null))
 );
@@ -75,6 +75,8 @@ create index transactions_by_reference on transactions (reference, created_at, t
 create index transactions_by_external_id on transactions (external_id, created_at, transaction_id) where external_id is not null;
 -- Keys are compared for equality only, and a key has few rows: a hash index is a third of the size of a B-tree.
 create index transactions_by_idempotency_key on transactions using hash (idempotency_key) where idempotency_key is not null;
+-- For the counts and totals of a list of batches. It is read alone, and has no rows for postings that are in no batch.
+create index transactions_by_batch on transactions (batch_id) include (status, currency, amount_minor) where batch_id is not null and transaction_id = operation_id;
 create index transactions_failed on transactions (created_at, transaction_id) where status = 'Failed';
 create unique index transactions_reversed_once on transactions (id_key(reverses_transaction_id)) where reverses_transaction_id is not null and status = 'Completed';
 
@@ -129,6 +131,23 @@ create table commands (
 
 -- An erasure finds the reply to a release by its hold; the other replies have the id of what their command created.
 create index releases_by_hold on commands ((outcome -> 'data' ->> 'hold_id')) where name = 'release_hold';
+
+-- Callers' batches. Their outcomes are commands, and their items are transactions, whose ids are derived from the batch's id.
+create table batches (
+  command_id      uuid primary key references commands,
+  batch_id        uuid not null,
+  mode            text not null check (mode in ('independent', 'atomic')),
+  item_count      int not null check (item_count between 1 and 1000),
+  actor           text not null,
+  bound_client_id uuid,
+  created_at      timestamptz(3) not null,
+  external_id     text,
+  metadata        json
+);
+
+create index batches_by_time on batches (created_at, batch_id);
+create index batches_by_client on batches (bound_client_id, created_at, batch_id) where bound_client_id is not null;
+create index batches_by_external_id on batches (external_id, created_at, batch_id) where external_id is not null;
 
 -- Postings that became dead letters. They are undecided, and their callers may have got a 202, so their ids are not unknown. The
 -- row remains after the command has been redriven; the transaction then takes precedence.
@@ -298,6 +317,16 @@ begin
   return changed;
 end $$;
 revoke all on function erase_hold_texts(uuid) from public;
+
+-- Replaces the metadata of the batches that a client sent, when the client is erased. A bound caller gives no external_id.
+create function erase_batch_texts(erased_client uuid) returns void language plpgsql security definer set search_path = ledger, pg_temp as $$
+begin
+  if exists (select from accounts where client_id = erased_client and (status <> 'Inactive' or balance_minor <> 0)) then
+    raise exception 'client % has an account in use', erased_client using errcode = 'restrict_violation';
+  end if;
+  update batches set metadata = '{"erased":"(erased)"}' where bound_client_id = erased_client and metadata is not null;
+end $$;
+revoke all on function erase_batch_texts(uuid) from public;
 
 -- The views are part of the contract, for read-only SQL. A new version may only add columns.
 create view v_accounts as

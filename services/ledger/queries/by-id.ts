@@ -3,9 +3,10 @@ import { deadLettered, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
 import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type KeptBatch, resultOf } from '../domain/batches.ts';
+import { type BatchRecord, resultOf } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';
-import { readDeadLettered, readTransactions } from '../rows.ts';
+import { batchColumns, columnsOf, prefixed, readDeadLettered, readTransactions } from '../rows.ts';
+import { headOf } from './batches.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
 /** Reads a transaction, a transfer, or a batch by its id. After a 202, such an id is never reported as unknown. */
@@ -62,24 +63,25 @@ export async function getTransfer(pool: Pool, id: string, context: MessageContex
  * finds it decided or dead-lettered.
  */
 export async function getBatch(pool: Pool, batchId: string, { bound_client_id }: MessageContext): Promise<ReplyBody> {
-  const { rows } = await pool.query<{ outcome: ReplyBody & { batch: KeptBatch } }>({
+  const { rows } = await pool.query<BatchRecord & { outcome: ReplyBody }>({
     name: 'get_batch',
-    text: `select outcome from commands where command_id = $1 and name = 'create_batch'`,
+    text: `select ${columnsOf('b', batchColumns)}, c.outcome from batches b join commands c using (command_id) where b.command_id = $1`,
     values: [isId('batch', batchId) ? commandKey(batchId) : null],
   });
-  const outcome = rows[0]?.outcome;
-  if (!outcome) return unknown(pool, batchId, 'batch');
-  const { batch_id, mode, count, bound_client_id: owner } = outcome.batch;
-  if (bound_client_id !== undefined && owner !== bound_client_id) return notFound(batchId, 'batch');
-  if (batch_id !== batchId) return keyReused;
+  const [row] = rows;
+  if (!row) return unknown(pool, batchId, 'batch');
+  const { outcome, item_count, bound_client_id: owner } = row;
+  if (bound_client_id !== undefined && (owner === null || prefixed('cli', owner) !== bound_client_id))
+    return notFound(batchId, 'batch');
+  const head = headOf(row);
+  if (head.batch_id !== batchId) return keyReused;
   if (!outcome.ok) return refused(outcome.refusal);
-  const ids = Array.from({ length: count }, (_, index) => idOf('transaction', itemBits(batch_id, index)));
+  const ids = Array.from({ length: item_count }, (_, index) => idOf('transaction', itemBits(batchId, index)));
   const records = new Map((await readTransactions(pool, ids)).map((record) => [idKey(record.transaction_id), record]));
   return {
     ok: true,
     data: batchOf(
-      batch_id,
-      mode,
+      head,
       ids.map((id, index) => itemOf(index, records.get(idKey(id)))),
     ),
   };

@@ -12,6 +12,7 @@ import { systemAccountNumber } from '../domain/chart.ts';
 import { prefixed, systemAccountId, uuids } from '../rows.ts';
 import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
+import { listBatches } from './batches.ts';
 import { getBatch, getTransaction, getTransfer } from './by-id.ts';
 import { getHold, listHolds } from './holds.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
@@ -41,6 +42,7 @@ const queryHandlers = {
     found(await getHold(pool, hold_id, bound_client_id), 'hold_not_found', `hold ${hold_id} not found`),
   list_holds: (pool, data, { bound_client_id }) => listHolds(pool, data, bound_client_id),
   get_batch: (pool, { batch_id }, context) => getBatch(pool, batch_id, context),
+  list_batches: async (pool, data, { bound_client_id }) => listed(await listBatches(pool, data, bound_client_id)),
   list_entries: (pool, data, { bound_client_id }) => listEntries(pool, data, bound_client_id),
   get_account_balance: (pool, data, { bound_client_id }) => getAccountBalance(pool, data, bound_client_id),
   get_statement: (pool, data, { bound_client_id }) => getStatement(pool, data, bound_client_id),

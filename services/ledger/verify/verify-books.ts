@@ -72,16 +72,15 @@ const rules: Record<string, string> = {
     ) t on t.hold_id = h.hold_id and t.account_id = h.account_id and t.currency = h.currency
     where h.hold_id is null or h.captured_minor <> coalesce(t.total, 0)`,
   'an atomic batch is posted completely or not at all, and no batch has more transactions than items': `
-    select batch_id, b.mode, b.count as items, t.operations, t.failed
+    select batch_id, b.mode, b.item_count as items, t.operations, t.failed
     from (
-      select (outcome->>'ok')::boolean as ok, outcome->'batch'->>'batch_id' as batch_id, outcome->'batch'->>'mode' as mode, (outcome->'batch'->>'count')::int as count
-      from commands where name = 'create_batch'
+      select (outcome->>'ok')::boolean as ok, batch_id, mode, item_count from batches join commands using (command_id)
     ) b full join (
-      select 'bat_' || replace(batch_id::text, '-', '') as batch_id, count(distinct operation_id) as operations, count(*) filter (where status = 'Failed') as failed
+      select batch_id, count(distinct operation_id) as operations, count(*) filter (where status = 'Failed') as failed
       from transactions where batch_id is not null group by 1
     ) t using (batch_id)
-    where b.mode is null or coalesce(t.operations, 0) > b.count
-      or (b.mode = 'atomic' and (t.failed > 0 or coalesce(t.operations, 0) <> case when b.ok then b.count else 0 end))`,
+    where b.mode is null or coalesce(t.operations, 0) > b.item_count
+      or (b.mode = 'atomic' and (t.failed > 0 or coalesce(t.operations, 0) <> case when b.ok then b.item_count else 0 end))`,
 };
 
 export const bookRules = Object.keys(rules);

@@ -196,6 +196,10 @@ export const fieldMeanings: Record<string, string> = {
   mode: 'independent: each item is decided as if sent alone; atomic: all items are applied, or none',
   items: 'The items, in order; at most 500 in atomic mode',
   'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
+  'BatchSummary.status':
+    'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
+  'list_batches.external_id': 'Only batches with this external_id (exact match)',
+  'totals.amount': `The sum, ${money}`,
   'results.status': 'The status of the item',
   counts: 'The number of items by status',
   completed: 'Number of items that were posted',

@@ -101,6 +101,11 @@ const batch = {
   mode: 'independent',
   status: 'Completed',
   counts: { completed: 1, failed: 1, pending: 0 },
+  totals: [{ currency: 'USD', amount: 25 }],
+  actor,
+  created_at,
+  external_id: 'wages-2026-01',
+  metadata: { file_name: 'wages.csv' },
   results: [
     { index: 0, status: 'Completed', transaction: { ...deposit, batch_id } },
     {
@@ -115,6 +120,7 @@ const batch = {
     },
   ],
 };
+const { results: _results, ...batchSummary } = batch;
 const { error: _error, ...unfinished } = batch.results[1] as { error?: object };
 const pendingBatch = {
   ...batch,
@@ -537,6 +543,7 @@ const answers: Record<EndpointName, Record<string, Json>> = {
   },
   verify_books: { verify: { ...verification, ended_at: null, state: 'running' } },
   create_batch: { completed: batch, pending: pendingBatch },
+  list_batches: { completed: batchSummary },
   get_batch: {
     completed: batch,
     pending: { ...pendingBatch, results: [batch.results[0], { index: 1, status: 'Pending' }] },

@@ -25,6 +25,8 @@ const newAccount = { client_id: client, account_type: 'Savings', currency: 'USD'
 const newDeposit = pick(deposit, 'account_id', 'transaction_type', 'amount', 'currency');
 const newTransfer = pick(transfer, 'from_account_id', 'to_account_id', 'amount');
 const describedTransfer = { ...newTransfer, ...pick(transfer, 'currency', 'description') };
+/** Of a file of payments: its hash could be the external_id. */
+const exampleNames = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };
 const newHold = pick(hold, 'amount', 'currency', 'description', 'reference');
 
 const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
@@ -63,6 +65,7 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
     independent: {
       mode: 'independent',
       items: [{ transaction: { ...newDeposit, ...pick(deposit, 'reference') } }, { transfer: describedTransfer }],
+      ...exampleNames,
     },
     atomic: {
       mode: 'atomic',

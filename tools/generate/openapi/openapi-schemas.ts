@@ -57,6 +57,7 @@ const named = new Map<z.ZodType, string>([
   [holdSchema, 'Hold'],
   [capturedHoldSchema, 'CapturedHold'],
   [resources.batchSchema, 'Batch'],
+  [resources.batchSummarySchema, 'BatchSummary'],
   [resources.entrySchema, 'Entry'],
   [resources.entryLineSchema, 'EntryLine'],
   [resources.balanceAtSchema, 'BalanceAt'],

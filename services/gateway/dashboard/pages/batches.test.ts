@@ -14,6 +14,7 @@ const batch_id = `bat_${'a'.repeat(32)}`;
 const clerk = 'accounts:read transactions:read transactions:write transfers:write';
 const ledger = { ...samples.ledger, status: 'Active', balance: '100.00', available_balance: '60.00' };
 const idOf: Record<string, string> = { 'SAV-1': ids.account, 'SAV-2': ids.other };
+const head = { totals: [], actor: 'key:x', created_at: '2026-01-02T03:04:05.678Z' };
 const file = 'from,to,amount,description\nSAV-1,SAV-2,"1,5",a\nSAV-9,SAV-2,1,\n,SAV-2,3,\n';
 
 beforeAll(async () => {
@@ -51,6 +52,7 @@ beforeEach(() => {
       mode: 'independent',
       status: 'Completed',
       counts: { completed: 1, failed: 1, pending: 0 },
+      ...head,
       results: [resultOf(0), resultOf(1)],
     }),
   };
@@ -232,6 +234,7 @@ describe('its outcome', () => {
       mode: 'independent',
       status: 'Pending',
       counts: { completed: 1, failed: 0, pending: 1 },
+      ...head,
       results: [resultOf(0), { index: 1, status: 'Pending' }],
     });
     const { body } = await made.signedIn(clerk).get(`${url}/${batch_id}`);

@@ -1,0 +1,59 @@
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import { type BatchHead, type BatchSummary, batchStatus } from '#libs/contracts/resources.ts';
+import { isTime, type List, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import type { BatchRecord } from '../domain/batches.ts';
+import { batchColumns, prefixed } from '../rows.ts';
+import { bits } from './lists.ts';
+
+/** A row of `batches`, whose ids are uuids, with the counts of its items. */
+type ListedBatch = BatchRecord & {
+  ok: boolean;
+  items: { currency: string | null; completed: number; failed: number; minor: string }[];
+};
+
+export function headOf({ batch_id, mode, actor, created_at, ...names }: BatchRecord): BatchHead {
+  return { batch_id: prefixed('bat', batch_id), mode, actor, created_at, ...namesOf(names) };
+}
+
+/** Lists batches, newest first. A bound caller sees those of its own client. */
+export function listBatches(
+  pool: Pool,
+  { external_id, ...page }: MessageData<'list_batches'>,
+  bound: string | undefined,
+): Promise<Page<BatchSummary> | undefined> {
+  const where = new Where().equal({ external_id, bound_client_id: bits('client', bound) ?? undefined });
+  return readPage(pool, where, batches, page);
+}
+
+/** An item is counted by its first transaction. One without any is not decided yet. */
+const itemsOfBatch = `select coalesce(json_agg(i), '[]') as items from (
+    select currency, count(*) filter (where status = 'Completed') as completed, count(*) filter (where status = 'Failed') as failed,
+      coalesce(sum(amount_minor) filter (where status = 'Completed'), 0)::text as minor
+    from transactions t where t.batch_id = b.batch_id and t.transaction_id = t.operation_id group by currency order by currency
+  ) i`;
+
+const batches: List<ListedBatch, BatchSummary> = {
+  order: ['created_at', 'batch_id'],
+  values: ({ at, id }) => (isTime(at) && isId('batch', id) ? [at, bits('batch', id)] : undefined),
+  position: (row) => ({ at: row.created_at, id: prefixed('bat', row.batch_id) }),
+  item: summaryOf,
+  select: (where, order, limit) => `
+    select b.*, (c.outcome->>'ok')::boolean as ok, items.items
+    from (select ${batchColumns} from batches where ${where} order by ${order} limit ${limit}) b
+      join commands c using (command_id) cross join lateral (${itemsOfBatch}) items
+    order by ${order}`,
+};
+
+function summaryOf({ ok, items, item_count, ...row }: ListedBatch): BatchSummary {
+  const sum = (kind: 'completed' | 'failed') => items.reduce((total, item) => total + item[kind], 0);
+  const [completed, failed] = [sum('completed'), ok ? sum('failed') : item_count];
+  const counts = { completed, failed, pending: item_count - completed - failed };
+  const totals = items.flatMap(({ currency, completed: count, minor }) =>
+    currency === null || count === 0 ? [] : [{ currency, amount: fromMinor(BigInt(minor), currency) }],
+  );
+  return { ...headOf({ item_count, ...row }), status: ok ? batchStatus(counts) : 'Refused', counts, totals };
+}
