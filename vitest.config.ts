@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * The projects run one after the other. `unit` and `unit-kafka` (*.test.ts) need no servers;
- * `integration` (*.int.test.ts) and `e2e` (*.e2e.test.ts, complete banks of several processes) get
+ * `integration` (*.int.test.ts), and `e2e` and `e2e-stories` (*.e2e.test.ts, complete banks of several processes) get
  * a real Kafka and Postgres from tests/support/global-setup.ts. The numbers of workers suit two
  * cores: three end-to-end files, which start their own processes, use both of them all the time, and
  * three integration files only half, because they wait for sessions and leases to end.
@@ -12,7 +12,17 @@ const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: 
 const servers = ['tests/support/global-setup.ts'];
 const exclude = ['**/node_modules/**', '**/.local/**'];
 const notUnit = [...exclude, '**/*.int.test.ts', '**/*.e2e.test.ts'];
+const e2e = { ...shared, globalSetup: servers, maxWorkers: 3, sequence: { groupOrder: 3 } } as const;
 const unit = { ...shared, include: ['**/*.test.ts'], maxWorkers: 2 } as const;
+
+/** One story of each kind of user: newcomers, callers of the API, consumers of events, staff, operators. `npm test` runs them. */
+const stories = [
+  'tests/documents/readme.e2e.test.ts',
+  'tests/contract/interface.e2e.test.ts',
+  'tests/events/events.e2e.test.ts',
+  'tests/dashboard/tasks.e2e.test.ts',
+  'tests/failures/rollout.e2e.test.ts',
+];
 
 /**
  * These files take longest. They start first, so that no worker is left alone with one at the end.
@@ -77,17 +87,8 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      {
-        test: {
-          ...shared,
-          name: 'e2e',
-          include: ['**/*.e2e.test.ts'],
-          exclude,
-          globalSetup: servers,
-          maxWorkers: 3,
-          sequence: { groupOrder: 3 },
-        },
-      },
+      { test: { ...e2e, name: 'e2e-stories', include: stories, exclude } },
+      { test: { ...e2e, name: 'e2e', include: ['**/*.e2e.test.ts'], exclude: [...exclude, ...stories] } },
     ],
   },
 });

@@ -11,7 +11,7 @@ import { fuzz, installSchemathesis } from './schemathesis.ts';
 
 /**
  * `npm run test:attacks`: attacks on a real bank from outside: the tables of hostile input and the
- * attacks, which `npm test` runs too, then Schemathesis (`--cases N`, 20,000 by default; skipped if
+ * attacks, which `npm run test:all` runs, too, then Schemathesis (`--cases N`, 20,000 by default; skipped if
  * there is no Python, which is a failure with CI_STRICT=1). The exit code is 0 only if everything
  * passed.
  */

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..', '..');
 /** The test file that runs a command, or the reason why none does. */
 const runBy: Record<string, string> = {
   'npm ci && npm start': 'tools/local/start.e2e.test.ts',
-  'npm ci && npm test': 'not within itself: it is what runs this',
+  'npm ci && npm test': 'not within itself: it runs this',
   'npm ci': 'not within itself: .ci/run begins with it',
   'npm run check': 'not within itself: it runs this',
   'docker compose up --wait': 'deploy/check/compose.ts',
