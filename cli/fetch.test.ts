@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type RudeName, rudeServers, startRudeServer } from '#libs/service/test/rude-servers.ts';
 import { fetch } from './fetch.ts';
 
 const text = 'Zoë, 山田';
@@ -56,4 +57,11 @@ it('rejects with the reason of its signal', async () => {
   stop.abort('enough');
   await expect(hanging).rejects.toBe('enough');
   await expect(call(`http://${at}/`, AbortSignal.abort('never'))).rejects.toBe('never');
+});
+
+it.each(Object.keys(rudeServers) as RudeName[])('has no success if the server %s, and ends', async (name) => {
+  const rude = await startRudeServer(name);
+  const outcome: unknown = await call(rude.url, AbortSignal.timeout(1_000)).catch((thrown: unknown) => thrown);
+  expect(outcome).not.toMatchObject({ ok: true });
+  await rude.stop();
 });

@@ -6,9 +6,11 @@ import type { BankOptions } from '../clients/typescript/index.ts';
 export const fetch: NonNullable<BankOptions['fetch']> = (url, { method, headers, body, signal }) =>
   new Promise((resolve, reject) => {
     const fail = (cause: Error) => reject(signal.aborted ? signal.reason : new TypeError('fetch failed', { cause }));
+    const unanswered = () => fail(new Error('the connection was closed without a response'));
     const { request } = url.startsWith('https:') ? https : http;
     const sent = request(url, { method, headers, signal }, (response) => {
       const chunks: Buffer[] = [];
+      sent.off('close', unanswered);
       response.on('data', (chunk: Buffer) => void chunks.push(chunk));
       response.on('error', fail);
       response.on('end', () => {
@@ -23,5 +25,7 @@ export const fetch: NonNullable<BankOptions['fetch']> = (url, { method, headers,
       });
     });
     sent.on('error', fail);
+    // The only event after a 101.
+    sent.on('close', unanswered);
     sent.end(body ?? undefined);
   });

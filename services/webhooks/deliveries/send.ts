@@ -11,8 +11,9 @@ export type Sent = Pick<Attempt, 'response_status' | 'error' | 'duration_ms'>;
 type Ended = Omit<Sent, 'duration_ms'>;
 type Headers = Record<string, string>;
 
+const unanswered = (error: string): Ended => ({ response_status: null, error });
 /** Reports that an attempt ended without a request. */
-export const unsent = (error: string): Sent => ({ response_status: null, duration_ms: 0, error });
+export const unsent = (error: string): Sent => ({ ...unanswered(error), duration_ms: 0 });
 
 const idleMs = 30_000;
 /** The response body is not stored, and no more than this is read. */
@@ -33,13 +34,24 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
       const request = (isPlain ? http : https).request(url, { method: 'POST', agent, headers });
       // An AbortSignal for each request would cost a tenth of its CPU.
       const timer = setTimeout(() => request.destroy(lateError), endsAt - performance.now());
-      request.on('close', () => clearTimeout(timer));
+      let answer: Ended | undefined;
+      let failure: Ended | Promise<Ended> = unanswered('the connection was closed without a response');
+      // The last event of every request, and the only one after a 101.
+      request.on('close', () => {
+        clearTimeout(timer);
+        done(answer ?? failure);
+      });
       request.on('error', (error: NodeJS.ErrnoException) => {
+        if (answer) return;
         const isStale = request.reusedSocket && error.code === 'ECONNRESET' && !isRepeat;
-        done(isStale ? attempt(url, headers, body, endsAt, true) : { response_status: null, error: reasonOf(error) });
+        failure = isStale ? attempt(url, headers, body, endsAt, true) : unanswered(reasonOf(error));
       });
       request.on('response', (response) => {
-        done({ response_status: response.statusCode ?? 0, error: null });
+        const { statusCode = 0 } = response;
+        const isStatus = statusCode >= 100;
+        answer = isStatus
+          ? { response_status: statusCode, error: null }
+          : unanswered('the response has no HTTP status');
         let bytes = 0;
         response.on('error', () => undefined);
         response.on('data', (chunk: Buffer) => {
@@ -54,7 +66,8 @@ export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000) {
   return {
     /**
      * Sends a POST, a second time if a kept-alive connection turns out to be closed. Never rejects; ends within
-     * the timeout.
+     * the timeout, in whatever way the connection ends. A response counts from its headers on; until its body has ended,
+     * too, the attempt lasts, so that no receiver has more connections than attempts.
      */
     async post(text: string, headers: Headers, body: string): Promise<Sent> {
       const url = new URL(text);
