@@ -12,10 +12,8 @@ const folder = 'docs/contract/';
 export const untested: Record<string, string> = {
   'envelope-14': 'the ledger posts with the database’s clock, even if that goes back',
   'envelope-18': 'there is no released description of the REST API to compare with',
-  'errors-14': 'up to 64 levels and any number of tokens are read',
   'accounts-30': 'a balance at a time does not wait',
   'transactions-19': 'null while Pending, and if the account is unknown, unless the request named the currency',
-  'permission-34': 'bytes of bodies are limited, the time to read them is not',
   'idempotency-14': 'such a process is not ready, and only gateways refuse writes',
   'idempotency-20': 'true for transactions and transfers only',
   'batches-9': 'the whole batch gets a 500',
@@ -24,7 +22,6 @@ export const untested: Record<string, string> = {
   'batches-15': 'measured by the benchmark; tests assert no durations',
   'webhooks-2': 'webhooks:manage reaches the webhooks of all callers',
   'webhooks-9': 'only a revocation with descendants disables webhooks, of the key that created them',
-  'webhooks-18': 'the attempt never ends',
   'webhooks-20': 'an event whose data the database refuses is skipped',
   'audit-5': 'deposits, withdrawals, and transfers by API keys leave no audit record',
 };

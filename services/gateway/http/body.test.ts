@@ -142,6 +142,7 @@ test('text that JSON.parse rejects is rejected here, too, with any character nex
 });
 
 test('30 levels are accepted, and brackets in strings do not count', () => {
+  // contract: errors-14
   expect(() => parse('{"a":['.repeat(15) + ']}'.repeat(15))).not.toThrow();
   expect(() => parse(`{"a":"${'[{\\"'.repeat(100)}"}`)).not.toThrow();
 });
@@ -160,6 +161,7 @@ test.each([
 });
 
 test('a body with too many tokens is not read to its end', () => {
+  // contract: errors-14
   expect(refusedAs(Buffer.from(`[${'1,'.repeat(500_000)} this is not JSON`))).toBe('body_too_large');
   expect(refusedAs(Buffer.from('1 '.repeat(500_000)))).toBe('body_too_large');
 });
