@@ -14,7 +14,13 @@ test.each(['40001', '40P01'])('%s is retryable on the same connection', (code) =
   expect(known(coded(code))).toEqual([true, false, true, undefined]);
 });
 
-test.each(['23505', '23514', '23503', '22021', '22003', '22P02'])('%s is an error in the data', (code) => {
+test('a unique violation names its index, if the server does', () => {
+  const violation = coded('23505');
+  expect(known(violation)).toEqual([false, true, true, '']);
+  expect(known(Object.assign(violation, { constraint: 't_pkey' }))).toEqual([false, true, true, 't_pkey']);
+});
+
+test.each(['23514', '23503', '22021', '22003', '22P02'])('%s is an error in the data', (code) => {
   expect(known(coded(code))).toEqual([false, true, true, undefined]);
 });
 

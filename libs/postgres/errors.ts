@@ -34,9 +34,12 @@ export function leavesConnectionSound(error: unknown): boolean {
   return isRetryable(error) || isDataError(error);
 }
 
-/** Returns the name of the unique constraint or index that a statement violated (23505), otherwise undefined. */
+/**
+ * Returns the name of the unique constraint or index that a statement violated (23505; '' if the server did not name it),
+ * otherwise undefined.
+ */
 export function uniqueViolation(error: unknown): string | undefined {
-  return field(error, 'code') === '23505' ? field(error, 'constraint') : undefined;
+  return field(error, 'code') === '23505' ? (field(error, 'constraint') ?? '') : undefined;
 }
 
 /**

@@ -39,6 +39,19 @@ export async function transaction<T>(
   }
 }
 
+/** Runs fn as `transaction` does up to its COMMIT, and rolls back. Resolves if it could have been committed. */
+export async function rehearse(pool: Pool, fn: (client: Queries) => Promise<unknown>): Promise<void> {
+  const done = new Error('rolled back');
+  const attempt = transaction(pool, async (client) => {
+    await fn(client);
+    await client.query('SET CONSTRAINTS ALL IMMEDIATE');
+    throw done;
+  });
+  await attempt.catch((error: unknown) => {
+    if (error !== done) throw error;
+  });
+}
+
 async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, mode: TransactionMode): Promise<T> {
   const client = await pool.connect();
   let unusable = false;

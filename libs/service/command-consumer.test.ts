@@ -1,5 +1,5 @@
 import pino from 'pino';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type CommandConsumer, createCommandConsumer } from './command-consumer.ts';
@@ -16,8 +16,12 @@ let dead: [id: string, reason: string][];
 /** How a group behaves that contains this command. */
 let failures: Map<string, (group: string[]) => unknown>;
 let consumer: CommandConsumer;
+/** Why the probe fails, and how often it was asked. */
+let broken: Error | undefined;
+let probes: number;
 
 beforeEach(() => {
+  [broken, probes] = [undefined, 0];
   executed = [];
   dead = [];
   failures = new Map();
@@ -31,6 +35,11 @@ beforeEach(() => {
       }
       executed.push(...ids);
       return { answers: [], afterwards: () => undefined };
+    },
+    uniqueIndexes: ['own_key'],
+    async probe() {
+      probes++;
+      if (broken) throw broken;
     },
     replies: { send: () => undefined, deadLetter: async ({ key }, { reason }) => void dead.push([key ?? '', reason]) },
     logger: pino({ level: 'silent' }),
@@ -59,54 +68,104 @@ test('a group that Postgres rejects is halved until the poison command is found;
   ]);
 });
 
-test('a single command that Postgres rejects becomes a dead letter immediately', async () => {
-  failures.set('a', () => coded('23514'));
-  await consumer.handle(messages('a'));
-  expect([executed, dead]).toEqual([[], [['a', 'the database rejected its data (23514)']]]);
-});
+const violation = (constraint: string) => Object.assign(coded('23505'), { constraint });
 
-test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeError('too much')])(
-  '%s: the command is poison if another one was executed',
-  async (defect) => {
-    failures.set('b', () => defect);
-    await consumer.handle(messages('a', 'b', 'c'));
-    await consumer.handle(messages('b'));
-    expect([executed.toSorted(), dead.map(([id]) => id)]).toEqual([
-      ['a', 'c'],
-      ['b', 'b'],
-    ]);
-    expect(consumer.health()).toEqual({ ok: true });
-  },
-);
-
-test('a defect in our code that every command causes is a fault: nothing becomes a dead letter', async () => {
-  for (const id of ['a', 'b', 'c']) failures.set(id, () => new TypeError('broken'));
-  await expect(consumer.handle(messages('a', 'b', 'c'))).rejects.toThrow('broken');
-  await expect(consumer.handle(messages('a'))).rejects.toThrow('broken');
-  expect([executed, dead]).toEqual([[], []]);
-  expect(consumer.health()).toEqual({ ok: false, reason: 'TypeError: broken' });
-});
-
-const faults = [
-  '0A000',
-  '25006',
-  '42703',
-  '42501',
-  '42P01',
-  'EMFILE',
-  'CERT_HAS_EXPIRED',
-  '55P03',
-  'XX000',
-  'anything',
+/** Errors of one command, with what happens to it if the probe succeeds, and if the probe fails with the same error. */
+const verdicts: [string, unknown, 'poison' | 'fault', 'poison' | 'fault'][] = [
+  ['numeric_value_out_of_range', coded('22003'), 'poison', 'fault'],
+  ['character_not_in_repertoire', coded('22021'), 'poison', 'fault'],
+  ['invalid_text_representation', coded('22P02'), 'poison', 'fault'],
+  ['restrict_violation', coded('23001'), 'poison', 'fault'],
+  ['not_null_violation: a column of a newer schema', coded('23502'), 'poison', 'fault'],
+  ['foreign_key_violation', coded('23503'), 'poison', 'fault'],
+  ['check_violation: a constraint of a newer schema', coded('23514'), 'poison', 'fault'],
+  ['unique_violation of an index that a command can violate', violation('own_key'), 'poison', 'poison'],
+  ['unique_violation of the outbox: its sequence is behind', violation('outbox_batches_pkey'), 'fault', 'fault'],
+  ['unique_violation of an unnamed index', coded('23505'), 'fault', 'fault'],
+  ['check_violation that ends the session', Object.assign(coded('23514'), { severity: 'FATAL' }), 'fault', 'fault'],
+  ['an exception of the decision', new Defect('deciding'), 'poison', 'fault'],
+  ['TypeError', new TypeError('x is undefined'), 'poison', 'fault'],
+  ['RangeError', new RangeError('too much'), 'poison', 'fault'],
+  ...[
+    '0A000',
+    '08006',
+    '25006',
+    '40001',
+    '42501',
+    '42703',
+    '42804',
+    '42P01',
+    '53100',
+    '53300',
+    '54000',
+    '55P03',
+    '57014',
+    '57P01',
+    '57P03',
+    '58030',
+    'XX000',
+    'EMFILE',
+    'CERT_HAS_EXPIRED',
+    'anything',
+  ].map((code): (typeof verdicts)[number] => [code, coded(code), 'fault', 'fault']),
 ];
-test.each(faults)('%s is a fault: it is thrown and reported until the messages succeed', async (code) => {
-  failures.set('b', () => coded(code));
-  const group = messages('a', 'b');
-  await expect(consumer.handle(group)).rejects.toThrow(code);
-  expect([executed, dead, consumer.health().ok]).toEqual([[], [], false]);
-  failures.clear();
-  await consumer.handle(group);
-  expect([executed, dead, consumer.health().ok]).toEqual([['a', 'b'], [], true]);
+
+describe.each(verdicts)('%s', (_, error, ifProbed, ifNot) => {
+  test.each([
+    ['succeeds', ifProbed],
+    ['fails', ifNot],
+  ] as const)('while the probe %s, it is %s', async (probed, verdict) => {
+    if (probed === 'fails') broken = error as Error;
+    failures.set('b', () => error);
+    const group = messages('a', 'b', 'c');
+    const outcome = consumer.handle(group);
+    if (verdict === 'poison') {
+      await outcome;
+      expect([executed, dead.map(([id]) => id), consumer.health()]).toEqual([['a', 'c'], ['b'], { ok: true }]);
+    } else {
+      await expect(outcome).rejects.toThrow((error as Error).message);
+      expect([dead, consumer.health()]).toEqual([
+        [],
+        { ok: false, reason: expect.stringContaining((error as Error).message) },
+      ]);
+      [broken] = [undefined];
+      failures.clear();
+      await consumer.handle(group);
+      expect([executed.toSorted(), dead, consumer.health()]).toEqual([['a', 'b', 'c'], [], { ok: true }]);
+    }
+  });
+});
+
+test('a dead letter names the error, but not its message', async () => {
+  failures.set('a', () => coded('23514'));
+  failures.set('b', () => new TypeError('personal data'));
+  await consumer.handle(messages('a', 'b'));
+  expect(dead).toEqual([
+    ['a', 'the database rejected its data (23514)'],
+    ['b', 'the service failed while executing it (TypeError)'],
+  ]);
+});
+
+test('a command that succeeds after the probe is not blamed: what rejected it has ended', async () => {
+  let refusals = 1;
+  failures.set('a', () => (refusals-- > 0 ? coded('23514') : undefined));
+  await consumer.handle(messages('a'));
+  expect([executed, dead, probes]).toEqual([['a'], [], 1]);
+});
+
+test('a command that fails with a fault after the probe is not blamed', async () => {
+  const errors = [coded('23514'), coded('57P03')];
+  failures.set('a', () => errors.shift());
+  await expect(consumer.handle(messages('a'))).rejects.toThrow('57P03');
+  expect([executed, dead]).toEqual([[], []]);
+});
+
+test('while the probe fails, nothing after the first failing command is executed or blamed', async () => {
+  broken = coded('23502');
+  for (const id of ['a', 'b', 'c']) failures.set(id, () => coded('23502'));
+  await expect(consumer.handle(messages('a', 'b', 'c'))).rejects.toThrow('23502');
+  await expect(consumer.handle(messages('a'))).rejects.toThrow('23502');
+  expect([executed, dead, probes]).toEqual([[], [], 2]);
 });
 
 test('a fault in one half: commands executed in the other are not executed again', async () => {

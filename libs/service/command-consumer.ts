@@ -3,9 +3,9 @@ import { idsOf, type ReplyAddress } from '#libs/contracts/envelope.ts';
 import type { Unreadable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
-import type { CheckResult } from './health.ts';
+import { type Watched, watchFaults } from './faults.ts';
 import { inParallel } from './in-parallel.ts';
-import { isDefect, isPoison } from './poison.ts';
+import { executeOrBlame, isDefect, mayBePoison, type PoisonRule } from './poison.ts';
 import type { Answer, Replies } from './replies.ts';
 
 /** A message and its decoded content. */
@@ -14,7 +14,10 @@ export interface Item<T> {
   content: T;
 }
 
-export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }> {
+export type CommandConsumer = Watched;
+
+export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }>
+  extends PoisonRule {
   decode(message: ReceivedMessage): T | Unreadable;
   /** Replies to repeats without executing them, in any order, and returns the other items. */
   answerRepeats?(items: Item<T>[]): Promise<{ answers: Answer[]; fresh: Item<T>[] }>;
@@ -34,21 +37,10 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
   logger: Logger;
 }
 
-export interface CommandConsumer {
-  /** The handler for libs/kafka's consume. */
-  handle(messages: ReceivedMessage[]): Promise<void>;
-  /** Not ok while every attempt fails with a fault. */
-  health(): CheckResult;
-}
-
-/** A fault older than this no longer counts: after a rebalance no retry clears it. */
-const recentMs = 30_000;
-
 /**
  * Executes commands and decides what happens to one that fails (decision 28):
- * - Poison: a group is halved until the failing command is found. That command is dead-lettered, and the others
- *   are executed. If our own code fails, the command is poison only if this process has executed another
- *   command, which shows that the code works. Otherwise it is a fault.
+ * - Poison: a group is halved until the failing command is found. If it fails alone although the probe succeeds, it is
+ *   dead-lettered (executeOrBlame), and the others are executed. If the probe fails too, that is a fault.
  * - A group that timed out is halved too; a single command that timed out is a fault.
  * - A fault is thrown, and the same messages are delivered again until they succeed. Messages that were
  *   executed are not executed again.
@@ -59,27 +51,27 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   const { decode, nextGroups = (lanes) => allAtOnce(lanes), concurrency = 1, execute, replies, logger } = options;
   const { answerRepeats } = options;
   const done = new WeakSet<ReceivedMessage>();
-  let hasExecuted = false;
-  let fault: { at: number; reason: string } | undefined;
 
   async function executeOrHalve(group: Item<T>[], blamed: { item: Item<T>; error: unknown }[]): Promise<void> {
     const executed = await execute(group).catch(async (error: unknown) => {
       const [item] = group as [Item<T>];
-      if (group.length === 1 && isPoison(error)) return void blamed.push({ item, error });
-      if (group.length === 1 || !(isPoison(error) || tookTooLong(error))) throw error;
-      logger.warn({ err: error, size: group.length }, 'a group of commands failed; trying its halves');
+      const isSuspect = mayBePoison(error, options.uniqueIndexes);
+      if (!isSuspect && !(tookTooLong(error) && group.length > 1)) throw error;
+      logger.warn({ err: error, size: group.length }, 'a group of commands failed; looking for the cause');
+      if (group.length === 1) {
+        const result = await executeOrBlame(error, () => execute(group), options);
+        return 'outcome' in result ? result.outcome : void blamed.push({ item, error: result.poison });
+      }
       await executeOrHalve(group.slice(0, group.length >> 1), blamed);
       await executeOrHalve(group.slice(group.length >> 1), blamed);
     });
     if (executed === undefined) return;
-    hasExecuted = true;
     for (const { message } of group) done.add(message);
     replies.send(executed.answers);
     executed.afterwards();
   }
 
   async function deadLetter({ message, content }: Item<T>, error: unknown): Promise<void> {
-    if (isDefect(error) && !hasExecuted) throw error;
     logger.error({ err: error, ...idsOf(message.headers) }, 'a command cannot be executed');
     // Error messages may contain data of the command.
     const reason = isDefect(error) ? 'the service failed while executing it' : 'the database rejected its data';
@@ -101,7 +93,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     }
     // A poison command is detected when it is executed.
     const repeats = await answerRepeats?.(items).catch((error: unknown) => {
-      if (!isPoison(error)) throw error;
+      if (!mayBePoison(error)) throw error;
     });
     if (repeats) replies.send(repeats.answers);
     const blamed: { item: Item<T>; error: unknown }[] = [];
@@ -112,21 +104,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     for (const { item, error } of blamed) await deadLetter(item, error);
   }
 
-  return {
-    async handle(messages) {
-      try {
-        await handleAll(messages);
-        fault = undefined;
-      } catch (error) {
-        fault = { at: performance.now(), reason: describe(error) };
-        throw error;
-      }
-    },
-    health: () =>
-      fault !== undefined && performance.now() - fault.at < recentMs
-        ? { ok: false, reason: fault.reason }
-        : { ok: true },
-  };
+  return watchFaults(handleAll);
 }
 
 function isUnreadable<T extends { kind: string }>(content: T | Unreadable): content is Unreadable {
@@ -141,8 +119,4 @@ function allAtOnce<T>(lanes: Item<T>[][]): Item<T>[][] {
 /** Returns the SQLSTATE or the name of our error. */
 function kindOf(error: unknown): string {
   return error instanceof Error ? String(Reflect.get(error, 'code') ?? error.name) : 'unknown';
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}`.slice(0, 500) : 'unknown';
 }

@@ -6,7 +6,7 @@ import { type MessageName, messages as table } from '#libs/contracts/messages.ts
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Item } from './command-consumer.ts';
 import { inParallel } from './in-parallel.ts';
-import { isPoison } from './poison.ts';
+import { mayBePoison } from './poison.ts';
 import { failure, type Replies } from './replies.ts';
 
 export type Request = Extract<DecodedRequest, { kind: 'request' }>;
@@ -51,7 +51,7 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
     } catch (error) {
       const request_ids = group.slice(0, 10).map(({ content }) => content.context.request_id);
       logger.warn({ err: error, name: group[0]?.content.name, queries: group.length, request_ids }, 'a query failed');
-      return group.map(() => (isPoison(error) ? failure : unavailable));
+      return group.map(() => (mayBePoison(error) ? failure : unavailable));
     }
   }
 

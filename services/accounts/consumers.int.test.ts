@@ -162,6 +162,43 @@ test('a backlog of repeats is answered by two statements; new commands and repli
     expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
 });
 
+const written = [
+  'clients',
+  'accounts',
+  'status_transitions',
+  'api_keys',
+  'commands',
+  'saga_steps',
+  'approvals',
+  'notes',
+  'dead_letters',
+  'audit',
+  'audit_chain',
+  'outbox_batches',
+  'outbox',
+];
+test.each(written)(
+  'while nothing can be inserted into %s, a message that is rejected waits, and the process is not ready',
+  async (table) => {
+    const { handle, health } = accountsCommands(bank.deps);
+    const message = newClientMessage();
+    await bank.owner.query(`alter table ${table} add constraint newer check (false) not valid`);
+    await bank.owner.query(
+      `alter table clients add constraint its_own check (client_id <> '${message.key}') not valid`,
+    );
+    try {
+      await expect(handle([message])).rejects.toMatchObject({ constraint: 'newer', table });
+      expect(health()).toEqual({ ok: false, reason: expect.stringContaining('newer') });
+    } finally {
+      await bank.owner.query(`alter table ${table} drop constraint newer`);
+      await bank.owner.query('alter table clients drop constraint its_own');
+    }
+    await handle([message]);
+    expect([health(), bank.deadLetters]).toEqual([{ ok: true }, []]);
+    expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+  },
+);
+
 test('a killed connection is a fault, not a dead letter', async () => {
   const blocked = newId('client');
   await newClient(bank);

@@ -6,7 +6,8 @@ import { type MessageData, type MessageName, messages as table } from '#libs/con
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import { replyToRepeat } from '#libs/service/repeats.ts';
@@ -19,6 +20,7 @@ import { type Decoded, decode } from './commands/decode.ts';
 import { applyLedgerReplies, type Executed, executeCommands, recordRepeat } from './commands/execute.ts';
 import { readDecided, readOpenSteps } from './commands/inbox.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
+import { probingMessages } from './commands/probe.ts';
 import type { AccountsConfig } from './config.ts';
 import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
 import type { Asked, DeadLetterTopics, Retention } from './outcome.ts';
@@ -67,6 +69,8 @@ export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
     answerRepeats: (items) => answerRepeats(deps, items),
     nextGroups,
     execute: (group) => executeGroup(deps, group),
+    uniqueIndexes,
+    probe: () => probe(deps),
   });
 }
 
@@ -107,13 +111,11 @@ async function answerRepeats(deps: ConsumerDeps, items: Item[]): Promise<{ answe
   return { answers, fresh };
 }
 
-/** All items are of the same kind: see nextGroups. */
+/** Executes a group in one transaction. All items are of the same kind: see nextGroups. */
 async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   const startedAt = performance.now();
-  const { answers, wrote, outcomes } = await execute(
-    deps,
-    group.map(({ content }) => content),
-  );
+  const contents = group.map(({ content }) => content);
+  const { answers, wrote, outcomes } = await transaction(deps.pool, (client) => execute(client, contents, deps));
   const afterwards = () => {
     if (wrote) deps.wakeRelay();
     const first = group[0]?.content;
@@ -123,16 +125,39 @@ async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   return { answers, afterwards };
 }
 
-async function execute({ pool, now, ...deps }: ConsumerDeps, group: Decoded[]): Promise<Executed> {
-  const options = { ...deps, pool, now: now().toISOString() };
+/** The unique indexes that the ids in a message can violate, and the version in a reply of the ledger. */
+const uniqueIndexes = [
+  'clients_pkey',
+  'accounts_pkey',
+  'accounts_number',
+  'commands_pkey',
+  'saga_steps_pkey',
+  'status_transitions_pkey',
+  'status_transitions_version',
+  'api_keys_pkey',
+  'api_keys_secret_hash_key',
+  'approvals_pkey',
+  'notes_pkey',
+];
+
+/** Shows that this process can execute messages of every kind: executes some and rolls back. Throws if it cannot. */
+function probe(deps: ConsumerDeps): Promise<void> {
+  return rehearse(deps.pool, async (client) => {
+    for (const content of probingMessages()) await execute(client, [content], deps);
+  });
+}
+
+async function execute(client: Queries, group: Decoded[], { now, ...deps }: ConsumerDeps): Promise<Executed> {
+  const options = { ...deps, now: now().toISOString() };
   const requests = group.filter((content) => content.kind === 'request');
   const letters = group.flatMap((content) => (content.kind === 'dead_letter' ? [content.row] : []));
   const [request] = requests;
   const nothing = { answers: [], wrote: false, outcomes: [] };
-  if (letters.length > 0) await insertDeadLetters(pool, letters);
+  if (letters.length > 0) await insertDeadLetters(client, letters);
   if (letters.length > 0) return nothing;
   if (!request)
     return applyLedgerReplies(
+      client,
       group.filter((content) => content.kind === 'ledger_reply'),
       options,
     );
@@ -140,13 +165,13 @@ async function execute({ pool, now, ...deps }: ConsumerDeps, group: Decoded[]): 
     return {
       ...nothing,
       wrote: await recordAudits(
-        pool,
+        client,
         requests.map(({ data }) => data as AuditRecord),
       ),
     };
-  if (request.name !== 'record_api_key_use') return executeCommands(request.name, requests, options);
+  if (request.name !== 'record_api_key_use') return executeCommands(client, request.name, requests, options);
   const use = request.data as MessageData<'record_api_key_use'>;
-  await recordUse(pool, use.key_id, use.used_at);
+  await recordUse(client, use.key_id, use.used_at);
   return nothing;
 }
 

@@ -1,6 +1,6 @@
 import type { Consumer, ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { loadConfig } from '#libs/service/config.ts';
-import type { CheckResult } from '#libs/service/health.ts';
+import { worstOf } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, consumerGroups, createBasics, serve } from '#libs/service/service.ts';
@@ -21,7 +21,6 @@ import { ofBooks } from './verify/verify-books.ts';
 const recentMs = 1_000;
 const queryConcurrency = 4;
 const partitionsOf = (consumer: Consumer): number[] => consumer.assigned().flatMap(({ partitions }) => partitions);
-const worseOf = (one: CheckResult, other: CheckResult): CheckResult => (one.ok ? other : one);
 
 /** Starts the ledger. It stops in reverse order: readiness, consumers, probes, verifications, publishers, pools. */
 run('ledger', async (context) => {
@@ -91,7 +90,7 @@ run('ledger', async (context) => {
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
     queries: group('ledger-queries', ['ledger.queries'], { handle: answerQueries, concurrency: queryConcurrency }),
   };
-  const execution = { health: () => worseOf(singles.health(), callersBatches.health()) };
+  const execution = { health: () => worstOf(singles.health(), callersBatches.health()) };
   measurePools(metrics, { writes, reads, searches });
   measureBooks(metrics, reads, () => relay.active());
 

@@ -1,9 +1,9 @@
 import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
+import { watchFaults, worstOf } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
@@ -76,7 +76,7 @@ run('webhooks', async (context) => {
   const sweeper = sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
   onStop('sweeper', () => sweeper.stop());
   const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };
-  const execution = webhooksCommands({
+  const commands = webhooksCommands({
     ...deps,
     onExecuted(name, outcome) {
       count.command(name, outcome);
@@ -84,22 +84,23 @@ run('webhooks', async (context) => {
       deliverer.wake();
     },
   });
-  async function handleEvents(messages: ReceivedMessage[]): Promise<void> {
+  const events = watchFaults(async (messages) => {
     const { stored, skipped } = await takeEvents(feedPool, messages, logger);
     count.stored.inc(stored);
     count.unreadable.inc(skipped);
     deliverer.wake();
-  }
+  });
   const group = consumerGroups(kafka, config, logger);
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
   const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
   const consumers = {
-    commands: group('webhooks', ['webhooks.commands'], { handle: execution.handle }),
+    commands: group('webhooks', ['webhooks.commands'], { handle: commands.handle }),
     queries: group('webhooks-queries', ['webhooks.queries'], queries),
-    events: group('webhooks-events', feedTopics, { handle: handleEvents }),
+    events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool, feeds: feedPool });
+  const execution = { health: () => worstOf(commands.health(), events.health()) };
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
   const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);

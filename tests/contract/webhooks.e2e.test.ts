@@ -55,6 +55,24 @@ async function latest(): Promise<string> {
 }
 
 describe('GET /events', () => {
+  it('skips no event that the database refuses: webhooks is not ready, and afterwards every event is there', async () => {
+    const { account_id } = await api.newAccount();
+    const processes = ['webhooks', 'webhooks-2'].map((name) => world.bank.process(name));
+    const areReady = () =>
+      Promise.all(processes.map(async ({ health_url }) => (await fetch(health_url)).status === 200));
+    await world.sql(`alter table webhooks.events add constraint newer check (subject <> '${account_id}') not valid`);
+    try {
+      for (let i = 0; i < 3; i++) await api.transact(account_id, 'Deposit', 1);
+      await eventually(async () => (await areReady()).includes(false));
+    } finally {
+      await world.sql('alter table webhooks.events drop constraint newer');
+    }
+    await eventually(async () => !(await areReady()).includes(false));
+    const posted = async () => (await events(`account_id=${account_id}&types=transaction.completed`)).data;
+    await eventually(async () => (await posted()).length === 3);
+    expect((await posted()).map(({ data }) => data['sequence'])).toEqual([1, 2, 3]);
+  });
+
   it('has the events of the topics: a poller that follows the cursor receives every transaction once, in order per account', async () => {
     // contract: webhooks-23
     const after = await latest();

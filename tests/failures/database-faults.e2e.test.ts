@@ -115,6 +115,10 @@ async function grants(verb: 'grant' | 'revoke', preposition: 'to' | 'from'): Pro
   await world.sql(`${verb} insert on accounts.commands ${preposition} ${await roleOf('accounts')}`);
 }
 
+async function constrain(change: string): Promise<void> {
+  for (const table of ['ledger.transactions', 'accounts.clients']) await world.sql(`alter table ${table} ${change}`);
+}
+
 const stranger = createAuthority(dir, 'stranger').sign('server', ['IP:127.0.0.1']);
 const expired = authority.sign('expired', ['IP:127.0.0.1'], -1);
 const signal = join(server.dir, 'standby.signal');
@@ -139,6 +143,11 @@ const faults: [string, () => Promise<void>, () => Promise<void>][] = [
     async () => limitOpenFiles('1024'),
   ],
   ['a schema older than the service', turnBackSchema, migrateSchema],
+  [
+    'a constraint of a newer schema',
+    () => constrain('add constraint newer check (false) not valid'),
+    () => constrain('drop constraint newer'),
+  ],
 ];
 
 const isReady = async (service: string) =>

@@ -287,8 +287,8 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/ledger/batch/commands.ts',
-        find: 'return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));',
-        replace: 'return 0 * (held.length + batch.length);',
+        find: 'return Math.min(first, ...others);',
+        replace: 'return 0 * (first + others.length);',
       },
     ],
     tests: 'services/ledger/batch',

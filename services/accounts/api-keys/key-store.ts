@@ -1,5 +1,5 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
 
 /** SQL of API keys. */
@@ -114,8 +114,8 @@ export async function familiesOf(client: Queries, clientId: string): Promise<str
 }
 
 /** Records when a key was last used. The time never moves backwards, and unknown keys are ignored. */
-export async function recordUse(pool: Pool, keyId: string, usedAt: string): Promise<void> {
-  await pool.query(
+export async function recordUse(client: Queries, keyId: string, usedAt: string): Promise<void> {
+  await client.query(
     'update api_keys set last_used_at = $2 where key_id = $1 and (last_used_at is null or last_used_at < $2)',
     [keyId, usedAt],
   );

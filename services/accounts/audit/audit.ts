@@ -1,9 +1,8 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { events } from '#libs/contracts/events.ts';
 import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
 import { withoutNul } from '#libs/service/audit-record.ts';
 
 /**
@@ -44,6 +43,6 @@ export async function writeAudit(client: Queries, records: readonly AuditRecord[
 }
 
 /** Writes records created by the gateway and the ledger, each once. */
-export async function recordAudits(pool: Pool, records: readonly AuditRecord[]): Promise<boolean> {
-  return transaction(pool, (client) => writeAudit(client, records.map(withoutNul)));
+export function recordAudits(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
+  return writeAudit(client, records.map(withoutNul));
 }

@@ -83,6 +83,8 @@ export function lockClient(
 const mutableColumns =
   'first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at';
 
+const uniqueNames = ['clients_active_ussd_phone', 'clients_by_external_id'];
+
 /**
  * Updates the mutable columns of a client. If another client has its active USSD phone or its external_id, nothing is
  * written, and the name of the unique index is returned.
@@ -96,8 +98,8 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
     );
     return undefined;
   } catch (error) {
-    const taken = uniqueViolation(error);
-    if (taken === undefined) throw error;
+    const taken = uniqueViolation(error) ?? '';
+    if (!uniqueNames.includes(taken)) throw error;
     await client.query('rollback to savepoint unchanged');
     return taken;
   }

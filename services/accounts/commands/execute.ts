@@ -1,8 +1,7 @@
 import { type MessageContext, type ReplyAddress, type ReplyBody, replyAddress } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
-import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { auditOf } from '#libs/service/audit-record.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import { refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
@@ -33,52 +32,47 @@ export interface Command {
   address: ReplyAddress | undefined;
 }
 
-export interface ExecuteOptions extends Surroundings {
-  pool: Pool;
-}
-
 /**
- * Executes commands with the same name and distinct ids, each exactly once, in one transaction that contains their
- * records, work, and events. A repeat gets the stored reply, or waits for the end of the saga that the first command
- * started. A different request under the same id is refused. Throws only on faults, and then nothing is done, so that
- * it can be retried.
+ * Executes commands with the same name and distinct ids, each exactly once: the open transaction contains their records,
+ * work, and events. A repeat gets the stored reply, or waits for the end of the saga that the first command
+ * started. A different request under the same id is refused. Throws only on faults, after which the transaction must be
+ * rolled back, and can be repeated.
  */
-export function executeCommands(
+export async function executeCommands(
+  client: Queries,
   name: MessageName,
   commands: readonly Command[],
-  options: ExecuteOptions,
+  options: Surroundings,
 ): Promise<Executed> {
-  return transaction(options.pool, async (client) => {
-    const contexts = commands.map(({ context }) => context);
-    const known = await claim(client, contexts);
-    const answers: Answer[] = [];
-    const fresh: Command[] = [];
-    const repeated: Executed['outcomes'] = [];
-    for (const command of commands) {
-      const before = known.get(command.context.message_id);
-      if (!before) fresh.push(command);
-      else recordRepeat({ answers, outcomes: repeated }, name, command, await repeat(client, command, before));
+  const contexts = commands.map(({ context }) => context);
+  const known = await claim(client, contexts);
+  const answers: Answer[] = [];
+  const fresh: Command[] = [];
+  const repeated: Executed['outcomes'] = [];
+  for (const command of commands) {
+    const before = known.get(command.context.message_id);
+    if (!before) fresh.push(command);
+    else recordRepeat({ answers, outcomes: repeated }, name, command, await repeat(client, command, before));
+  }
+  const outcomes = await decide(client, name, fresh, options);
+  const effects = noEffects();
+  for (const [i, command] of fresh.entries()) {
+    const outcome = outcomes[i] as Outcome;
+    if (outcome.kind === 'begun') {
+      effects.steps.push(outcome.step);
+      effects.events.push(stepMessage(outcome.step, options.prefix), ...outcome.events);
+    } else {
+      addDecision(effects, command.context, outcome, options.now);
+      reply(answers, command, outcome.body);
     }
-    const outcomes = await decide(client, name, fresh, options);
-    const effects = noEffects();
-    for (const [i, command] of fresh.entries()) {
-      const outcome = outcomes[i] as Outcome;
-      if (outcome.kind === 'begun') {
-        effects.steps.push(outcome.step);
-        effects.events.push(stepMessage(outcome.step, options.prefix), ...outcome.events);
-      } else {
-        addDecision(effects, command.context, outcome, options.now);
-        reply(answers, command, outcome.body);
-      }
-    }
-    effects.events.push(...(await mastersAfter(client, effects.events, options.now)));
-    if (fresh.length > 0) await writeEffects(client, effects);
-    const decided = outcomes.map((outcome) => ({
-      name,
-      outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body),
-    }));
-    return { answers, wrote: hasWritten(effects), outcomes: [...repeated, ...decided] };
-  });
+  }
+  effects.events.push(...(await mastersAfter(client, effects.events, options.now)));
+  if (fresh.length > 0) await writeEffects(client, effects);
+  const decided = outcomes.map((outcome) => ({
+    name,
+    outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body),
+  }));
+  return { answers, wrote: hasWritten(effects), outcomes: [...repeated, ...decided] };
 }
 
 /**
@@ -163,33 +157,32 @@ function reply(
 }
 
 /**
- * Applies replies to their saga steps, each once, in one transaction, and returns the replies to all waiting
+ * Applies replies to their saga steps, each once, in the open transaction, and returns the replies to all waiting
  * callers. Replies come from the ledger and, for approved commands, also from accounts. A fault (5xx) decides
  * nothing: the step remains and is sent again.
  */
 export async function applyLedgerReplies(
+  client: Queries,
   replies: readonly { step_id: string; body: ReplyBody }[],
-  { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>,
+  { now }: Pick<Surroundings, 'now'>,
 ): Promise<Executed> {
   const decided = new Map(
     replies
       .filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500)
       .map(({ step_id, body }) => [step_id, body]),
   );
-  if (decided.size === 0) return { answers: [], wrote: false, outcomes: [] };
-  return transaction(pool, async (client) => {
-    const steps = new Map((await takeSteps(client, [...decided.keys()].sort())).map((step) => [step.step_id, step]));
-    const finished = [...decided].flatMap(([stepId, body]): Finished[] => {
-      const step = steps.get(stepId);
-      return step ? [{ step, body }] : [];
-    });
-    if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
-    const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
-    const others = finished.filter(({ step }) => step.message !== 'open_ledger_account');
-    const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
-    for (const one of others) outcomes.push(await finish(client, one, now));
-    return conclude(client, [...openings, ...others], outcomes, now);
+  const taken = decided.size > 0 ? await takeSteps(client, [...decided.keys()].sort()) : [];
+  const steps = new Map(taken.map((step) => [step.step_id, step]));
+  const finished = [...decided].flatMap(([stepId, body]): Finished[] => {
+    const step = steps.get(stepId);
+    return step ? [{ step, body }] : [];
   });
+  if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
+  const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
+  const others = finished.filter(({ step }) => step.message !== 'open_ledger_account');
+  const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
+  for (const one of others) outcomes.push(await finish(client, one, now));
+  return conclude(client, [...openings, ...others], outcomes, now);
 }
 
 function finish(client: Queries, finished: Finished, now: string): Promise<Decided> {

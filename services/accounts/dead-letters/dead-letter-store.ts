@@ -25,13 +25,13 @@ const arriving =
 export const deadLetterColumns = `${arriving}, state, decided_by, decided_at, drop_reason`;
 
 /** Inserts new dead letters and skips known ones. */
-export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLetter[]): Promise<void> {
+export async function insertDeadLetters(client: Queries, letters: readonly NewDeadLetter[]): Promise<void> {
   const rows = letters.map((letter) => ({
     ...letter,
     offset: String(letter.offset),
     source_offset: letter.source_offset === null ? null : String(letter.source_offset),
   }));
-  await pool.query(`${insertRows('dead_letters', arriving)} on conflict do nothing`, [JSON.stringify(rows)]);
+  await client.query(`${insertRows('dead_letters', arriving)} on conflict do nothing`, [JSON.stringify(rows)]);
 }
 
 const byId = `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`;

@@ -7,11 +7,12 @@ import { commandPartitions } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
-import { isPoison } from '#libs/service/poison.ts';
+import { executeOrBlame, mayBePoison, type PoisonRule } from '#libs/service/poison.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { type BatchCommand, batchCommand } from '../domain/batches.ts';
 import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unsound } from './commands.ts';
-import { runBatch } from './engine.ts';
+import { runBatch, uniqueIndexes } from './engine.ts';
+import { probe } from './probe.ts';
 
 /**
  * Executes callers' batches, which arrive on a separate topic. Another writer executes single commands, so that
@@ -38,14 +39,15 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   const { pool, wake, observe, hasSingles, logger } = deps;
   const step = () => (hasSingles() ? steps.beside : steps.alone);
   let restUntil = 0;
+  // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait for each other.
+  const slot = (group: Item<unknown>[]) => commandPartitions + slotOf(group, deps);
+  const rule: PoisonRule = { uniqueIndexes, probe: () => probe(pool, slot([])) };
 
   /** Decides and commits the items of some commands of a group in one transaction. */
   const run = async (commands: BatchCommand[], group: Item<BatchRequest>[]): Promise<ReplyBody[]> => {
     const waitMs = restUntil - performance.now();
     if (waitMs > 0 && hasSingles()) await sleep(waitMs);
-    // This writer has its own slots of Teller and Vault, so it and the writer of single commands do not wait
-    // for each other.
-    const { replies, times } = await runBatch(pool, commands, commandPartitions + slotOf(group, deps));
+    const { replies, times } = await runBatch(pool, commands, slot(group));
     restUntil = 2 * times.committed - times.begun;
     wake();
     observe?.({ commands, replies, times });
@@ -57,7 +59,7 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
     const [first] = commands as [BatchCommand];
     const replies =
       commands.length === 1 && first.data.mode === 'independent'
-        ? [await runInParts(first, step(), (part) => run([part], group))]
+        ? [await runInParts(first, step(), (part) => run([part], group), rule)]
         : await run(commands, group);
     const answers = group.map(({ content: { address, context } }, i) => ({
       address,
@@ -71,6 +73,7 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
     decode: (message) => decode(message, deps),
     nextGroups: (lanes) => nextGroup(lanes, step()),
     execute,
+    ...rule,
     replies: recording(deps),
     logger,
   });
@@ -107,6 +110,7 @@ async function runInParts(
   command: BatchCommand,
   size: number,
   run: (part: BatchCommand) => Promise<ReplyBody[]>,
+  rule: PoisonRule,
 ): Promise<ReplyBody> {
   const replies: ReplyBody[] = [];
   const poison: unknown[] = [];
@@ -114,11 +118,14 @@ async function runInParts(
     try {
       replies.push(...(await run(part)));
     } catch (error) {
-      if (!isPoison(error) && !tookTooLong(error)) throw error;
-      if (part.items.length > 1)
+      if (!mayBePoison(error, rule.uniqueIndexes) && !tookTooLong(error)) throw error;
+      if (part.items.length > 1) {
         for (const half of partsOf(part, Math.ceil(part.items.length / 2))) await runOrHalve(half);
-      else if (isPoison(error)) poison.push(error);
-      else throw error;
+        return;
+      }
+      const result = await executeOrBlame(error, () => run(part), rule);
+      if ('outcome' in result) replies.push(...result.outcome);
+      else poison.push(result.poison);
     }
   };
   for (const part of partsOf(command, size)) await runOrHalve(part);

@@ -11,7 +11,8 @@ import type { Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
 import type { Command, SingleCommand } from '../domain/decision.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
-import { type BatchTimes, runBatch } from './engine.ts';
+import { type BatchTimes, runBatch, uniqueIndexes } from './engine.ts';
+import { probe } from './probe.ts';
 
 export interface CommandDependencies extends Reader {
   pool: Pool;
@@ -58,6 +59,8 @@ export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
   const consumer = createCommandConsumer({
     decode: (message) => decode(message, deps),
     execute: (batch) => execute(batch, deps),
+    uniqueIndexes,
+    probe: () => probe(deps.pool, slotOf([], deps)),
     replies: recording(deps),
     logger,
   });
@@ -139,11 +142,12 @@ async function execute(batch: Item<Request>[], deps: CommandDependencies) {
 
 /**
  * Returns the slot of Teller and Vault: the lowest assigned partition or, if a rebalance has just revoked all
- * of them, the lowest partition of the batch.
+ * of them, the lowest partition of the batch, or 0.
  */
 export function slotOf(batch: Item<unknown>[], { partitions }: Pick<CommandDependencies, 'partitions'>): number {
   const held = partitions();
-  return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));
+  const [first = 0, ...others] = held.length > 0 ? held : batch.map(({ message }) => message.partition);
+  return Math.min(first, ...others);
 }
 
 function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable {

@@ -5,7 +5,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
-import { isPoison } from '#libs/service/poison.ts';
+import { mayBePoison } from '#libs/service/poison.ts';
 import type { Command } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';
 import { getLedgerAccounts } from '../queries/queries.ts';
@@ -188,7 +188,7 @@ describe('a batch', () => {
     const error = await batch.catch((reason: unknown) => reason);
     await release();
     await impatient.end();
-    expect([isWaiting, error, isPoison(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), false]);
+    expect([isWaiting, error, mayBePoison(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), false]);
     expect(await balance(a)).toBe('50.00');
   });
 

@@ -4,7 +4,7 @@ import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
@@ -22,8 +22,21 @@ import {
   writeBatch,
 } from './store.ts';
 
-/** How often a batch is repeated after a unique violation. */
+/** How often a batch is repeated after a violation of one of these indexes. */
 const maxCollisions = 10;
+/**
+ * The unique indexes that two writers of the same command, or two commands with the same id, can violate. A violation of
+ * any other index is never the fault of a command.
+ */
+export const uniqueIndexes: readonly string[] = [
+  'transactions_id_key',
+  'transactions_reversed_once',
+  'commands_pkey',
+  'batches_pkey',
+  'accounts_pkey',
+  'accounts_account_number_key',
+  'holds_pkey',
+];
 
 /** The committed result of a batch. */
 export interface Outcome {
@@ -68,10 +81,17 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number, id
       outcome.times.committed = performance.now();
       return outcome;
     } catch (error) {
-      if (uniqueViolation(error) === undefined || collisions >= maxCollisions) throw error;
+      if (!uniqueIndexes.includes(uniqueViolation(error) ?? '') || collisions >= maxCollisions) throw error;
       collisions++;
     }
   }
+}
+
+/** Decides and writes batches as runBatch does, one after the other, and rolls back. Throws if they could not be committed. */
+export function rehearseBatches(pool: Pool, batches: Command[][], slot: number): Promise<void> {
+  return rehearse(pool, async (client) => {
+    for (const commands of batches) await runOnce(client, commands, slot, []);
+  });
 }
 
 /** Returns 'again' if it has only recorded expired holds, because there are too many for one transaction. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { watchFaults } from '#libs/service/faults.ts';
 import { completed, eventMessage, type Harness, newId, opened, startHarness } from '../test/harness.ts';
 import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
@@ -156,17 +157,21 @@ describe('events', () => {
     expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
   });
 
-  it('an event whose data the database refuses is skipped, and those beside it are stored', async () => {
-    const accounts = [newId('account'), newId('account'), newId('account')] as const;
-    await harness.owner.query(`alter table events add constraint refused check (subject <> '${accounts[1]}')`);
+  it('an event that the database refuses is not skipped: it waits, and all are stored in order', async () => {
+    const account = newId('account');
+    const sent = [1, 2, 3].map((sequence) => completed(account, sequence));
+    const events = watchFaults(async (messages) => void (await harness.take(...messages)));
+    await harness.owner.query(`alter table events add constraint newer check (subject <> '${account}')`);
     try {
-      const taken = await harness.take(...accounts.map((account) => completed(account, 1)));
-      expect(taken).toEqual({ stored: 2, skipped: 1 });
+      for (const messages of [sent, sent.slice(0, 1)]) await expect(events.handle(messages)).rejects.toThrow('newer');
+      expect(events.health()).toEqual({ ok: false, reason: expect.stringContaining('newer') });
     } finally {
-      await harness.owner.query('alter table events drop constraint refused');
+      await harness.owner.query('alter table events drop constraint newer');
     }
-    const stored = await Promise.all(accounts.map((account_id) => harness.events({ account_id })));
-    expect(stored.map(({ items }) => items.length)).toEqual([1, 0, 1]);
+    await events.handle(sent);
+    expect(events.health()).toEqual({ ok: true });
+    const { items } = await harness.events({ account_id: account });
+    expect(items.map(({ data }) => data['sequence'])).toEqual([1, 2, 3]);
   });
 
   it('a batch in which no event is valid is skipped', async () => {

@@ -1,45 +1,30 @@
 import type { Logger } from 'pino';
 import { isId } from '#libs/contracts/ids.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { isDataError } from '#libs/postgres/errors.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type FeedEvent, readEvent } from './read-event.ts';
 
 /**
  * Stores the events in messages of the event topics, and returns the numbers of new events and of skipped messages.
- * When it resolves, they are committed, so that no offset is committed before its event. Only messages that no service
- * of ours writes are skipped and logged: invalid events, and events whose data Postgres refuses.
+ * When it resolves, they are committed, so that no offset is committed before its event. Only messages that are not
+ * valid events are skipped and logged. Any error of the database is thrown: readers rely on every event being there, so
+ * the events wait until they can be stored.
  */
 export async function takeEvents(
   pool: Pool,
   messages: readonly ReceivedMessage[],
   logger: Logger,
 ): Promise<{ stored: number; skipped: number }> {
-  const sum = { stored: 0, skipped: 0 };
-  const skip = ({ topic, partition, offset }: ReceivedMessage, error?: unknown): [] => {
-    sum.skipped++;
-    const about = { err: error, topic, partition, offset: String(offset) };
-    logger.error(about, 'skipped a message that is not a valid event');
-    return [];
-  };
-  const read = messages.flatMap((message) => {
+  const events = messages.flatMap((message) => {
     const event = readEvent(message);
-    return event ? [{ message, event }] : skip(message);
+    if (event) return event;
+    const { topic, partition, offset } = message;
+    logger.error({ topic, partition, offset: String(offset) }, 'skipped a message that is not a valid event');
+    return [];
   });
-  const groups = read.length > 0 ? [read] : [];
-  for (const group of groups) {
-    const events = group.map(({ event }) => event);
-    try {
-      sum.stored += await storeEvents(pool, events);
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      const [first, ...others] = group;
-      if (others.length > 0) groups.push(...group.map((one) => [one]));
-      else if (first) skip(first.message, error);
-    }
-  }
-  return sum;
+  const stored = events.length > 0 ? await storeEvents(pool, events) : 0;
+  return { stored, skipped: messages.length - events.length };
 }
 
 /**

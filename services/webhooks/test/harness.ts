@@ -62,11 +62,13 @@ export async function startHarness() {
   const feedPool = newPool(url.href, 2, lookupPlans);
   const owner = newPool(database.url, 3);
   const replies: { correlation_id: string; body: ReplyBody }[] = [];
-  const publish = async ({ headers, value }: OutgoingMessage) =>
-    void replies.push({
+  const publish = async ({ topic, headers, value }: OutgoingMessage) => {
+    if (topic.endsWith('.dlq')) return;
+    replies.push({
       correlation_id: headers['correlation-id'] ?? '',
       body: replySchema.parse(JSON.parse(String(value))),
     });
+  };
   const publisher = {
     publish,
     publishAll: async (all: readonly OutgoingMessage[]) => void (await Promise.all(all.map(publish))),

@@ -1,9 +1,12 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { isKept } from '#libs/contracts/errors.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
-import { transaction } from '#libs/postgres/transaction.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumerOptions, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
@@ -27,38 +30,71 @@ export function webhooksCommands(deps: CommandDeps) {
     decode: (message) => decodeRequest(message, (name) => Object.hasOwn(handlers, name), deps),
     nextGroups: (lanes) => lanes.map((lane) => lane.splice(0, 1)).filter((group) => group.length > 0),
     concurrency: 2,
+    uniqueIndexes: ['webhooks_pkey', 'commands_pkey'],
+    probe: () => probe(deps),
     async execute(group) {
       const [{ content }] = group as [Item<Request>];
       const { address, context, name } = content;
-      const body = await executeCommand(deps, content);
+      const body = await transaction(deps.pool, (client) => executeCommand(client, content, deps));
       return { answers: [{ address, body, context }], afterwards: () => deps.onExecuted(name, outcomeOf(body)) };
     },
   });
 }
 
+/** Shows that this process can execute commands that write to every table: executes some and rolls back. */
+function probe(deps: CommandDeps): Promise<void> {
+  const [webhook_id, actor] = [idOf('webhook', randomBytes(16).toString('hex')), `probe:${randomUUID()}`];
+  const time = new Date(deps.now()).toISOString();
+  const content = <N extends keyof typeof handlers>(name: N, data: MessageData<N>) => {
+    const sent = {
+      message_id: randomUUID(),
+      type: messageType(name),
+      source: source.gateway,
+      time,
+      subject: webhook_id,
+    };
+    return { name, data, context: { ...sent, request_id: 'probe', actor, fingerprint: '', correlation_id: '' } };
+  };
+  const webhook = {
+    webhook_id,
+    url: 'https://example.com/',
+    event_types: ['*'],
+    description: 'probe',
+    sealed_secret: '',
+  };
+  return rehearse(deps.pool, async (client) => {
+    await executeCommand(client, content('create_webhook', webhook), deps);
+    await executeCommand(client, content('test_webhook', { webhook_id }), deps);
+    await executeCommand(client, content('disable_webhooks', { made_by: [actor], client_id: null }), deps);
+  });
+}
+
 /**
- * Executes a command exactly once: its record, work, and audit record in one transaction. A repeat gets the
- * stored reply; a different request under the same id is refused. Throws only on faults, with nothing done.
+ * Executes a command exactly once: its record, work, and audit record in the open transaction. A repeat gets the
+ * stored reply; a different request under the same id is refused. Throws only on faults; the transaction must then be
+ * rolled back.
  */
-function executeCommand(deps: CommandDeps, { name, context, data }: Request): Promise<ReplyBody> {
+async function executeCommand(
+  client: Queries,
+  { name, context, data }: Pick<Request, 'name' | 'context' | 'data'>,
+  deps: CommandDeps,
+): Promise<ReplyBody> {
   const now = new Date(deps.now()).toISOString();
   const { message_id: id, fingerprint, correlation_id } = context;
   const handle = handlers[name as keyof typeof handlers];
-  return transaction(deps.pool, async (client) => {
-    // Waits for a concurrent transaction with the same id.
-    await client.query("select pg_advisory_xact_lock(hashtextextended('command ' || $1, 0))", [id]);
-    const { rows } = await client.query<KnownCommand & { reply: ReplyBody }>(
-      'select fingerprint, correlation_id, reply from commands where command_id = $1',
-      [id],
-    );
-    const repeated = rows[0] && replyToRepeat(context, rows[0], rows[0].reply);
-    if (repeated) return repeated;
-    const unseen = refusedUnseen(context, now);
-    const work = { client, context, now, addresses: deps.addresses };
-    const { body, details = {} } = unseen ? refused(unseen) : await handle(work, data as never);
-    if (!body.ok && !isKept(body.refusal)) return body;
-    await client.query('insert into commands values ($1, $2, $3, $4)', [id, fingerprint, correlation_id, body]);
-    await writeOutbox(client, [auditMessage(context, body, details, now)]);
-    return body;
-  });
+  // Waits for a concurrent transaction with the same id.
+  await client.query("select pg_advisory_xact_lock(hashtextextended('command ' || $1, 0))", [id]);
+  const { rows } = await client.query<KnownCommand & { reply: ReplyBody }>(
+    'select fingerprint, correlation_id, reply from commands where command_id = $1',
+    [id],
+  );
+  const repeated = rows[0] && replyToRepeat(context, rows[0], rows[0].reply);
+  if (repeated) return repeated;
+  const unseen = refusedUnseen(context, now);
+  const work = { client, context, now, addresses: deps.addresses };
+  const { body, details = {} } = unseen ? refused(unseen) : await handle(work, data as never);
+  if (!body.ok && !isKept(body.refusal)) return body;
+  await client.query('insert into commands values ($1, $2, $3, $4)', [id, fingerprint, correlation_id, body]);
+  await writeOutbox(client, [auditMessage(context, body, details, now)]);
+  return body;
 }

@@ -406,3 +406,41 @@ describe('a command', () => {
     });
   });
 });
+
+describe('a command that the database rejects', () => {
+  const caller = { actor: 'key:of rejected commands' };
+  const rejecting = async (table: string, condition: string, use: () => Promise<void>) => {
+    await harness.owner.query(`alter table ${table} add constraint newer check (${condition}) not valid`);
+    try {
+      await use();
+    } finally {
+      await harness.owner.query(`alter table ${table} drop constraint newer`);
+    }
+  };
+
+  it.each(['webhooks', 'feeds', 'deliveries', 'disabled_makers', 'commands', 'outbox_batches', 'outbox'])(
+    'waits while nothing can be inserted into %s',
+    async (table) => {
+      const data = creation({ url: `${url}?rejected` });
+      await harness.owner.query(
+        `alter table webhooks add constraint its_own check (url not like '%rejected') not valid`,
+      );
+      try {
+        await rejecting(table, 'false', async () => {
+          await expect(create(data, caller)).rejects.toMatchObject({ constraint: 'newer', table });
+        });
+      } finally {
+        await harness.owner.query('alter table webhooks drop constraint its_own');
+      }
+      expect(await create(data, caller)).toMatchObject({ ok: true });
+    },
+  );
+
+  it('is dead-lettered if others can be executed', async () => {
+    await rejecting('webhooks', "url not like '%rejected'", async () => {
+      expect(await create(creation({ url: `${url}?rejected` }), caller)).toMatchObject({
+        refusal: { code: 'internal_error' },
+      });
+    });
+  });
+});

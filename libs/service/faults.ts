@@ -1,0 +1,41 @@
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { CheckResult } from './health.ts';
+
+export interface Watched {
+  /** The handler for libs/kafka's consume. */
+  handle(messages: ReceivedMessage[]): Promise<void>;
+  /** Not ok while every attempt fails with a fault. */
+  health(): CheckResult;
+}
+
+/** A fault older than this no longer counts: after a rebalance no retry clears it. */
+const recentMs = 30_000;
+
+/** Reports the error of a handler whose last call failed, so that the process is not ready while messages wait. */
+export function watchFaults(handle: Watched['handle']): Watched {
+  let fault: { at: number; reason: string } | undefined;
+  return {
+    async handle(messages) {
+      try {
+        await handle(messages);
+        fault = undefined;
+      } catch (error) {
+        fault = { at: performance.now(), reason: describe(error) };
+        throw error;
+      }
+    },
+    health: () =>
+      fault !== undefined && performance.now() - fault.at < recentMs
+        ? { ok: false, reason: fault.reason }
+        : { ok: true },
+  };
+}
+
+/** Returns the first result that is not ok. */
+export function worstOf(...results: CheckResult[]): CheckResult {
+  return results.find(({ ok }) => !ok) ?? { ok: true };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}`.slice(0, 500) : 'unknown';
+}
