@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { errorCodes, type Refusal, refusal } from '#libs/contracts/errors.ts';
-import type { ServerSocket } from './connections.ts';
+import { responseUnderWay } from './connections.ts';
 import { errorBody, writeRefused } from './errors.ts';
 import { plainAddress } from './network.ts';
 
@@ -36,7 +36,7 @@ export function answerClientError(logger: Logger, error: Error & { code?: string
   if (!socket.writable) return void socket.destroy();
   const last = latest.get(socket);
   if (last?.headersSent && !last.req.complete) return void socket.destroySoon();
-  const underWay = (socket as ServerSocket)._httpMessage;
+  const underWay = responseUnderWay(socket);
   if (underWay?.req.complete) {
     socket.pause();
     return void underWay.once('finish', () => socket.destroySoon());

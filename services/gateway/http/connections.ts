@@ -28,8 +28,23 @@ export interface ConnectionBounds {
   onCut: () => void;
 }
 
-/** A socket with Node's current response, which has no public name. */
-export type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
+/** The responses of each connection that have not ended, in the order of the requests. */
+const unended = new WeakMap<Socket, ServerResponse[]>();
+
+function addResponse({ socket }: IncomingMessage, response: ServerResponse): void {
+  const responses = unended.get(socket) ?? [];
+  unended.set(socket, [...responses, response]);
+  response.once('close', () => {
+    const rest = unended.get(socket)?.filter((one) => one !== response) ?? [];
+    if (rest.length > 0) unended.set(socket, rest);
+    else unended.delete(socket);
+  });
+}
+
+/** Returns the response that a connection of a server with boundConnections is waiting for. */
+export function responseUnderWay(socket: Socket): ServerResponse | undefined {
+  return unended.get(socket)?.[0];
+}
 
 /** The bytes received on a connection when its last request was answered. */
 const bytesAnswered = new WeakMap<Socket, number>();
@@ -39,8 +54,8 @@ export function markAnswered({ socket }: IncomingMessage): void {
   bytesAnswered.set(socket, socket.bytesRead);
 }
 
-function stateOf(socket: ServerSocket): 'unfinished' | 'idle' | 'working' {
-  const underWay = socket._httpMessage;
+function stateOf(socket: Socket): 'unfinished' | 'idle' | 'working' {
+  const underWay = responseUnderWay(socket);
   if (underWay) return underWay.req.complete ? 'working' : 'unfinished';
   return socket.bytesRead > (bytesAnswered.get(socket) ?? 0) ? 'unfinished' : 'idle';
 }
@@ -80,6 +95,7 @@ export function boundConnections(server: Server, { max, isProxy, onCut }: Connec
   };
   const largest = () => [...byAddress].reduce((most, one) => (one[1].size > most[1].size ? one : most));
 
+  server.on('request', addResponse);
   server.on('connection', (socket) => {
     const { remoteAddress = '' } = socket;
     const own = networkOf(remoteAddress);
