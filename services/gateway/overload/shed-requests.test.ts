@@ -87,6 +87,7 @@ test('the time that reading takes is counted: of each four seconds, a caller may
   const held = createHeldBodies(
     () => undefined,
     () => at,
+    () => at,
   );
   const read = (actor: string, ms: number) => held.timed(actor, () => (at += ms));
   const refused = (actor: string) => held.add(actor, 1);
