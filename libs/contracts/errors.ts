@@ -88,8 +88,8 @@ const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, mes
 export type Violation = z.infer<typeof violationSchema>;
 
 /**
- * A refusal: a business decision against a request. It is returned in a reply like any outcome and, if the contract
- * requires it, stored.
+ * A refusal: a business decision against a request. It is returned in a reply like any outcome and, if it is
+ * decided for good (contract: idempotency-6), stored.
  */
 export const refusalSchema = z.object({
   code: errorCodeSchema,

@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
-import { gatewayConfig, signInScopes } from './config.ts';
+import { appSettings, gatewayConfig, signInScopes } from './config.ts';
 
 const base = {
   NODE_ENV: 'test',
@@ -40,6 +42,14 @@ it('there is one idempotency secret, or two with the time from which the first o
   expect(() => secrets(one, since)).toThrow('IDEMPOTENCY_SECRET_SINCE belongs to');
   expect(() => secrets(`${one},${other},${one}`, since)).toThrow('must be one secret, or two');
   expect(() => secrets(`${one},${other}`, 'tomorrow')).toThrow('IDEMPOTENCY_SECRET_SINCE');
+});
+
+it('all actions need a second person unless the settings say otherwise', () => {
+  // contract: four-eyes-1
+  expect(appSettings(loadConfig(gatewayConfig, base), pino({ level: 'silent' })).fourEyes).toMatchObject({
+    actions: new Set(approvalActions),
+    keys: false,
+  });
 });
 
 it('a currency has one limit', () => {

@@ -5,7 +5,7 @@ import { verificationsTable } from '#libs/service/verifications.ts';
 /** The Postgres schema, which only the ledger reads and writes. */
 export const ledgerSchema = 'ledger';
 
-/** The contract for read-only SQL (docs/warehouse.md). */
+/** The views for read-only SQL (contract: double-entry-16). */
 const readableViews = ['v_accounts', 'v_entries', 'v_transactions', 'v_holds'] as const;
 
 /**

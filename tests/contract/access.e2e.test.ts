@@ -45,6 +45,7 @@ describe('Scopes × routes', () => {
   });
 
   it('the scopes are those of the contract', () => {
+    // contract: permission-22
     expect([...scopes].sort()).toEqual([
       'accounts:import',
       'accounts:read',

@@ -194,7 +194,7 @@ describe('Reading for staff and auditors', () => {
   });
 
   it('the views have the columns of the contract', async () => {
-    // contract: double-entry-16
+    // contract: double-entry-16, money-2
     const columns = {
       v_accounts:
         'account_id account_number account_type class currency status client_id balance_minor last_sequence created_at held_minor',

@@ -59,7 +59,7 @@ async function verifyBooks(): Promise<string> {
 
 describe('POST /admin/clients/:client_id/erasure', () => {
   it('needs a second person, who erases the client permanently; books, events, and audit stay valid', async () => {
-    // contract: audit-13, four-eyes-2
+    // contract: audit-13, four-eyes-3
     const { client, own, other } = await formerClient();
     const path = `/admin/clients/${client.client_id}/erasure`;
     const key = newKey();

@@ -69,7 +69,7 @@ const askReversal = async (of = alice): Promise<Approval> => {
 
 describe('reverse', () => {
   it('is Waiting and changes nothing; when it is approved, it is executed in the name of the requester', async () => {
-    // contract: four-eyes-6, four-eyes-2
+    // contract: four-eyes-7, four-eyes-3
     const original = await api.transact(account.account_id, 'Deposit', 40);
     const before = await api.balance(account.account_id);
     const approval = waiting(
@@ -120,7 +120,7 @@ describe('reverse', () => {
   });
 
   it('everything is checked at execution: a refusal is the outcome of the approval', async () => {
-    // contract: four-eyes-7
+    // contract: four-eyes-8
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     const asked = [
       await alice.post(`/transactions/${transaction_id}/reversal`, { reason: 'a' }),
@@ -137,7 +137,7 @@ describe('reverse', () => {
   });
 
   it('validation, scope, and existence are checked when it is requested', async () => {
-    // contract: four-eyes-7
+    // contract: four-eyes-8
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     expectError(await alice.post(`/transactions/${transaction_id}/reversal`, {}), 400, 'validation_failed');
     expectError(
@@ -166,7 +166,7 @@ describe('an API key', () => {
 
 describe('post_above', () => {
   it('covers amounts above the limit of the currency, whether stated or not, and no others', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     expect((await alice.post('/transactions', deposit(1000))).status).toBe(201);
     expect((await alice.post('/transactions', deposit(1000, { currency: 'USD' }))).status).toBe(201);
     for (const fields of [{}, { currency: 'USD' }]) {
@@ -194,7 +194,7 @@ describe('post_above', () => {
   });
 
   it('covers withdrawals, transfers, and initial deposits', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     const [from, to] = [await api.newAccount({ initial_deposit: 9_000 }), await api.newAccount()];
     const withdrawal = waiting(
       await alice.post('/transactions', { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 2_000 }),
@@ -293,7 +293,7 @@ describe('unfreeze', () => {
   const move = (by: Api, id: string, status: string) => by.post(`/accounts/${id}/status-transitions`, { status });
 
   it('covers every transition out of Frozen, and no other', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     const { account_id } = await api.newAccount();
     expect((await move(alice, account_id, 'Inactive')).status).toBe(200);
     expect((await move(alice, account_id, 'Active')).status).toBe(200);
@@ -328,7 +328,7 @@ describe('create_key', () => {
   const body = (scopes: string[]) => ({ name: 'partner', scopes, environment: 'test' });
 
   it('covers creating and rotating keys with writing scopes; the secret is shown once, to the requester', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     expect((await alice.post('/admin/api-keys', body(['accounts:read', 'audit:read']))).status).toBe(201);
     const approval = waiting(
       await alice.post('/admin/api-keys', body(['accounts:read', 'transfers:write'])),
@@ -401,7 +401,7 @@ describe('redrive', () => {
   const redrive = (id: string, body: object = {}) => alice.post(`/admin/dead-letters/${id}/redrive`, body);
 
   it('needs an approval with a renewed deadline, and none without', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     const small = JSON.stringify({ amount: '5', currency: 'USD' });
     const letter = await deadLetter(small, { deadline: '2026-01-02T03:04:05.678Z' });
     const approval = waiting(await redrive(letter.dead_letter_id, { renew_deadline: true }), 'redrive');
@@ -429,7 +429,7 @@ describe('redrive', () => {
 
 describe('deciding', () => {
   it('requires a second person with both scopes, and happens once', async () => {
-    // contract: four-eyes-11
+    // contract: four-eyes-12, four-eyes-15
     const approval = await askReversal();
     const path = pathOf(approval);
     expectError(await alice.post(`${path}/approval`), 403, 'own_approval');
@@ -478,7 +478,7 @@ describe('deciding', () => {
 
 describe('reading', () => {
   it('shows approvers what they can decide, and requesters their own', async () => {
-    // contract: four-eyes-17
+    // contract: four-eyes-18
     const approval = await askReversal();
     const path = pathOf(approval);
     const status = async (by: Api) => (await by.get(path)).status;
@@ -504,7 +504,7 @@ describe('reading', () => {
 
 describe('a repeat under the same Idempotency-Key', () => {
   it('returns the approval while it is Waiting, then the outcome: a success with its Location', async () => {
-    // contract: four-eyes-10
+    // contract: four-eyes-11
     const key = newKey();
     const ask = () => alice.once(key, '/transactions', deposit(2_000));
     const approval = waiting(await ask(), 'post_above');
@@ -524,7 +524,7 @@ describe('a repeat under the same Idempotency-Key', () => {
   });
 
   it('returns a refusal as the outcome, and a rejection as the approval', async () => {
-    // contract: four-eyes-10
+    // contract: four-eyes-11
     const [refusedKey, rejectedKey] = [newKey(), newKey()];
     const withdraw = (key: string) =>
       alice.once(key, '/transactions', {

@@ -667,7 +667,7 @@ describe('Holds: staff', () => {
   });
 
   it('post_above applies to the captured amount, which is the rest by default', async () => {
-    // contract: four-eyes-2
+    // contract: four-eyes-3
     const [a, b] = [await api.newAccount({ initial_deposit: 5000 }), await api.newAccount()];
     const { hold_id } = await placed(a.account_id, 3000);
     expect((await alice.post(`/holds/${hold_id}/capture`, { amount: 1000, final: false })).status).toBe(201);

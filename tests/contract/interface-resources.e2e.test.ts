@@ -11,7 +11,7 @@ import {
 } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** Tests the interface: resources and endpoints, with their exact shapes. */
+/** Tests the exact shapes of resources and endpoints. */
 const { api } = useBank();
 
 const stamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -2,20 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newKey, type RestTransaction, unknownId } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 
-/** Tests the interface, section by section. Separate files test its resources. */
+/** Tests what the service does for its callers, subject by subject. interface-resources tests the exact shapes. */
 const world = useSharedBank();
 const { api } = world;
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe('What the service does', () => {
-  it('1. clients are of two kinds: Retail and Corporate', async () => {
+  it('clients are of two kinds: Retail and Corporate', async () => {
+    // contract: clients-1
     expect((await api.client()).client_type).toBe('Retail');
     const answer = await api.post('/clients', corporate());
     expect(answer.data()).toMatchObject({ client_type: 'Corporate' });
   });
 
-  it('2. and 9. accounts are of four types; the number is the prefix of its type, a hyphen, then digits', async () => {
+  it('accounts are of four types; the number is the prefix of its type, a hyphen, then digits', async () => {
+    // contract: accounts-1
     const { client_id } = await api.client();
     for (const [account_type, prefix] of [
       ['Savings', 'SAV'],
@@ -29,7 +31,7 @@ describe('What the service does', () => {
     }
   });
 
-  it('3. money moves by deposits, withdrawals, transfers, and loan payments', async () => {
+  it('money moves by deposits, withdrawals, transfers, and loan payments', async () => {
     const savings = await api.newAccount({ initial_deposit: 100 });
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 50 });
     const other = await api.newAccount();
@@ -52,7 +54,8 @@ describe('What the service does', () => {
     ]).toEqual([20, 10, 30]);
   });
 
-  it('4. a Teller and a Vault account are created if they do not exist', async () => {
+  it('a Teller and a Vault account are created if they do not exist', async () => {
+    // contract: double-entry-7
     await api.newAccount({ currency: 'CHF', initial_deposit: 1 });
     const system = (await api.get('/admin/system-accounts')).list<{ kind: string; currency: string }>();
     expect(
@@ -74,7 +77,7 @@ describe('What the service does', () => {
     return rows.map(({ kind, direction }) => `${kind} ${direction}`).sort();
   }
 
-  it('5. and 6. a deposit: credit customer, credit Teller; then debit Teller, credit Vault', async () => {
+  it('a deposit: credit customer, credit Teller; then debit Teller, credit Vault', async () => {
     // contract: double-entry-2
     const account = await api.newAccount();
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 12.34);
@@ -82,7 +85,7 @@ describe('What the service does', () => {
     expect(await api.balance(account.account_id)).toBe(12.34);
   });
 
-  it('5. and 7. a withdrawal: debit Vault, credit Teller; then debit Teller, debit customer', async () => {
+  it('a withdrawal: debit Vault, credit Teller; then debit Teller, debit customer', async () => {
     // contract: double-entry-2
     const account = await api.newAccount({ initial_deposit: 20 });
     const { transaction_id } = await api.transact(account.account_id, 'Withdrawal', 12.34);
@@ -90,7 +93,7 @@ describe('What the service does', () => {
     expect(await api.balance(account.account_id)).toBe(7.66);
   });
 
-  it('8. the entries of one operation are applied together or not at all', async () => {
+  it('the entries of one operation are applied together or not at all', async () => {
     // contract: double-entry-1
     const account = await api.newAccount({ initial_deposit: 5 });
     const other = await api.newAccount();

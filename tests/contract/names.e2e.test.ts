@@ -93,7 +93,7 @@ describe('external_id and metadata', () => {
   });
 
   it('PATCH replaces metadata as a whole; null removes them', async () => {
-    // contract: names-7
+    // contract: names-7, clients-23
     const external_id = newName();
     const { client_id } = await api.client({ metadata: { a: '1', b: '2' } });
     const patch = async (body: object) => (await api.patch(`/clients/${client_id}`, body)).data<RestClient>();

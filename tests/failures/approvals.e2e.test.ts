@@ -48,7 +48,7 @@ async function balance(account_id: string): Promise<number> {
 }
 
 it('each approved deposit is posted once and no rejected one is, also while processes are killed', async () => {
-  // contract: four-eyes-16
+  // contract: four-eyes-17
   const alice = person('alice');
   const accounts = await together(perRound, () => api.newAccount());
   let expected = 0;

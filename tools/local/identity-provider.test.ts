@@ -91,7 +91,7 @@ describe('signing in', () => {
   test.each(users)(
     '$user_name gets the requested scopes that $user_name is allowed, and is a member of staff',
     async ({ user_name, name, scopes: own }) => {
-      // contract: four-eyes-20
+      // contract: four-eyes-21
       const { access_token, id_token, scope, nonce, expires_in } = await tokensOf(user_name);
       expect(scope.split(' ').sort()).toEqual([...own].sort());
       expect(expires_in).toBe(3600);

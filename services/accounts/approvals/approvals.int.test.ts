@@ -110,7 +110,7 @@ async function letStepsAge(): Promise<void> {
 
 describe('requesting', () => {
   test('stores the request, with its event and audit record, and executes nothing', async () => {
-    // contract: four-eyes-19
+    // contract: four-eyes-20
     const request = reversalOf();
     const reply = await ask(request, { time: '2026-01-02T03:04:05.678Z' });
     const { approval_id, action, summary, changes } = request;
@@ -153,6 +153,7 @@ describe('requesting', () => {
   });
 
   test('a repeat is recognized; another request with the same id is refused; an invalid one is not stored', async () => {
+    // contract: four-eyes-11
     const request = await asked(reversalOf(), { fingerprint: 'a' });
     expect(await ask(request, { fingerprint: 'a' })).toMatchObject({ ok: true, replayed: true });
     expect(codeOf(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
@@ -164,6 +165,7 @@ describe('requesting', () => {
 
 describe('approving', () => {
   test('sends the command in the requester’s name, stores its outcome in the approval, and returns it to the approver', async () => {
+    // contract: four-eyes-17
     const fingerprint = 'f'.repeat(32);
     const request = await asked(reversalOf(), { address: '192.0.2.7', idempotency_key: 'key-1', fingerprint });
     const { approval_id, command } = request;
@@ -227,7 +229,7 @@ describe('approving', () => {
   });
 
   test('requires another person with the scopes of the action, an existing request, and works once', async () => {
-    // contract: four-eyes-12
+    // contract: four-eyes-13
     const { approval_id } = await asked();
     expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
     expect(codeOf(await approve(approval_id, bob, { scopes: ['approvals:write', 'accounts:status'] }))).toBe(
@@ -245,7 +247,7 @@ describe('approving', () => {
   });
 
   test('is refused if the approver could hold the requesting key, or created the approving one', async () => {
-    // contract: four-eyes-12
+    // contract: four-eyes-13
     const keyBy = async (actor: string): Promise<string> => {
       const key_id = newId('key');
       const data = {
@@ -288,7 +290,7 @@ describe('approving', () => {
   });
 
   test('by several people concurrently succeeds once, and one command is sent', async () => {
-    // contract: four-eyes-14
+    // contract: four-eyes-15
     const requests = await Promise.all(Array.from({ length: 10 }, () => asked()));
     const processes = [bank, bank.process(), bank.process()];
     for (const request of requests) {
@@ -304,7 +306,7 @@ describe('approving', () => {
   });
 
   test('with a concurrent rejection, one of both succeeds', async () => {
-    // contract: four-eyes-14
+    // contract: four-eyes-15
     for (let round = 0; round < 5; round++) {
       const request = await asked();
       const rejecting = messageFor(
@@ -323,7 +325,7 @@ describe('approving', () => {
   });
 
   test('survives a crash before the reply: the sweeper sends the same command until there is a reply, and the outcome is stored once', async () => {
-    // contract: four-eyes-16
+    // contract: four-eyes-17
     const request = await asked();
     const { approval_id, command } = request;
     const message = approving(approval_id);
@@ -376,7 +378,7 @@ describe('not approving', () => {
   });
 
   test('an approval expires after 24 hours, by the time of the decision; a sweeper records it once', async () => {
-    // contract: four-eyes-8
+    // contract: four-eyes-9
     const request = await asked(reversalOf(), { time: new Date(Date.now() - 24 * 3_600_000 - 1).toISOString() });
     const { approval_id } = request;
     expect((await shown(approval_id)).status).toBe('Expired');
@@ -534,7 +536,7 @@ describe('an approved key', () => {
     ).data.has_unread_key;
 
   test('belongs to the requester, names the approver, and its secret is shown once', async () => {
-    // contract: four-eyes-18
+    // contract: four-eyes-19
     const { approval_id, key_id } = await approvedKey();
     expect((await shown(approval_id)).outcome).toMatchObject({
       status: 'success',

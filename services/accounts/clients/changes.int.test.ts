@@ -51,6 +51,7 @@ describe('names', () => {
   });
 
   test('changes of company names are audited, too; a change of only contact fields has no names', async () => {
+    // contract: clients-23
     const client_id = await newClient(bank, corporate);
     expect(
       await bank.send('update_client', {

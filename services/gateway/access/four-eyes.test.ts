@@ -27,7 +27,7 @@ test.each([
 });
 
 test('actions of people and machines with a token may need approval; of keys only if keys count as people', () => {
-  // contract: four-eyes-1
+  // contract: four-eyes-2
   expect([person, machine, key].map((caller) => isWatched(caller, all))).toEqual([true, true, false]);
   expect([person, machine, key].map((caller) => isWatched(caller, { ...all, keys: true }))).toEqual([true, true, true]);
 });
@@ -42,7 +42,7 @@ test('an amount without a currency is checked if it exceeds any limit', () => {
 });
 
 test('people can decide; keys and machines can only if keys count as people', () => {
-  // contract: four-eyes-1
+  // contract: four-eyes-2
   expect([person, machine, key].map((caller) => mayDecide(caller, all))).toEqual([true, false, false]);
   expect([person, machine, key].map((caller) => mayDecide(caller, { ...all, keys: true }))).toEqual([true, true, true]);
 });

@@ -6,9 +6,8 @@ import { issuer, testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 
 /**
- * Tests the contract (Envelope): every request that is refused or fails (4xx except a 404 for a resource, 5xx) is
- * logged in one line at the default level, with method, route, status, code, caller, address, and request id. Uses the
- * production logger, which redacts fields.
+ * Tests that every request that is refused or fails is logged in one line at the default level, with method, route,
+ * status, code, caller, address, and request id (contract: envelope-16). Uses the production logger, which redacts fields.
  */
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => void (await Promise.all(closing.splice(0).map((close) => close()))));

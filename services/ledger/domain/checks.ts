@@ -82,7 +82,7 @@ export function beyondLimit(account: AccountState, minor: bigint): Failure | und
   );
 }
 
-/** The contract sets no limit for slots of Teller and Vault, but their balance is a 64-bit integer in the database. */
+/** Slots of Teller and Vault have no limit (contract: money-9), but their balance is a 64-bit integer in the database. */
 export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Failure | undefined {
   const after = ({ account, direction }: Leg<AccountState>) =>
     account.balance_minor + (direction === 'credit' ? minor : -minor);

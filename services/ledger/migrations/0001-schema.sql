@@ -328,7 +328,7 @@ begin
 end $$;
 revoke all on function erase_batch_texts(uuid) from public;
 
--- The views are part of the contract, for read-only SQL. A new version may only add columns.
+-- The views are for read-only SQL (contract: double-entry-16). A new version may only add columns.
 create view v_accounts as
   select 'acc_' || replace(account_id::text, '-', '') as account_id, account_number, account_type, class, currency, status,
     'cli_' || replace(client_id::text, '-', '') as client_id, balance_minor, last_sequence, created_at, held_minor

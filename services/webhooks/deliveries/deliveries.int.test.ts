@@ -140,6 +140,7 @@ describe('a delivery', () => {
   });
 
   it('has Failed after its last attempt, and can be redelivered', async () => {
+    // contract: webhooks-13
     deliver();
     const at = await receiver(status(503));
     const { webhook_id } = await harness.webhook(at.url);
@@ -221,6 +222,7 @@ describe('a webhook', () => {
   });
 
   it('is disabled after five days without a success, not because of failures before a success', async () => {
+    // contract: webhooks-14
     deliver();
     const at = await receiver(status(500));
     const { webhook_id } = await harness.webhook(at.url);

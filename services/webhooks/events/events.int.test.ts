@@ -73,6 +73,7 @@ describe('events', () => {
   });
 
   it('are filtered by type, group of types, and account; a transfer has two accounts', async () => {
+    // contract: webhooks-23
     const [from, to] = [newId('account'), newId('account')];
     const after = await end();
     const transfer = {
