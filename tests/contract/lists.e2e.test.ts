@@ -110,6 +110,7 @@ describe.each(['clients', 'accounts', 'transactions', 'transfers', 'batches', 'e
     });
 
     it('an unknown or repeated query parameter is 400', async () => {
+      // contract: lists-7
       const error = expectError(await api.get(url('acount_id=x')), 400, 'unknown_parameter');
       expect(error.errors).toEqual([{ field: 'acount_id', code: 'unknown_parameter', message: expect.any(String) }]);
       expectError(await api.get(url('limit=1&limit=2')), 400, 'validation_failed');

@@ -207,6 +207,7 @@ describe('Reversal', () => {
   });
 
   it('requires a reason', async () => {
+    // contract: transactions-24
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
     for (const body of [{}, { reason: '' }, { reason: null }, { reason: 'r'.repeat(256) }])

@@ -65,6 +65,7 @@ describe('callers bound to one client', () => {
 });
 
 test('an initial deposit is cash and requires transactions:write', async () => {
+  // contract: permission-26
   const { call, keyHeader } = await start(() => 'not_sent');
   const open = (initial_deposit: number, ...scopes: string[]) =>
     call(
