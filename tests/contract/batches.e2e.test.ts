@@ -142,6 +142,7 @@ describe('independent: each item is decided as if it had been sent alone', () =>
   });
 
   it('the batch itself can have them too; GET /batches finds it by its external_id', async () => {
+    // contract: batches-13, batches-14
     const [a, b] = (await accounts(2, 10)) as [RestAccount, RestAccount];
     const euros = await api.newAccount({ currency: 'EUR' });
     const names = { external_id: newKey(), metadata: { file_name: 'wages.csv' } };

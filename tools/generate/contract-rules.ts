@@ -17,8 +17,6 @@ export const untested: Record<string, string> = {
   'idempotency-14': 'such a process is not ready, and only gateways refuse writes',
   'idempotency-20': 'true for transactions and transfers only',
   'batches-9': 'the whole batch gets a 500',
-  'batches-13': 'only items accept them',
-  'batches-14': 'there is no such list',
   'batches-15': 'measured by the benchmark; tests assert no durations',
   'webhooks-2': 'webhooks:manage reaches the webhooks of all callers',
   'webhooks-9': 'only a revocation with descendants disables webhooks, of the key that created them',

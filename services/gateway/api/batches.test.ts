@@ -94,6 +94,7 @@ describe('messages', () => {
   );
 
   test('external_id and metadata are sent with the batch and shown; a bound caller cannot give an external_id', async () => {
+    // contract: batches-13, names-8
     const names = { external_id: 'wages 7', metadata: { file_name: 'wages.csv' } };
     const made = await testApp(ledger);
     const post = async (state: object, body: object) => {

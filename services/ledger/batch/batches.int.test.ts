@@ -384,6 +384,7 @@ describe('the list of batches', () => {
   };
 
   it('shows counts and totals as far as the items are decided', async () => {
+    // contract: batches-14
     const [dollars, euros] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0', 'EUR')];
     const batch_id = batchIdOf();
     hasSingles = true;
