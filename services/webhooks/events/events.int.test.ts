@@ -159,6 +159,7 @@ describe('events', () => {
   });
 
   it('an event that the database refuses is not skipped: it waits, and all are stored in order', async () => {
+    // contract: webhooks-20
     const account = newId('account');
     const sent = [1, 2, 3].map((sequence) => completed(account, sequence));
     const events = watchFaults(async (messages) => void (await harness.take(...messages)));
