@@ -134,8 +134,24 @@ function event<S extends z.ZodRawShape>(topic: TopicName, fields: S) {
   return { topic, data: z.object(fields) };
 }
 
+/**
+ * The batch in which the ledger decided, and the position in it: together the order of its decisions, over all
+ * accounts. The relay adds both when it publishes (libs/postgres/outbox). Unlike `transaction.batch_id`, this batch is
+ * not a caller's.
+ */
+const decided = {
+  batch_id: since('0.2.0', count).describe(
+    'The batch in which the ledger decided, which may combine many requests; not the batch of a caller',
+  ),
+  batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
+};
+
+function ledgerEvent<S extends z.ZodRawShape>(topic: TopicName, fields: S) {
+  return event(topic, { ...fields, ...decided });
+}
+
 export const events = {
-  'corebanking.transaction.completed.v1': event('transactions', {
+  'corebanking.transaction.completed.v1': ledgerEvent('transactions', {
     transaction: postedTransaction,
     /** The sequence of this account's entry. Gap-free per account. */
     sequence: count,
@@ -146,24 +162,24 @@ export const events = {
     ...ownership,
     ...asked,
   }),
-  'corebanking.transaction.failed.v1': event('transactions', {
+  'corebanking.transaction.failed.v1': ledgerEvent('transactions', {
     transaction: refusedTransaction,
     ...failureAccount,
     ...ownership,
     ...asked,
   }),
   /** As requested by the caller; the account was not found. */
-  'corebanking.transaction.account_not_found.v1': event('transactions', {
+  'corebanking.transaction.account_not_found.v1': ledgerEvent('transactions', {
     transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
     ...failureAccount,
     ...asked,
   }),
-  'corebanking.transfer.completed.v1': event('transfers', {
+  'corebanking.transfer.completed.v1': ledgerEvent('transfers', {
     transfer: completedTransfer,
     operation_id: idField('operation'),
     ...asked,
   }),
-  'corebanking.transfer.failed.v1': event('transfers', {
+  'corebanking.transfer.failed.v1': ledgerEvent('transfers', {
     transfer: completedTransfer.extend({
       currency: currencyCode.nullable(),
       status: z.literal('Failed'),
@@ -173,21 +189,21 @@ export const events = {
     ...asked,
   }),
   /** The transfer that reverses another one. The key is the reversed transfer. */
-  'corebanking.transfer.reversed.v1': event('transfers', {
+  'corebanking.transfer.reversed.v1': ledgerEvent('transfers', {
     transfer: completedTransfer.extend({ reverses_transfer_id: idField('transfer') }),
     operation_id: idField('operation'),
     ...asked,
   }),
-  'corebanking.hold.placed.v1': event('holds', holdChange(['Active'])),
+  'corebanking.hold.placed.v1': ledgerEvent('holds', holdChange(['Active'])),
   /** `amount`: the captured amount. */
-  'corebanking.hold.captured.v1': event('holds', {
+  'corebanking.hold.captured.v1': ledgerEvent('holds', {
     ...holdChange(['Active', 'Captured']),
     amount: positiveMoney,
     transaction_id: idField('transaction'),
     transfer_id: idField('transfer').optional(),
   }),
-  'corebanking.hold.released.v1': event('holds', holdChange(['Released'])),
-  'corebanking.hold.expired.v1': event('holds', holdChange(['Expired'])),
+  'corebanking.hold.released.v1': ledgerEvent('holds', holdChange(['Released'])),
+  'corebanking.hold.expired.v1': ledgerEvent('holds', holdChange(['Expired'])),
   'corebanking.account.opened.v1': event('accounts', { account: eventAccount, ...asked }),
   'corebanking.account.status_changed.v1': event('accounts', {
     account_id: idField('account'),
@@ -247,7 +263,7 @@ export const events = {
    * The latest state of an account, published when it is opened and after every posting, status change, and
    * hold change. The topic is compacted.
    */
-  'corebanking.balance.v1': event('balances', {
+  'corebanking.balance.v1': ledgerEvent('balances', {
     account_id: idField('account'),
     client_id: ownership.client_id,
     account_number: accountNumber,

@@ -2,7 +2,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { OutboxEvent } from './outbox.ts';
-import { messageOf, packEvents, unpackEvents } from './outbox-messages.ts';
+import { messageOf, numberedEvents, packEvents, unpackEvents } from './outbox-messages.ts';
 
 const text = fc.string({ unit: 'binary' });
 const name = text.filter((each) => !/^(ce_|content-type)|^__proto__$/.test(each));
@@ -36,6 +36,18 @@ test('a packed batch is unpacked byte for byte, in order', () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test('the data of events of the ledger contain their batch and their position in it, and other payloads are unchanged', () => {
+  const events = ['corebanking.hold.placed.v1', 't.v1', 'corebanking.account.opened.v1', 'corebanking.balance.v1'].map(
+    (type) => ({ ...one, type }),
+  );
+  expect(numberedEvents(4711n, packEvents(events)).map(({ payload }) => payload)).toEqual([
+    '{"of":"acc_1","batch_id":4711,"batch_position":0}',
+    one.payload,
+    one.payload,
+    '{"of":"acc_1","batch_id":4711,"batch_position":3}',
+  ]);
 });
 
 test('zstd and jq can read a packed batch', () => {

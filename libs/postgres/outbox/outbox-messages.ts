@@ -55,6 +55,20 @@ export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
   return events;
 }
 
+/** The types whose data contain their batch and their position in it, which only the reader of a batch knows. */
+const numbered = new Set(
+  Object.entries(events).flatMap(([type, { data }]) => ('batch_position' in data.shape ? [type] : [])),
+);
+
+/** Returns the events of a batch in the form in which every publication of the batch contains them. */
+export function numberedEvents(batchId: bigint, packed: Buffer): OutboxEvent[] {
+  return unpackEvents(packed).map((event, position) =>
+    event.payload === null || !numbered.has(event.type)
+      ? event
+      : { ...event, payload: `${event.payload.slice(0, -1)},"batch_id":${batchId},"batch_position":${position}}` },
+  );
+}
+
 /** Returns the message of an event. `source` is its ce_source; `topicName` maps its topic to the name on the broker. */
 export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): PublishedEvent {
   const { topic, key, payload, partition } = event;

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Position } from './history.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { unpackEvents } from './outbox-messages.ts';
+import { numberedEvents } from './outbox-messages.ts';
 
 export interface UnpublishedBatch extends Position {
   events: OutboxEvent[];
@@ -35,7 +35,7 @@ export async function readUnpublished(
     text: readStatement,
     values,
   });
-  return rows.map(({ records, ...position }) => ({ ...position, events: unpackEvents(records) }));
+  return rows.map(({ records, ...position }) => ({ ...position, events: numberedEvents(position.batch_id, records) }));
 }
 
 const statsStatement = `select coalesce(sum(size), 0)::int as rows,

@@ -50,6 +50,7 @@ const entry = (account: string, sequence: number, direction: 'debit' | 'credit',
 });
 const asked = { actor: 'jwt:https://issuer.example|alice', request_channel: 'staff' };
 const ownership = { client_id, account_number: 'SAV-1234567897' };
+const decided = { batch_id: 4711, batch_position: 2 };
 export const transferExample = {
   transfer_id: `trf_${bits}`,
   from_account_id: account_id,
@@ -87,6 +88,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     ],
     ...ownership,
     ...asked,
+    ...decided,
   },
   'corebanking.transaction.failed.v1': {
     transaction: {
@@ -101,6 +103,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     },
     ...ownership,
     ...asked,
+    ...decided,
   },
   'corebanking.transaction.account_not_found.v1': {
     transaction: {
@@ -112,11 +115,13 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     },
     actor: 'key:key_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f',
     request_channel: 'api_key',
+    ...decided,
   },
-  'corebanking.transfer.completed.v1': { transfer: transferExample, operation_id, ...asked },
+  'corebanking.transfer.completed.v1': { transfer: transferExample, operation_id, ...asked, ...decided },
   'corebanking.transfer.failed.v1': {
     transfer: { ...transferExample, status: 'Failed', failure_code: 'insufficient_funds' },
     ...asked,
+    ...decided,
   },
   'corebanking.transfer.reversed.v1': {
     transfer: {
@@ -129,8 +134,9 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     },
     operation_id: `opr_${other}`,
     ...asked,
+    ...decided,
   },
-  'corebanking.hold.placed.v1': { hold: holdExample, hold_version: 1, ...ownership, ...asked },
+  'corebanking.hold.placed.v1': { hold: holdExample, hold_version: 1, ...ownership, ...asked, ...decided },
   'corebanking.hold.captured.v1': {
     hold: { ...holdExample, status: 'Captured', captured_amount: '32.50' },
     hold_version: 2,
@@ -138,12 +144,14 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     transaction_id: `txn_${other}`,
     ...ownership,
     ...asked,
+    ...decided,
   },
   'corebanking.hold.released.v1': {
     hold: { ...holdExample, status: 'Released' },
     hold_version: 2,
     ...ownership,
     ...asked,
+    ...decided,
   },
   'corebanking.hold.expired.v1': {
     hold: { ...holdExample, status: 'Expired', updated_at: '2026-01-09T03:04:05.678Z' },
@@ -151,6 +159,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     ...ownership,
     actor: 'system',
     request_channel: 'system',
+    ...decided,
   },
   'corebanking.account.opened.v1': { account, ...asked },
   'corebanking.account.status_changed.v1': {
@@ -211,6 +220,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     sequence: 12,
     hold_version: 1,
     updated_at: booked,
+    ...decided,
   },
   'corebanking.account.v1': { account, status_version: 1 },
   'corebanking.client.v1': { client_id, client_type: 'Retail', created_at: at, updated_at: booked, erased_at: null },
