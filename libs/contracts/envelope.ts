@@ -55,6 +55,11 @@ export interface MessageContext
   extends Record<RequiredField, string>,
     Partial<Record<Exclude<Field, RequiredField>, string>> {
   reply_partition?: number;
+  /**
+   * What had been decided about a command that is sent again after a restore (deploy/recovery): the code of its refusal,
+   * or nothing. Of a batch: the items to execute, as JSON, by index. It is in a header that only `renewal` reads.
+   */
+  decided?: string;
   /** The batch that contains this item. It is not in a header, but set when the batch message is expanded. */
   batch_id?: string;
 }

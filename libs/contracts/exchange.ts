@@ -51,11 +51,11 @@ export function decodeRequest(
   { prefix, keys }: Reader,
 ): DecodedRequest {
   const signer = keys.signerOf(message);
-  const renewedDeadline = keys.renewedDeadline(message.headers);
-  if (signer === undefined || renewedDeadline === null) return notAuthentic;
+  const renewal = keys.renewal(message.headers);
+  if (signer === undefined || renewal === null) return notAuthentic;
   const context = fromHeaders(message.headers);
   if (context === undefined) return bad('malformed_headers', 'a required header is missing or malformed');
-  if (renewedDeadline !== undefined) context.deadline = renewedDeadline;
+  Object.assign(context, renewal);
   const address = replyAddress(context);
   if (address && !maySendTo(address, context, prefix))
     return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);

@@ -102,16 +102,29 @@ test('during a rotation both keys are accepted, and the first one signs', () => 
   expect(new MacKeys({ accounts: [first] }).signerOf(message)).toBeUndefined();
 });
 
+test('what had been decided is signed with the new deadline', () => {
+  const message = signed();
+  const deadline = '2027-01-01T00:00:00.000Z';
+  const renewed = keys.renewed(message.headers, deadline, 'insufficient_funds');
+  const { 'decided-before': _, ...without } = renewed;
+  expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
+  expect(keys.renewal(renewed)).toEqual({ deadline, decided: 'insufficient_funds' });
+  expect(keys.renewal({ ...renewed, 'decided-before': 'inactive_account' })).toBeNull();
+  expect(keys.renewal(without)).toBeNull();
+  expect(keys.renewal({ ...keys.renewed(message.headers, deadline), 'decided-before': 'x' })).toBeNull();
+  expect(keys.renewal(keys.renewed(renewed, deadline))).toEqual({ deadline });
+});
+
 test('only accounts can renew the deadline of a message, and only of that message', () => {
   const message = signed();
   const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
   expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
-  expect([keys.renewedDeadline(message.headers), keys.renewedDeadline(renewed)]).toEqual([
+  expect([keys.renewal(message.headers), keys.renewal(renewed)]).toEqual([
     undefined,
-    '2027-01-01T00:00:00.000Z',
+    { deadline: '2027-01-01T00:00:00.000Z' },
   ]);
-  expect(keys.renewedDeadline({ ...renewed, 'renewed-deadline': '2028-01-01T00:00:00.000Z' })).toBeNull();
-  expect(keys.renewedDeadline({ ...renewed, mac: signed('{}').headers['mac'] ?? '' })).toBeNull();
-  expect(keys.renewedDeadline({ ...renewed, 'renewal-mac': message.headers['mac'] ?? '' })).toBeNull();
+  expect(keys.renewal({ ...renewed, 'renewed-deadline': '2028-01-01T00:00:00.000Z' })).toBeNull();
+  expect(keys.renewal({ ...renewed, mac: signed('{}').headers['mac'] ?? '' })).toBeNull();
+  expect(keys.renewal({ ...renewed, 'renewal-mac': message.headers['mac'] ?? '' })).toBeNull();
   expect(() => new MacKeys({ gateway: [first] }).renewed(message.headers, 'x')).toThrow('no MAC key of accounts');
 });

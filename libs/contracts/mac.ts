@@ -10,14 +10,16 @@ export type Signer = 'gateway' | 'accounts' | 'ledger' | 'webhooks';
 
 /** `<signer>/<id of the key>:<MAC>` */
 const macHeader = 'mac';
-/** The new deadline of a redriven command, with the MAC of accounts for it. */
+/** The new deadline of a redriven command, with the MAC of accounts for it and for what had been decided before. */
 const renewedDeadlineHeader = 'renewed-deadline';
+const decidedHeader = 'decided-before';
 const renewalMacHeader = 'renewal-mac';
 
 /** Reply address, reply time, and trace headers: they are set, changed, or removed in transit. */
 const notCovered = new Set([
   macHeader,
   renewedDeadlineHeader,
+  decidedHeader,
   renewalMacHeader,
   'correlation-id',
   'reply-topic',
@@ -66,20 +68,27 @@ export class MacKeys {
     return this.#verify(headers[macHeader], coveredHeaders(headers, value), value);
   }
 
-  /** Returns the headers with a new deadline, signed by accounts. The original MAC stays valid. */
-  renewed(headers: Headers, deadline: string): Headers {
+  /**
+   * Returns the headers with a new deadline, and with what had been decided before a restore (envelope.ts), signed by
+   * accounts. The original MAC stays valid.
+   */
+  renewed(headers: Headers, deadline: string, decided?: string): Headers {
+    const { [decidedHeader]: _, ...kept } = headers;
     return {
-      ...headers,
+      ...kept,
       [renewedDeadlineHeader]: deadline,
-      [renewalMacHeader]: this.#mac('accounts', renewal(headers, deadline), null),
+      ...(decided === undefined ? {} : { [decidedHeader]: decided }),
+      [renewalMacHeader]: this.#mac('accounts', renewal(headers, deadline, decided), null),
     };
   }
 
-  /** Returns the renewed deadline, undefined if there is none, or null if accounts did not sign it. */
-  renewedDeadline(headers: Headers): string | undefined | null {
-    const deadline = headers[renewedDeadlineHeader];
+  /** Returns the renewed deadline and what had been decided, undefined if there is none, or null if accounts did not sign it. */
+  renewal(headers: Headers): { deadline: string; decided?: string } | undefined | null {
+    const { [renewedDeadlineHeader]: deadline, [decidedHeader]: decided } = headers;
     if (deadline === undefined) return undefined;
-    return this.#verify(headers[renewalMacHeader], renewal(headers, deadline), null) === 'accounts' ? deadline : null;
+    const signer = this.#verify(headers[renewalMacHeader], renewal(headers, deadline, decided), null);
+    if (signer !== 'accounts') return null;
+    return decided === undefined ? { deadline } : { deadline, decided };
   }
 
   #mac(signer: Signer, text: string, value: Value): string {
@@ -110,8 +119,8 @@ function coveredHeaders(headers: Headers, value: Value): string {
   return `${text}\n`;
 }
 
-function renewal(headers: Headers, deadline: string): string {
-  return `renewal\n${headers[macHeader]}\n${deadline}`;
+function renewal(headers: Headers, deadline: string, decided?: string): string {
+  return `renewal\n${headers[macHeader]}\n${deadline}${decided === undefined ? '' : `\n${decided}`}`;
 }
 
 const blockBytes = 64;

@@ -132,6 +132,24 @@ describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
 });
 
 describe('independent', () => {
+  test('sent again after a restore, only the named items are decided, and refused ones stay refused', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1_000n), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    const items = [move(a, b, '1'), move(a, b, '2'), cash('Withdrawal', a, '3'), cash('Deposit', b, '4')];
+    const first = decide(
+      batch('independent', items, { decided: JSON.stringify({ 1: '', 2: 'insufficient_funds' }) }),
+      books,
+    );
+    expect(outcomes(first)).toEqual(['Completed', 'insufficient_funds']);
+    expect(first.batch).toMatchObject({ item_count: 4 });
+    expect(balances(a, b)).toEqual([800n, 200n]);
+    decide(batch('independent', items, { decided: JSON.stringify({ 0: '' }) }), books);
+    expect(balances(a, b)).toEqual([700n, 300n]);
+    const rest = decide(batch('independent', items, { deadline: '2000-01-01T00:00:00.000Z' }), books);
+    expect(outcomes(rest)).toEqual(['Completed', 'Completed', 'insufficient_funds', 'deadline_exceeded']);
+    expect(balances(a, b)).toEqual([700n, 300n]);
+  });
+
   test('a refusal does not affect other items and is the same as for a single request', () => {
     const [a, b, frozen] = [
       accountOf(1, 'Savings', 'USD', 'Active', 100n),

@@ -44,11 +44,13 @@ export interface BatchRecord {
 
 type Decide = (command: Posting, books: Books) => Decision;
 
-/** Expands a message into its commands. */
+/** Expands a message into its commands: all, or those that are sent again after a restore. */
 export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
   const { batch_id } = data;
-  const own = { ...context, batch_id };
+  const { decided: asJson, ...common } = context;
+  const decided = asJson === undefined ? undefined : (JSON.parse(asJson) as Record<number, string>);
   const itemOf = (item: (typeof items)[number], index: number): Posting => {
+    const own = { ...common, batch_id, ...(decided && { decided: decided[index] ?? '' }) };
     const posting = 'transaction' in item ? item.transaction : item.transfer;
     const bits = itemBits(batch_id, index);
     if ('account_id' in posting) {
@@ -65,7 +67,9 @@ export function batchCommand({ items, ...data }: MessageData<'create_batch'>, co
   return {
     name: 'create_batch',
     data: { ...data, count: items.length },
-    items: items.map((item, index) => ({ index, command: itemOf(item, index) })),
+    items: items
+      .map((item, index) => ({ index, command: itemOf(item, index) }))
+      .filter(({ index }) => decided === undefined || decided[index] !== undefined),
     context,
   };
 }

@@ -32,6 +32,18 @@ export function deadlineExceeded(): Failure {
   );
 }
 
+/**
+ * The refusal of a command that had been refused before a restore, and is sent again. It stays refused even if the
+ * account could pay now, because its caller was told so.
+ */
+export function refusedBefore({ decided }: MessageContext): Failure | undefined {
+  if (!decided) return undefined;
+  return refusal(
+    decided as Failure['code'],
+    'the command was refused for this reason before the database was restored',
+  );
+}
+
 export function accountNotFound(accountId: string, field = 'account_id'): Failure {
   return refusal('account_not_found', `${field} ${accountId}: account not found`, {
     details: { field, account_id: accountId },

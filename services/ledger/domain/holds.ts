@@ -167,7 +167,7 @@ export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, 
   account.held_minor -= minor;
   const decision =
     to === undefined
-      ? moveCash(name, draft, account, minor, currency, books)
+      ? moveCash(name, draft, account, minor, currency, context, books)
       : moveBetween(name, draft, [account, to], minor, currency, context, books);
   const [captured] = decision.transactions;
   if (captured?.status !== 'Completed') {

@@ -12,6 +12,7 @@ import {
   inactive,
   onLoan,
   otherCurrency,
+  refusedBefore,
   withoutFunds,
 } from './checks.ts';
 import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
@@ -29,6 +30,7 @@ export function moveCash(
   account: AccountState,
   minor: bigint,
   currency: string,
+  context: MessageContext,
   books: Books,
 ): Decision {
   const deposit = draft.direction === 'credit';
@@ -42,7 +44,7 @@ export function moveCash(
   const teller = books.system('Teller', currency);
   const vault = books.system('Vault', currency);
   const legs = deposit ? cashIn(account, teller, vault) : cashOut(account, teller, vault, 'debit');
-  const full = beyondSlots(legs, minor);
+  const full = beyondSlots(legs, minor) ?? refusedBefore(context);
   if (full) return refuse(full);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
@@ -70,6 +72,8 @@ export function moveBetween(
       ? refuse({ ...asked, transaction_type: type, failure_account_id: to.account_id }, cannotTake)
       : refuse(asked, destinationRefused());
   }
+  const before = refusedBefore(context);
+  if (before) return refuse(asked, before);
   const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {
     ...debit,

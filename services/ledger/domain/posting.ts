@@ -118,7 +118,7 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return fail(name, draft, { ...amount, currency }, badAmount(minor, currency), books);
-  return moveCash(name, draft, account, minor, currency, books);
+  return moveCash(name, draft, account, minor, currency, context, books);
 }
 
 function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, books: Books): Decision {

@@ -4,11 +4,13 @@ import {
   accountOf,
   bitsOf,
   booksOf,
+  capture,
   cash,
   codeOf,
   idIn,
   messageOf,
   opening,
+  placing,
   reversal,
   statusChange,
   transfer,
@@ -42,6 +44,28 @@ function everyKind() {
     ],
   };
 }
+
+describe('a command that had been refused before a restore', () => {
+  it('stays refused for the same reason even if it could be executed now', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1_000n), accountOf(2, 'Savings')];
+    const books = booksOf([a, b]);
+    const deposit = idIn(decide(cash('Deposit', a, '3'), books));
+    decide(placing(a, '2', { n: 80 }), books);
+    const context = { decided: 'balance_limit_exceeded' };
+    const refused = [
+      cash('Deposit', a, '1', context),
+      transfer(a, b, '1', null, 90, context),
+      reversal(deposit, context),
+      capture(80, { context }),
+      capture(80, { context, to: b }),
+    ].map((command) => decide(command, books));
+    expect(refused.map(codeOf)).toEqual(refused.map(() => 'balance_limit_exceeded'));
+    expect(
+      refused.flatMap(({ transactions }) => transactions.map(({ status, amount_minor }) => [status, amount_minor])),
+    ).toEqual([100n, 100n, 300n, 200n, 200n].map((minor) => ['Failed', minor]));
+    expect([a.balance_minor, a.held_minor, b.balance_minor]).toEqual([1_300n, 200n, 0n]);
+  });
+});
 
 describe('a repeat', () => {
   it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(

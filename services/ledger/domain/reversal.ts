@@ -11,6 +11,7 @@ import {
   deadlineExceeded,
   inactive,
   pastDeadline,
+  refusedBefore,
   withoutFunds,
 } from './checks.ts';
 import {
@@ -62,13 +63,13 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     reverses_transaction_id: original.transaction_id,
   };
   const amount = { decimal: fromMinor(minor, currency), currency };
-  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const reversal = books.reversals.get(original.transaction_id);
   if (reversal !== undefined) {
     return refuse('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, {
       reversal_transaction_id: reversal,
     });
   }
+  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const { legs, records } = reversalOf(original, draft, account, books);
   // The paying account is checked first and completely, as in checks.ts.
   for (const leg of legs) {
@@ -76,7 +77,7 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     const failure_account_id = leg.account === account ? null : leg.account.account_id;
     if (reason) return fail(name, { ...draft, failure_account_id }, amount, reason, books);
   }
-  const full = beyondSlots(legs, minor);
+  const full = beyondSlots(legs, minor) ?? refusedBefore(context);
   if (full) return fail(name, draft, amount, full, books);
   const decision = complete(
     name,
