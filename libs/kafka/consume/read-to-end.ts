@@ -6,6 +6,8 @@ import { PartitionReader } from './partition-reader.ts';
 
 export interface ReadToEndOptions {
   topics: string[];
+  /** The time from which they are read, by their timestamps. Default: from the beginning. */
+  from?: Date;
   /** Receives messages, each once, in order per partition. It is called again when the call has resolved. */
   take(messages: ReceivedMessage[]): Promise<void>;
   /** Rejects if nothing is received for this long. */
@@ -14,10 +16,13 @@ export interface ReadToEndOptions {
 }
 
 /**
- * Reads topics from the beginning to their end offsets at the time of the call. Rejects if `take` rejects, if a
+ * Reads topics to their end offsets at the time of the call. Rejects if `take` rejects, if a
  * topic does not exist, or if no more messages arrive before the end.
  */
-export async function readToEnd(kafka: KafkaClient, { topics, take, idleMs, logger }: ReadToEndOptions): Promise<void> {
+export async function readToEnd(
+  kafka: KafkaClient,
+  { topics, from, take, idleMs, logger }: ReadToEndOptions,
+): Promise<void> {
   const failure = Promise.withResolvers<never>();
   let heardAt = performance.now();
   let taking: Promise<void> = Promise.resolve();
@@ -26,7 +31,7 @@ export async function readToEnd(kafka: KafkaClient, { topics, take, idleMs, logg
       const ends = new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));
       return new PartitionReader(kafka, {
         topic,
-        from: 'oldest',
+        from: from ?? 'oldest',
         logger,
         take(messages, partition) {
           heardAt = performance.now();

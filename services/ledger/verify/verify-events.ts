@@ -56,19 +56,34 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
           (range) => range.low > 0n && (partition === undefined || range.partition === partition),
         );
       const audit: EventAudit = { pool, snapshot, find, published: new Map(), recent: new Map(), headIsGone: cut };
-      const take = async (messages: ReceivedMessage[]) => {
-        const of = (name: ComparedTopic) => messages.filter(({ topic }) => topics.get(topic) === name);
-        await checkOperations('transactions', of('transactions'), audit);
-        await checkOperations('transfers', of('transfers'), audit);
-        await checkHolds(of('holds'), audit);
-        await checkBalances(of('balances'), audit);
-      };
+      const take = (messages: ReceivedMessage[]) => checkAll(messages, prefix, audit);
       await readToEnd(kafka, { topics: [...topics.keys()], take, idleMs, logger });
       await compareAccounts(snapshot, pending, audit);
     },
     'read only snapshot',
   );
   return Object.values(eventRules).flatMap((rule) => (found.has(rule) ? [{ rule, rows: found.get(rule) ?? [] }] : []));
+}
+
+/**
+ * Compares these events with the books: not whether events are missing. Posting times may differ, because commands may
+ * have been sent again after a restore.
+ */
+export async function compareWithBooks(messages: ReceivedMessage[], pool: Pool, prefix: string): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const find = (rule: string, row: Record<string, unknown>) => void findings.push({ rule, rows: [row] });
+  const nothing = { published: new Map(), recent: new Map(), headIsGone: () => true };
+  await checkAll(messages, prefix, { pool, snapshot: pool, find, isResent: true, ...nothing });
+  const ofBooks: string[] = [eventRules.form, eventRules.committed, eventRules.same];
+  return findings.filter(({ rule }) => ofBooks.includes(rule));
+}
+
+async function checkAll(messages: ReceivedMessage[], prefix: string, audit: EventAudit): Promise<void> {
+  const of = (name: ComparedTopic) => messages.filter(({ topic }) => topic === topicName(prefix, name));
+  await checkOperations('transactions', of('transactions'), audit);
+  await checkOperations('transfers', of('transfers'), audit);
+  await checkHolds(of('holds'), audit);
+  await checkBalances(of('balances'), audit);
 }
 
 interface Counts {
