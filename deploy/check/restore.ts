@@ -1,25 +1,36 @@
-import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKafka } from '#libs/kafka/client.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
-import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { testKeys } from '#libs/service/test/keys.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
 import type { Cluster } from '../../tests/faults/cluster.ts';
 import { startCluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
-import { Api, type RestAccount } from '../../tests/support/client.ts';
-import { acceptHistory } from '../recovery/accept-history.ts';
-import { resendCommands } from '../recovery/resend-commands.ts';
+import {
+  acceptDatabase,
+  archiveWal,
+  backUp,
+  momentOf,
+  resend,
+  restoreTo,
+  withPool,
+} from '../../tests/faults/restoring.ts';
+import { Api, type RestAccount, type RestTransaction } from '../../tests/support/client.ts';
+import { eventually } from '../../tests/support/eventually.ts';
 import type { Check, Part } from './check.ts';
 import { expect } from './check.ts';
 
-/** The responses that callers received, by account. They must match the accounts after the restore. */
-type Told = Map<string, { account_number: string; balance: number; status: string; entries: string }>;
+/**
+ * What callers were told, by account: its number, balances, status, entries, holds, and transactions with their outcomes.
+ * It must be true after the restore.
+ */
+type Told = Map<string, Record<string, unknown>>;
+
+const patienceMs = 60_000;
+/** Long enough for the ledger to receive what was sent before. */
+const arrivesMs = 1_500;
 
 /**
  * Follows docs/operations.md, Restore, literally: a base backup and the archived WAL, a disaster, a
@@ -43,66 +54,39 @@ export const restore: Part = {
           () => ({ 'x-api-key': cluster.apiKey }),
         ),
     ) as [Api];
-    const data = join(cluster.dir, 'postgres');
-    await work(api, 20);
+    const customers = new Customers(api);
+    await customers.work(10);
     await check.step('take a base backup under load', () =>
-      Promise.all([backUp(cluster, data), work(api, 20)]).then(() => undefined),
+      Promise.all([backUp(cluster), customers.work(10)]).then(() => undefined),
     );
-    await work(api, 20);
-    const moment = await withPool(
-      cluster,
-      async (pool) =>
-        (
-          await pool.query<{ now: string }>(
-            "select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') as now",
-          )
-        ).rows[0]?.now ?? '',
-    );
+    await customers.work(10);
+    const moment = await momentOf(cluster);
     await sleep(1_100);
     const told = await check.step('commit operations that the restored database will not have', async () => {
-      await work(api, 40);
-      await withPool(cluster, (pool) =>
-        until(
+      await customers.work(20);
+      await customers.chains(cluster);
+      await withPool(cluster, 'ledger', (pool) =>
+        eventually(
           async () =>
             (
               await pool.query(
                 'select from ledger.outbox_batches where published_at is null union all select from accounts.outbox_batches where published_at is null union all select from accounts.saga_steps',
               )
             ).rowCount === 0,
+          patienceMs,
         ),
       );
       return readTold(api);
     });
-    await check.step('stop all processes and restore Postgres to the moment before those operations', async () => {
-      await Promise.all(cluster.nodes.map((node) => node.stop()));
-      await withPool(cluster, (pool) => pool.query('select pg_switch_wal()'));
-      await cluster.postgres.stop();
-      renameSync(data, `${data}.lost`);
-      spawnSync('cp', ['-a', `${data}.backup`, data], { stdio: 'ignore' });
-      appendFileSync(
-        join(data, 'postgresql.auto.conf'),
-        `restore_command = 'cp "${archive(cluster)}/%f" "%p"'\nrecovery_target_time = '${moment}+00'\nrecovery_target_action = 'promote'\n`,
-      );
-      writeFileSync(join(data, 'recovery.signal'), '');
-      ownedAs(`${data}.lost`, data);
-      await cluster.postgres.start();
-      await withPool(cluster, (pool) =>
-        until(
-          async () =>
-            (await pool.query<{ back: boolean }>('select not pg_is_in_recovery() as back')).rows[0]?.back === true,
-        ),
-      );
-    });
-    const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'restore' }, silent);
-    await check.step('a ledger refuses the older history; after everything is stopped, it is accepted', async () => {
-      const ledger = cluster.node('ledger');
-      ledger.start();
-      await until(async () => (await (await fetch(ledger.healthUrl)).text()).includes('older history'));
-      await ledger.stop();
-      await acceptHistory(kafka, { prefix: cluster.topicPrefix, logger: silent });
-    });
+    await check.step('stop all processes and restore Postgres to the moment before those operations', () =>
+      restoreTo(cluster, moment),
+    );
+    await check.step('a ledger refuses the older history; after everything is stopped, it is accepted', () =>
+      acceptDatabase(cluster),
+    );
     await check.step('the books balance, and verify-books reports the events without entries', async () => {
-      const lacking = await withPool(cluster, async (pool) => {
+      const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'restore' }, silent);
+      const lacking = await withPool(cluster, 'ledger', async (pool) => {
         expect((await verifyBooks(pool)).length === 0, 'the restored books do not balance');
         return verifyEvents(pool, kafka, cluster.topicPrefix, silent);
       });
@@ -110,102 +94,130 @@ export const restore: Part = {
       return `${lacking.length} rules about events are broken, as they must be`;
     });
     await check.step('with one ledger and accounts running, the later commands are sent again', async () => {
-      for (const name of ['ledger', 'accounts']) cluster.node(name).start();
-      await Promise.all(['ledger', 'accounts'].map((name) => cluster.node(name).ready()));
       if (check.selfTest) return 'none sent: planted';
-      const { sent, succeeded } = await resendCommands(kafka, {
-        prefix: cluster.topicPrefix,
-        from: new Date(Date.parse(`${moment}Z`) - 60_000),
-        keys: testKeys,
-        logger: silent,
-      });
-      return `${sent} commands, of which ${succeeded} had been a success`;
+      const { sent, decided, unmet } = await resend(cluster, moment);
+      expect(unmet.length === 0, `${unmet.length} pieces of evidence are unmet: ${shown(unmet.slice(0, 3))}`);
+      return `${sent} commands, of which ${decided} had been decided`;
     });
     await check.step('all responses that callers received hold again', async () => {
       await cluster.restore();
       const now = await readTold(api);
-      const different = [...told].filter(([id, before]) => JSON.stringify(before) !== JSON.stringify(now.get(id)));
+      const different = [...told].flatMap(([id, before]) => {
+        const after = now.get(id);
+        const fields = Object.keys(before).filter((field) => shown(before[field]) !== shown(after?.[field]));
+        return fields.map((field) => ({ id, field, before: before[field], after: after?.[field] }));
+      });
       expect(
         different.length === 0 && now.size === told.size,
-        `${different.length} of ${told.size} accounts differ, ${now.size} there: ${JSON.stringify(different.slice(0, 3).map(([id, before]) => [id, before, now.get(id)]))}`,
+        `${new Set(different.map(({ id }) => id)).size} of ${told.size} accounts differ, ${now.size} there: ${shown(different.slice(0, 3))}`,
       );
-      const findings = await withPool(cluster, (pool) => verifyBooks(pool));
-      expect(findings.length === 0, JSON.stringify(findings));
-      return `${told.size} accounts with number, balance, status and every entry`;
+      const findings = await withPool(cluster, 'ledger', (pool) => verifyBooks(pool));
+      expect(findings.length === 0, shown(findings));
+      return `${told.size} accounts with number, balances, status, every entry, hold, and transaction`;
     });
   },
 };
 
-const archive = (cluster: Cluster): string => join(cluster.dir, 'archive');
-
 async function openBank(check: Check): Promise<Cluster> {
   const cluster = await startCluster(join(check.dir, 'restore'), createRandom('restore'));
   check.onEnd(() => cluster.stop());
-  mkdirSync(archive(cluster), { recursive: true });
-  ownedAs(join(cluster.dir, 'postgres'), archive(cluster));
-  appendFileSync(
-    join(cluster.dir, 'postgres', 'postgresql.auto.conf'),
-    `wal_level = replica\narchive_mode = on\narchive_command = 'cp "%p" "${archive(cluster)}/%f"'\n`,
-  );
-  await cluster.postgres.stop();
-  await cluster.postgres.start();
+  await archiveWal(cluster);
   await cluster.restore();
   return cluster;
 }
 
-/** Postgres does not run as root, so it runs as another user. */
-function ownedAs(reference: string, path: string): void {
-  spawnSync('chown', ['-R', `--reference=${reference}`, path], { stdio: 'ignore' });
-}
+const shown = (value: unknown): string =>
+  JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one)) ?? 'nothing';
 
-async function withPool<T>(cluster: Cluster, use: (pool: Pool) => Promise<T>): Promise<T> {
-  const pool = createPool({ url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 2 }, silent);
-  try {
-    return await use(pool);
-  } finally {
-    await pool.end();
+/** Customers whose every operation depends on what was decided before. */
+class Customers {
+  readonly #api: Api;
+  readonly #ids: string[] = [];
+
+  constructor(api: Api) {
+    this.#api = api;
   }
-}
 
-/**
- * Copies the files between start and stop, as pg_basebackup does, and writes the label that stop
- * returns.
- */
-async function backUp(cluster: Cluster, data: string): Promise<void> {
-  await withPool(cluster, async (pool) => {
-    const client = await pool.connect();
-    await client.query("select pg_backup_start('check', true)");
-    const { status } = spawnSync('cp', ['-a', data, `${data}.backup`], { stdio: 'ignore' });
-    // Exit code 1: a file was removed during the copy. The WAL repairs this.
-    expect(status === 0 || status === 1, 'the files could not be copied');
-    const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop()');
-    client.release();
-    writeFileSync(join(`${data}.backup`, 'backup_label'), rows[0]?.labelfile ?? '');
-    for (const own of ['postmaster.pid', 'postmaster.opts', 'pg_wal'])
-      rmSync(join(`${data}.backup`, own), { recursive: true, force: true });
-    mkdirSync(join(`${data}.backup`, 'pg_wal', 'archive_status'), { recursive: true });
-  });
-}
-
-const accountsOf = new WeakMap<Api, string[]>();
-
-/** Makes openings, deposits, withdrawals that fail, transfers, and freezes: `count` rounds, each with its response. */
-async function work(api: Api, count: number): Promise<void> {
-  const ids = accountsOf.get(api) ?? [];
-  accountsOf.set(api, ids);
-  for (let i = 0; i < count; i++) {
-    if (i % 10 === 0) ids.push((await api.newAccount({ initial_deposit: 100 })).account_id);
-    const [from = '', to = ''] = [ids.at(-1), ids[i % ids.length]];
-    await Promise.all([
-      api.transact(from, 'Deposit', 10 + i),
-      api.post('/transactions', { account_id: from, transaction_type: 'Withdrawal', amount: 1_000_000 }),
-    ]);
-    if (from !== to) await api.transfer(from, to, 5);
-    if (i % 10 === 7) {
-      await api.setStatus(from, 'Frozen', 'fraud');
-      await api.post('/transactions', { account_id: from, transaction_type: 'Deposit', amount: 1 });
-      await api.setStatus(from, 'Active');
+  /** Rounds of every kind of operation, of which some are refused, each with its response. */
+  async work(count: number): Promise<void> {
+    const api = this.#api;
+    for (let i = 0; i < count; i++) {
+      if (i % 4 === 0) this.#ids.push((await api.newAccount({ initial_deposit: 100 })).account_id);
+      const [from = '', to = ''] = [this.#ids.at(-1), this.#ids[i % this.#ids.length]];
+      const [deposit] = await Promise.all([
+        api.transact(from, 'Deposit', 10 + i),
+        api.post('/transactions', { account_id: from, transaction_type: 'Withdrawal', amount: 1_000_000 }),
+      ]);
+      if (from !== to) await api.transfer(from, to, 5);
+      if (i % 3 === 0) await this.#post(`/transactions/${deposit.transaction_id}/reversal`, { reason: 'mistake' });
+      await this.#hold(from, to, i);
+      await this.#batches(from, to);
+      if (i % 4 === 3) {
+        await api.setStatus(from, 'Frozen', 'fraud');
+        await api.post('/transactions', { account_id: from, transaction_type: 'Deposit', amount: 1 });
+        await api.setStatus(from, 'Active');
+      }
     }
+  }
+
+  async #post<T>(path: string, body: unknown): Promise<T> {
+    const answer = await this.#api.post(path, body);
+    expect(answer.status === 200 || answer.status === 201, `POST ${path}: ${answer.status} ${answer.text}`);
+    return answer.data<T>();
+  }
+
+  /** Only the end of the hold, or its capture, makes the next payment possible or impossible. */
+  async #hold(account: string, to: string, i: number): Promise<void> {
+    const api = this.#api;
+    const { available_balance: available = 0 } = (await api.get(`/accounts/${account}`)).data<RestAccount>();
+    const payment = { account_id: account, transaction_type: 'Withdrawal', amount: 1 };
+    const { hold_id } = await this.#post<{ hold_id: string }>(`/accounts/${account}/holds`, { amount: available });
+    expect((await api.post('/transactions', payment)).status === 400, 'held money was paid');
+    const capture = { amount: 2, final: false, ...(account === to ? {} : { to_account_id: to }) };
+    await this.#post(`/holds/${hold_id}/capture`, capture);
+    if (i % 3 === 0) await this.#post(`/holds/${hold_id}/release`, {});
+    else await this.#post(`/holds/${hold_id}/capture`, { amount: 2, final: true });
+    await this.#post('/transactions', payment);
+    if (i % 4 === 0) await this.#post(`/accounts/${account}/holds`, { amount: 1 });
+  }
+
+  /** The second item of the independent batch is refused, and would not be if it were decided after the third. */
+  async #batches(from: string, to: string): Promise<void> {
+    const api = this.#api;
+    const { available_balance: available = 0 } = (await api.get(`/accounts/${from}`)).data<RestAccount>();
+    const deposit = { transaction: { account_id: from, transaction_type: 'Deposit', amount: 3 } };
+    const tooMuch = { transaction: { account_id: from, transaction_type: 'Withdrawal', amount: available + 4 } };
+    const batch = (mode: string, items: object[]) => api.once(randomUUID(), '/batches', { mode, items });
+    const independent = await batch('independent', [deposit, tooMuch, deposit]);
+    expect(independent.status === 200 || independent.status === 201, `a batch: ${independent.text}`);
+    if (from === to) return;
+    const payment = { transfer: { from_account_id: from, to_account_id: to, amount: available + 6 } };
+    const back = { transfer: { from_account_id: to, to_account_id: from, amount: available + 2 } };
+    const atomic = await batch('atomic', [payment, back]);
+    expect(atomic.status === 200 || atomic.status === 201, `a batch: ${atomic.text}`);
+    expect((await batch('atomic', [deposit, payment, tooMuch])).status === 400, 'the batch was not refused');
+  }
+
+  /** Money that arrives and is paid on within one batch of the ledger, from older accounts to newer ones. */
+  async chains(cluster: Cluster): Promise<void> {
+    const api = this.#api;
+    const payers = this.#ids.slice(0, 12);
+    const last = (await api.newAccount()).account_id;
+    const between = await Promise.all(payers.map(async () => (await api.newAccount()).account_id));
+    for (const payer of payers) await api.transact(payer, 'Deposit', 50);
+    const ledgers = ['ledger', 'ledger-2'].map((name) => cluster.node(name));
+    for (const ledger of ledgers) ledger.signal('SIGSTOP');
+    const pay = (from_account_id: string, to_account_id: string) =>
+      api.post('/transfers', { from_account_id, to_account_id, amount: 50 });
+    const first = payers.map((payer, i) => pay(payer, between[i] ?? ''));
+    await sleep(arrivesMs);
+    const second = between.map((account) => pay(account, last));
+    await sleep(arrivesMs);
+    for (const ledger of ledgers) ledger.signal('SIGCONT');
+    await Promise.all(first);
+    // Some are decided by the other ledger, or before the money arrives.
+    const paid = (await Promise.all(second)).filter(({ status }) => status === 201).length;
+    expect(paid > 0, 'no money was paid on within one batch');
   }
 }
 
@@ -213,23 +225,21 @@ async function work(api: Api, count: number): Promise<void> {
 async function readTold(api: Api): Promise<Told> {
   const told: Told = new Map();
   for (const account of await api.all<RestAccount>('/accounts?limit=100')) {
-    const entries = (await api.entries(account.account_id)).map(
-      ({ created_at: _at, ...entry }: { created_at?: string } & Record<string, unknown>) => JSON.stringify(entry),
+    const { account_id, account_number, balance, available_balance, status } = account;
+    const entries = (await api.entries(account_id)).map(
+      ({ created_at: _at, ...entry }: { created_at?: string } & Record<string, unknown>) => shown(entry),
     );
-    told.set(account.account_id, {
-      account_number: account.account_number,
-      balance: account.balance,
-      status: account.status,
-      entries: entries.toSorted().join('\n'),
+    const transactions = await api.all<RestTransaction>(`/transactions?account_id=${account_id}&limit=100`);
+    const holds = await api.all<Record<string, unknown>>(`/accounts/${account_id}/holds?limit=100`);
+    told.set(account_id, {
+      account_number,
+      balance,
+      available_balance,
+      status,
+      entries: entries.toSorted(),
+      transactions: transactions.map(shown).toSorted(),
+      holds: holds.map(({ updated_at: _, ...hold }) => shown(hold)).toSorted(),
     });
   }
   return told;
-}
-
-async function until(check: () => Promise<boolean>, timeoutMs = 60_000): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await check().catch(() => false))) {
-    if (performance.now() > deadline) throw new Error('not so in time');
-    await sleep(200);
-  }
 }

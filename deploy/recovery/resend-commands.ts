@@ -1,191 +1,194 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { replyType } from '#libs/contracts/envelope.ts';
-import { auditId, idBits, idKey, itemBits } from '#libs/contracts/ids.ts';
+import { auditId } from '#libs/contracts/ids.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
-import { type MessageData, messageOfType } from '#libs/contracts/messages.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { createKafka } from '#libs/kafka/client.ts';
-import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { Publisher } from '#libs/kafka/publish/publish.ts';
-import type { ReceivedMessage } from '#libs/kafka/received-message.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
+import { migrationConfig } from '#libs/service/migration.ts';
 import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
+import { compareWithBooks } from '#services/ledger/verify/verify-events.ts';
+import { commandOf, type Evidence, readEvidence, readSince } from './evidence.ts';
+import { type Command, type Commands, decisionsOf, groups, planOf, type Sending, wasDecided } from './plan.ts';
 
 /**
  * Sends commands again that Kafka has but a restored database does not: those since RESEND_FROM, in the order in which
- * they were originally decided. A command that succeeded, according to its event or audit record, gets a new deadline;
- * any other keeps its own and is refused as late. The services recognize commands that the database has by their ids,
- * so an earlier RESEND_FROM does no harm. For docs/operations.md, Restore, while gateways are stopped and one ledger
- * and one accounts run. No replies are sent.
+ * they were originally decided. A command that was decided, according to its event or audit record, gets a new deadline,
+ * and stays refused if it had been refused; any other keeps its own deadline and is refused as late. The services
+ * recognize commands that the database has by their ids, so an earlier RESEND_FROM does no harm. Afterwards, all
+ * evidence is compared with the books. For docs/operations.md, Restore, while gateways are stopped and one ledger and
+ * one accounts run. No replies are sent.
  */
 export const resendConfig = z.object({
   ...kafkaConfig,
   ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
+  MIGRATION_DATABASE_URL: migrationConfig.shape.MIGRATION_DATABASE_URL,
   RESEND_FROM: z.iso.datetime().describe('The time to which the database was restored, or some minutes earlier'),
 });
 
-const idleMs = 60_000;
 const renewedMs = 24 * 60 * 60_000;
 const publishTimeoutMs = 30_000;
-/** The command topics, each with its consumer group. */
-const groups = {
-  'accounts.commands': 'accounts',
-  'ledger.commands': 'ledger',
-  'ledger.batches': 'ledger-batches',
-} as const;
-type Commands = keyof typeof groups;
+const comparedAtOnce = 500;
+const pollMs = 100;
 const commandTopics = Object.keys(groups) as Commands[];
 
-/**
- * A command with the time of its decision, or, if there is no evidence of success, the time at which
- * the broker stored it.
- */
-interface Sent {
-  topic: Commands;
-  message: ReceivedMessage;
-  succeeded: boolean;
-  at: string;
-  sequence: number;
+export interface ResendOptions {
+  prefix: string;
+  from: Date;
+  keys: MacKeys;
+  /** Pools of the schemas ledger and accounts. */
+  ledger: Pool;
+  accounts: Pool;
+  logger: Logger;
 }
 
-/** The outcomes of commands, by the first 120 bits of their transaction or the id of their audit record. */
-type Evidence = Map<string, { at: string; sequence: number }>;
-
-const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;
-
-async function readEvidence(kafka: KafkaClient, prefix: string, logger: Logger): Promise<Evidence> {
-  const evidence: Evidence = new Map();
-  const [transactions, audit] = [topicName(prefix, 'transactions'), topicName(prefix, 'audit')];
-  await readToEnd(kafka, {
-    topics: [transactions, audit],
-    idleMs,
-    logger,
-    take: async (messages) => {
-      for (const message of messages) {
-        const { ce_id = '', ce_time: at = '', ce_type } = message.headers;
-        const data = json(message);
-        // The first event counts, because it has the original time.
-        if (message.topic === audit) {
-          if (data['outcome'] === 'success' && !evidence.has(String(data['audit_id'])))
-            evidence.set(String(data['audit_id']), { at: String(data['created_at']), sequence: 0 });
-        } else if (ce_type === 'corebanking.transaction.completed.v1') {
-          const bits = ce_id.replaceAll('-', '');
-          if (!evidence.has(idKey(bits))) evidence.set(idKey(bits), { at, sequence: Number(data['sequence']) });
-        }
-      }
-    },
-  });
-  return evidence;
+export interface Resent {
+  sent: number;
+  /** Those among them of which there is evidence. */
+  decided: number;
+  /** The evidence that the books contradict. */
+  unmet: Record<string, unknown>[];
 }
 
 async function readCommands(
   kafka: KafkaClient,
-  prefix: string,
-  from: number,
   evidence: Evidence,
-  logger: Logger,
-): Promise<Sent[]> {
-  const found = new Map<string, Sent>();
+  { prefix, from, logger }: ResendOptions,
+): Promise<Command[]> {
+  const found = new Map<string, Command>();
   const topics = new Map(commandTopics.map((name) => [topicName(prefix, name), name]));
-  await readToEnd(kafka, {
-    topics: [...topics.keys()],
-    idleMs,
-    logger,
-    take: async (messages) => {
-      for (const message of messages) {
-        const { headers, timestamp_ms } = message;
-        const id = headers['ce_id'] ?? '';
-        // The services repeat steps of sagas and their replies; queries need no reply.
-        const isCommand =
-          headers['ce_type'] !== replyType &&
-          headers['deadline'] !== undefined &&
-          !(messageOfType(headers['ce_type'] ?? '') ?? 'get_').startsWith('get_');
-        if (timestamp_ms < from || !isCommand || found.has(id)) continue;
-        const done = evidence.get(idKey(idBits(id))) ?? evidence.get(auditId(id)) ?? ofItems(message, evidence);
-        const late = { at: new Date(timestamp_ms).toISOString(), sequence: 0 };
-        found.set(id, {
-          topic: topics.get(message.topic) ?? 'ledger.commands',
-          message,
-          succeeded: done !== undefined,
-          ...(done ?? late),
-        });
-      }
-    },
+  await readSince(kafka, [...topics.keys()], from, logger, (message) => {
+    const name = commandOf(message);
+    const id = message.headers['ce_id'] ?? '';
+    if (name === undefined) return;
+    const command = { topic: topics.get(message.topic) ?? 'ledger.commands', name, message };
+    // Another request may have the same id. The one that was decided is named by the evidence; otherwise the first counts.
+    if (!found.has(id) || wasDecided(command, evidence)) found.set(id, command);
   });
-  return [...found.values()].toSorted((a, b) =>
-    a.at < b.at ? -1 : a.at > b.at ? 1 : a.sequence - b.sequence || a.message.timestamp_ms - b.message.timestamp_ms,
-  );
+  return [...found.values()];
 }
 
-/** Returns the outcome of the first successful item of a batch's message. */
-function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; sequence: number } | undefined {
-  if (messageOfType(message.headers['ce_type'] ?? '') !== 'create_batch') return undefined;
-  const { batch_id, items } = json(message) as unknown as MessageData<'create_batch'>;
-  return items.map((_, index) => evidence.get(idKey(itemBits(batch_id, index)))).find((found) => found !== undefined);
-}
+/** Nobody waits for a reply, and a message that an earlier run of this program sent has its deadline. */
+const omitted = new Set([
+  'reply-topic',
+  'reply-partition',
+  'correlation-id',
+  'renewed-deadline',
+  'renewal-mac',
+  'decided-before',
+]);
 
-/** Sends all commands to one partition, so that they are decided in this order. */
-function again({ message, succeeded }: Sent, keys: MacKeys): OutgoingMessage {
-  const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...kept } = message.headers;
-  const headers = succeeded ? keys.renewed(kept, new Date(Date.now() + renewedMs).toISOString()) : kept;
+/** Sends everything to one partition, so that it is decided in this order. */
+function again({ message, isRenewed, decided }: Sending, keys: MacKeys): OutgoingMessage {
+  const kept = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !omitted.has(name)));
+  const headers = isRenewed ? keys.renewed(kept, new Date(Date.now() + renewedMs).toISOString(), decided) : kept;
   return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
 }
 
-/** Resolves when the services have committed everything, including messages of sagas between them. */
-async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
-  for (let quiet = 0; quiet < 3; await sleep(300)) {
-    const lags = await Promise.all(
-      commandTopics.map((name) => groupLag(kafka, prefix + groups[name], [topicName(prefix, name)])),
+/** Resolves when everything that was sent to this topic was decided, with the sagas that it started. */
+async function caughtUp(kafka: KafkaClient, topic: Commands, { prefix, accounts }: ResendOptions): Promise<void> {
+  const isDone = async () => {
+    const lags = await groupLag(kafka, prefix + groups[topic], [topicName(prefix, topic)]);
+    if (lags.some(({ lag }) => lag > 0n)) return false;
+    return topic !== 'accounts.commands' || (await accounts.query('select from saga_steps limit 1')).rowCount === 0;
+  };
+  while (!(await isDone())) await sleep(pollMs);
+}
+
+async function send(
+  kafka: KafkaClient,
+  publisher: Publisher,
+  sendings: Sending[],
+  options: ResendOptions,
+): Promise<void> {
+  for (let at = 0; at < sendings.length; ) {
+    const { topic } = sendings[at] as Sending;
+    const end = sendings.findIndex((sending, i) => i > at && sending.topic !== topic);
+    const next = sendings.slice(at, end < 0 ? sendings.length : end);
+    await publisher.publishAll(
+      next.map((sending) => again(sending, options.keys)),
+      { timeoutMs: publishTimeoutMs },
     );
-    quiet = lags.flat().every(({ lag }) => lag === 0n) ? quiet + 1 : 0;
+    // A later command from another topic may depend on it.
+    await caughtUp(kafka, topic, options);
+    at += next.length;
   }
 }
 
-/** Returns the number of commands that were sent again, and of those among them that had succeeded. */
-export async function resendCommands(
-  kafka: KafkaClient,
-  { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger },
-): Promise<{ sent: number; succeeded: number }> {
-  const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
+/** Returns the evidence that the books contradict: events of the ledger, and audit records of accounts' commands. */
+async function unmet(
+  commands: Command[],
+  { decisions, events }: Evidence,
+  { ledger, accounts, prefix }: ResendOptions,
+): Promise<Record<string, unknown>[]> {
+  const found: Record<string, unknown>[] = [];
+  for (let at = 0; at < events.length; at += comparedAtOnce) {
+    const findings = await compareWithBooks(events.slice(at, at + comparedAtOnce), ledger, prefix);
+    found.push(...findings.flatMap(({ rule, rows }) => rows.map((row) => ({ rule, ...row }))));
+  }
+  const due = new Map(
+    commands
+      .filter(({ topic }) => topic === 'accounts.commands')
+      .map((command) => [auditId(command.message.headers['ce_id'] ?? ''), command] as const)
+      .filter(([id]) => decisions.has(id)),
+  );
+  const { rows } = await accounts.query<{ audit_id: string }>(
+    "select audit_id from audit where outcome = 'success' and audit_id = any($1)",
+    [[...due.keys()]],
+  );
+  for (const { audit_id } of rows) due.delete(audit_id);
+  for (const [audit_id, { name, message }] of due)
+    found.push({ rule: 'each success has its audit record', audit_id, command: name, key: message.key });
+  return found;
+}
+
+/** Sends until the books confirm all evidence, or until sending again confirms nothing more. */
+export async function resendCommands(kafka: KafkaClient, options: ResendOptions): Promise<Resent> {
+  const { prefix, logger } = options;
+  const evidence = await readEvidence(kafka, options);
+  const commands = await readCommands(kafka, evidence, options);
+  const sendings = planOf(commands, evidence);
   const publisher = new Publisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
   try {
-    for (let at = 0; at < commands.length; ) {
-      const topic = commands[at]?.topic;
-      const end = commands.findIndex((command, i) => i > at && command.topic !== topic);
-      const run = commands.slice(at, end < 0 ? commands.length : end);
-      await publisher.publishAll(
-        run.map((command) => again(command, keys)),
-        { timeoutMs: publishTimeoutMs },
-      );
-      // A later command from another topic may depend on it.
-      await caughtUp(kafka, prefix);
-      at += run.length;
+    for (let left = Number.POSITIVE_INFINITY; ; ) {
+      await send(kafka, publisher, sendings, options);
+      const found = await unmet(commands, evidence, options);
+      if (found.length === 0 || found.length >= left) {
+        const decided = commands.filter((command) => decisionsOf(command, evidence).length > 0);
+        return { sent: commands.length, decided: decided.length, unmet: found };
+      }
+      left = found.length;
     }
   } finally {
     await publisher.stop();
   }
-  return { sent: commands.length, succeeded: commands.filter(({ succeeded }) => succeeded).length };
 }
 
 if (import.meta.main) {
   run('resend-commands', async ({ logger, instance }) => {
     const config = loadConfig(resendConfig);
     const kafka = createKafka(kafkaOptions(config, `resend-${instance}`), logger);
-    logger.info(
-      await resendCommands(kafka, {
-        prefix: config.TOPIC_PREFIX,
-        from: new Date(config.RESEND_FROM),
-        keys: macKeys(config),
-        logger,
-      }),
-      'commands were sent again',
-    );
+    const [ledger, accounts] = ['ledger', 'accounts'].map((schema) =>
+      createPool({ url: config.MIGRATION_DATABASE_URL, application_name: 'resend', schema, max: 2 }, logger),
+    ) as [Pool, Pool];
+    try {
+      const { TOPIC_PREFIX: prefix, RESEND_FROM } = config;
+      const keys = macKeys(config);
+      const options = { prefix, from: new Date(RESEND_FROM), keys, ledger, accounts, logger };
+      const { unmet: broken, ...counts } = await resendCommands(kafka, options);
+      for (const one of broken) logger.error(one, 'the books contradict an event that was published');
+      logger.info({ ...counts, unmet: broken.length }, 'commands were sent again');
+      if (broken.length > 0) process.exitCode = 1;
+    } finally {
+      await Promise.all([ledger.end(), accounts.end()]);
+    }
   });
 }
