@@ -44,7 +44,7 @@ export interface Evidence {
   events: ReceivedMessage[];
 }
 
-export const evidenceTopics = ['transactions', 'transfers', 'holds', 'balances'] as const;
+const evidenceTopics = ['transactions', 'transfers', 'holds', 'balances'] as const;
 
 export const json = (message: ReceivedMessage) =>
   JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;

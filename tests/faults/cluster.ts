@@ -42,6 +42,8 @@ export interface Cluster {
   settingsOf(node: string): BankSettings;
   /** Processes that ended by themselves. */
   unexpectedExits: string[];
+  /** Commands were sent again after a restore, so events have copies with other posting times. */
+  isRestored: boolean;
   /** Clean-ups of rows, which run after everything has stopped. */
   atEnd: (() => void)[];
   /**
@@ -259,6 +261,7 @@ export async function startCluster(
       apiKey,
       settingsOf,
       unexpectedExits,
+      isRestored: false,
       atEnd,
       restore,
       stop,

@@ -84,6 +84,7 @@ export async function momentOf(cluster: Cluster): Promise<string> {
 /** Stops all services and replaces the database with that of the moment, from the base backup and the archive. */
 export async function restoreTo(cluster: Cluster, moment: string): Promise<void> {
   const data = dataOf(cluster);
+  cluster.isRestored = true;
   await Promise.all(cluster.gateways.map((node) => node.stop()));
   await Promise.all(cluster.nodes.map((node) => node.stop()));
   await withPool(cluster, 'ledger', (pool) => pool.query('select pg_switch_wal()'));

@@ -271,7 +271,7 @@ function legsOf(record: TransactionRecord, { isResent }: EventAudit): number {
 }
 
 /** Returns true for the first copy of an event. Later copies must have the same bytes. */
-export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
+export function noteCopy(message: ReceivedMessage, { recent, find, isResent = false }: EventAudit): boolean {
   const { key, value } = message;
   // The first copy may have been published by a version before 0.2.0, without this header.
   const { ce_dataschema: _, ...headers } = message.headers;
@@ -281,7 +281,7 @@ export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit)
     .update(value ?? '')
     .digest('base64');
   const before = recent.get(id);
-  if (before !== undefined && before !== digest) find(eventRules.repeats, placeOf(message));
+  if (before !== undefined && before !== digest && !isResent) find(eventRules.repeats, placeOf(message));
   recent.delete(id);
   recent.set(id, digest);
   if (recent.size > remembered) recent.delete(recent.keys().next().value ?? '');

@@ -33,9 +33,15 @@ const query_timeout = 3_600_000;
  * snapshot, taken before the end offsets of the topics are read, so everything that it shows as published
  * precedes those offsets. Memory grows only with the number of accounts. If retention has deleted the beginning
  * of a topic, missing events there are not reported. Needs two connections. Throws if the topics cannot be read
- * to their end.
+ * to their end. `isResent`: commands were sent again after a restore, so copies of their events have other posting times.
  */
-export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: string, logger: Logger): Promise<Finding[]> {
+export async function verifyEvents(
+  pool: Pool,
+  kafka: KafkaClient,
+  prefix: string,
+  logger: Logger,
+  isResent = false,
+): Promise<Finding[]> {
   const found = new Map<string, Finding['rows']>();
   const find = (rule: string, row: Record<string, unknown>) => {
     const rows = found.get(rule) ?? [];
@@ -55,7 +61,15 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
         (ranges.get(name) ?? []).some(
           (range) => range.low > 0n && (partition === undefined || range.partition === partition),
         );
-      const audit: EventAudit = { pool, snapshot, find, published: new Map(), recent: new Map(), headIsGone: cut };
+      const audit: EventAudit = {
+        pool,
+        snapshot,
+        find,
+        isResent,
+        published: new Map(),
+        recent: new Map(),
+        headIsGone: cut,
+      };
       const take = (messages: ReceivedMessage[]) => checkAll(messages, prefix, audit);
       await readToEnd(kafka, { topics: [...topics.keys()], take, idleMs, logger });
       await compareAccounts(snapshot, pending, audit);

@@ -8,6 +8,7 @@ import { kills } from './kills.ts';
 import { links } from './links.ts';
 import { oddMessages } from './poison.ts';
 import { redelivery } from './redelivery.ts';
+import { restores } from './restores.ts';
 import { rollouts } from './rollouts.ts';
 import { servers } from './servers.ts';
 import { starts } from './starts.ts';
@@ -30,4 +31,6 @@ export const rows: Row[] = [
   ...starts,
   ...combined,
   ...storms,
+  // Afterwards, events have copies with other posting times.
+  ...restores,
 ];
