@@ -90,6 +90,12 @@ describe('routes', () => {
     ]);
   });
 
+  test.each(['/livez', '/readyz', '/metrics'])('%s is not on the port of the API', async (url) => {
+    // contract: permission-38
+    expect((await app.inject({ method: 'GET', url })).statusCode).toBe(401);
+    expect((await app.inject({ method: 'GET', url, headers: key })).json().code).toBe('route_not_found');
+  });
+
   test.each([
     ['/clients/x', 'client_not_found'],
     [`/clients/${ids.account}`, 'client_not_found'],
