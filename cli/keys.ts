@@ -65,6 +65,7 @@ export function addKeys(program: Command): void {
       const key = await openBank().revokeApiKey({ key_id: id, descendants });
       if (asJson) return printJson(key);
       print(`${key.key_id} ${key.status}`);
+      for (const webhook of key.disabled_webhooks ?? []) print(`${webhook} disabled`);
     });
 }
 

@@ -939,8 +939,22 @@ export interface Calls {
   getApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
   /** Rotate an API key. The old key remains valid during the overlap. The new key expires when the old one would have, and no later than the key that rotates it. Scope: keys:manage. */
   rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
-  /** Revoke an API key and its family. Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. Scope: keys:manage. */
-  revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<ApiKey>;
+  /** Revoke an API key and its family. Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. `disabled_webhooks` lists the webhooks whose URL or secret these keys set last: they are disabled. It is left out if webhooks does not answer in time; they are disabled anyway. Scope: keys:manage. */
+  revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<{
+    key_id: string;
+    name: string;
+    scopes: string[];
+    environment: 'live' | 'test';
+    client_id: string | null;
+    status: 'active' | 'expired' | 'revoked';
+    created_at: string;
+    created_by: string;
+    expires_at: string;
+    last_used_at: string | null;
+    revoked_at: string | null;
+    rotated_from: string | null;
+    disabled_webhooks?: string[];
+  }>;
   /** Erase the personal data of a client. Replaces names, contact data, and texts, also in stored responses and audit records, and revokes bound API keys. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that topics still contain and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
   eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
     client_id: string;

@@ -531,7 +531,8 @@ const rows = {
     scope: 'keys:manage',
     body: bodies.revokeKey,
     description:
-      'Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively.',
+      'Revokes every key that it was rotated from or to and, with `descendants`, every key that these created or rotated, recursively. `disabled_webhooks` lists the webhooks whose URL or secret these keys set last: they are disabled. It is left out if webhooks does not answer in time; they are disabled anyway.',
+    result: apiKeySchema.extend({ disabled_webhooks: z.array(z.string()).optional() }),
   },
   erase_client: {
     route: 'POST /admin/clients/:client_id/erasure',

@@ -40,6 +40,8 @@ const headerNames = {
   address: 'caller-address',
   /** The client to which the credential is bound. */
   bound_client_id: 'bound-client-id',
+  /** 'true' if the caller may use the webhooks of other callers. Only messages about webhooks have it. */
+  all_webhooks: 'all-webhooks',
   /** The approver and the approval of a command that required one. The reply goes to the approval's saga. */
   approved_by: 'approved-by',
   approval_id: 'approval-id',

@@ -250,7 +250,7 @@ export const events = {
   }),
   /**
    * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was delivered for
-   * five days. `revoked`: the key that created it was revoked with its descendants, or its client was erased.
+   * five days. `revoked`: a key that last set its URL or secret was revoked or has expired, or its client was erased.
    */
   'corebanking.webhook.disabled.v1': event('webhooks', {
     webhook_id: idField('webhook'),

@@ -208,8 +208,11 @@ export const messages = {
       .extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
     apiKeySchema,
   ),
-  /** Revokes all keys of its family and, with `descendants`, the keys that they created. */
-  revoke_api_key: accounts.command({ key_id: id, descendants: z.boolean().optional() }, apiKeySchema),
+  /** Revokes all keys of its family and, with `descendants`, the keys that they created. Returns the families, too. */
+  revoke_api_key: accounts.command(
+    { key_id: id, descendants: z.boolean().optional() },
+    apiKeySchema.extend({ families: z.array(z.string()) }),
+  ),
   /** No reply. Reports that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: accounts.command({ key_id: id, used_at: time }, z.null()),
 
@@ -414,14 +417,19 @@ export const messages = {
   test_webhook: webhooks.command({ webhook_id: id }, deliverySchema),
   redeliver: webhooks.command({ webhook_id: id, delivery_id: id }, deliverySchema),
   replay_webhook: webhooks.command({ webhook_id: id, from: time, to: time }, webhookSchema),
-  /** Disables the webhooks created by these callers, or for this client, because their keys were revoked. */
+  /**
+   * Disables the webhooks whose URL or secret these callers set last, or of this client, because their keys were revoked
+   * or have expired.
+   */
   disable_webhooks: webhooks.command(
-    { made_by: z.array(z.string()), client_id: id.nullable() },
+    { set_by: z.array(z.string()), client_id: id.nullable() },
     z.object({ disabled: z.array(z.string()) }),
   ),
 
   // webhooks: queries
   list_webhooks: webhooks.query({ ...page }, pageOf(webhookSchema)),
+  /** Returns the ids of the webhooks whose URL or secret these callers set last. */
+  list_webhooks_set_by: webhooks.query({ actors: z.array(z.string()) }, z.array(z.string())),
   get_webhook: webhooks.query({ webhook_id: id }, webhookSchema),
   list_deliveries: webhooks.query({ webhook_id: id, ...listOf(webhookParameters.deliveries) }, pageOf(deliverySchema)),
   get_webhooks_operations: webhooks.query({}, z.object({ outbox: outboxStateSchema })),

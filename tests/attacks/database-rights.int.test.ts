@@ -108,8 +108,8 @@ it.each([
   'update commands set fingerprint = fingerprint',
   'delete from commands',
   'update account_owners set client_id = client_id',
-  'update disabled_makers set maker = maker',
-  'delete from disabled_makers',
+  'update disabled_callers set caller = caller',
+  'delete from disabled_callers',
 ])('the role of webhooks cannot run: %s', async (statement) => {
   await expect(webhooks.pool.query(statement)).rejects.toMatchObject(denied);
 });

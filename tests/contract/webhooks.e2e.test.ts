@@ -294,6 +294,35 @@ describe('a webhook', () => {
     ]);
   });
 
+  it('ends with the key that last set it: revoked with or without descendants, or expired; the answer lists it', async () => {
+    // contract: permission-19, webhooks-2, webhooks-9
+    const [trusted, thief] = [await receiver(), await receiver()];
+    const newKey = (more: object = {}) => api.key({ scopes: ['webhooks:manage', 'ops:manage'], ...more });
+    const [changing, creating] = [await newKey(), await newKey()];
+    const expiring = await newKey({ expires_at: new Date(Date.now() + 10_000).toISOString() });
+    const [kept, changed] = [await webhook(trusted.url), await webhook(trusted.url)];
+    const created = await webhook(thief.url, ['*'], api.withKey(creating.api_key));
+    const expired = await webhook(thief.url, ['*'], api.withKey(expiring.api_key));
+    const poor = api.withKey((await api.key({ scopes: ['webhooks:manage'] })).api_key);
+    const target = `/webhooks/${changed.webhook_id}`;
+    expectError(await poor.patch(target, { url: thief.url }), 404, 'webhook_not_found');
+    expect((await api.withKey(changing.api_key).patch(target, { url: thief.url })).status).toBe(200);
+    const revoke = async ({ key_id }: { key_id: string }, body: object) =>
+      (await api.post(`/admin/api-keys/${key_id}/revocation`, body)).data<{ disabled_webhooks: string[] }>();
+    expect((await revoke(changing, { descendants: true })).disabled_webhooks).toEqual([changed.webhook_id]);
+    expect((await revoke(creating, {})).disabled_webhooks).toEqual([created.webhook_id]);
+    const statusOf = async ({ webhook_id }: { webhook_id: string }) =>
+      (await api.get(`/webhooks/${webhook_id}`)).data<{ status: string }>().status;
+    await eventually(async () =>
+      (await Promise.all([changed, created, expired].map(statusOf))).every((status) => status === 'Disabled'),
+    );
+    expect(await statusOf(kept)).toBe('Active');
+    const before = thief.received.length;
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
+    await eventually(async () => trusted.received.some(({ body }) => body.includes(transaction_id)));
+    expect(thief.received).toHaveLength(before);
+  });
+
   it('loses no event and keeps the order of each account while its processes are killed during deliveries', async () => {
     // contract: webhooks-19
     const at = await receiver((response) => void setTimeout(() => response.writeHead(204).end(), 20));

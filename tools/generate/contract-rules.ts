@@ -18,8 +18,6 @@ export const untested: Record<string, string> = {
   'idempotency-20': 'true for transactions and transfers only',
   'batches-9': 'the whole batch gets a 500',
   'batches-15': 'measured by the benchmark; tests assert no durations',
-  'webhooks-2': 'webhooks:manage reaches the webhooks of all callers',
-  'webhooks-9': 'only a revocation with descendants disables webhooks, of the key that created them',
   'audit-5': 'deposits, withdrawals, and transfers by API keys leave no audit record',
 };
 

@@ -7,7 +7,7 @@ import { type ApiKey, apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { schema } from '../schema.ts';
 import { type Harness, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
-import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
+import { createBootstrapKey, republishApiKeys, tellExpiries } from './api-keys.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -59,7 +59,9 @@ async function get(key_id: string): Promise<ApiKey> {
 }
 
 const statesOf = async (key_id: string) =>
-  (await outboxOf(bank.pool, key_id)).map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
+  (await outboxOf(bank.pool, key_id))
+    .filter(({ topic }) => topic === 'api-keys')
+    .map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
 
 test('a key is created, returned without its hash, and published to the gateways', async () => {
   const data = keyData({ expires_at: '2099-01-01T02:00:00.000+02:00' });
@@ -335,16 +337,42 @@ test('with descendants it also applies to keys that the family created or rotate
     { revoked: expect.arrayContaining(others), approved_by: 'bob' },
   ]);
   const asked = (await outboxOf(bank.pool, root.key_id)).filter(({ topic }) => topic === 'webhooks.commands');
-  expect(asked).toMatchObject([
+  expect(asked.slice(1)).toMatchObject([
     {
       type: messageType('disable_webhooks'),
       headers: { 'caller-address': '192.0.2.7', 'approved-by': 'bob' },
       payload: {
-        made_by: [root.key_id, child, grandchild, partner.key_id].map((id) => `key:${id}`).sort(),
+        set_by: [root.key_id, child, grandchild, partner.key_id].map((id) => `key:${id}`).sort(),
         client_id: null,
       },
     },
   ]);
+});
+
+test('webhooks is told of each family that was revoked, and of each whose last key has expired, once', async () => {
+  // contract: webhooks-9
+  const told = async (key_id: string) =>
+    (await outboxOf(bank.pool, key_id))
+      .filter(({ topic }) => topic === 'webhooks.commands')
+      .map(({ payload }) => payload as unknown);
+  const message = ({ key_id }: ApiKey) => [{ set_by: [`key:${key_id}`], client_id: null }];
+  const revoked = await newKey();
+  expect(await bank.send('revoke_api_key', { key_id: revoked.key_id })).toMatchObject({
+    ok: true,
+    data: { families: [revoked.key_id] },
+  });
+  expect(await told(revoked.key_id)).toEqual(message(revoked));
+  const [expired, rotatedOne, valid] = [await newKey(), await newKey(), await newKey()];
+  const next = await rotated(rotatedOne.key_id);
+  const expire = (...ids: string[]) =>
+    bank.owner.query("update api_keys set expires_at = now() - interval '1 second' where key_id = any($1)", [ids]);
+  await expire(expired.key_id, rotatedOne.key_id);
+  await Promise.all([tellExpiries(bank.pool), tellExpiries(bank.pool), tellExpiries(bank.pool)]);
+  expect([await told(expired.key_id), await told(rotatedOne.key_id)]).toEqual([message(expired), []]);
+  await expire(next);
+  while ((await tellExpiries(bank.pool)) > 0);
+  expect(await told(rotatedOne.key_id)).toEqual(message(rotatedOne));
+  expect([await told(expired.key_id), await told(valid.key_id)]).toEqual([message(expired), []]);
 });
 
 test('a key created while its creator is being revoked is revoked too', async () => {

@@ -141,6 +141,9 @@ export async function replaceSecret(work: Writing, keyId: string, secretHash: st
   return done(keyOf(changed, now), stateEvents(work, changed), {});
 }
 
+/** What the contexts of changes without a request have in common. */
+const ofSystem = { message_id: '', type: '', source: source.accounts, subject: '' };
+
 /** The maximum number of key ids in the audit record of a revocation. */
 const maxNamed = 100;
 
@@ -157,17 +160,15 @@ export async function revokeApiKey(
   if (!row) return refused(keyNotFound(key_id));
   const revoked = await revokeFamily(client, row.family_id, descendants, now);
   const own = revoked.find((one) => one.key_id === key_id) ?? row;
+  const families = descendants ? await familiesMadeBy(client, row.family_id) : [row.family_id];
   return done(
-    keyOf(own, now),
-    [
-      ...revoked.flatMap((one) => stateEvents(work, one)),
-      ...(descendants ? [disableWebhooks(work, key_id, await familiesMadeBy(client, row.family_id), null)] : []),
-    ],
+    { ...keyOf(own, now), families },
+    [...revoked.flatMap((one) => stateEvents(work, one)), disableWebhooks(work, key_id, families, null)],
     { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) },
   );
 }
 
-/** Asks webhooks to disable the webhooks created by keys of these families, or those of the client. */
+/** Asks webhooks to disable the webhooks whose URL or secret keys of these families set last, or those of the client. */
 function disableWebhooks(
   { context, now }: Writing,
   subject: string,
@@ -185,7 +186,7 @@ function disableWebhooks(
     type,
     time: now,
     headers: toHeaders({ ...message, request_id, actor, address, approved_by }),
-    payload: JSON.stringify({ made_by: families.map((family) => `key:${family}`), client_id }),
+    payload: JSON.stringify({ set_by: families.map((family) => `key:${family}`), client_id }),
     partition: commandPartition(bucketOf(subject)),
   };
 }
@@ -204,21 +205,45 @@ export async function revokeKeysOf(work: Writing, clientId: string): Promise<{ c
   };
 }
 
+/** The maximum number of expired keys in one transaction. */
+const perSweep = 200;
+const toTell = 'not expiry_told and expires_at <= clock_timestamp()';
+
+/**
+ * Has the webhooks of families disabled whose last key has expired, and returns their number. A rotation never extends a
+ * lifetime, so no such family has a valid key again. Several processes can do this concurrently.
+ */
+export async function tellExpiries(pool: Pool): Promise<number> {
+  if ((await pool.query({ name: 'expired_keys', text: `select from api_keys where ${toTell} limit 1` })).rowCount === 0)
+    return 0;
+  return transaction(pool, async (client) => {
+    const { rows } = await client.query<{ family_id: string; now: string }>(
+      `with expired as (
+         update api_keys set expiry_told = true
+         where key_id in (
+           select key_id from api_keys where ${toTell} order by expires_at limit $1 for no key update skip locked)
+         returning family_id
+       ) select family_id, clock_timestamp() as now from expired group by family_id
+       having not exists (
+         select from api_keys k where k.family_id = expired.family_id and k.expires_at > clock_timestamp())`,
+      [perSweep],
+    );
+    const ended = rows.map(({ family_id, now }) => {
+      const context = { ...ofSystem, time: now, request_id: `expiry of ${family_id}`, actor: 'system' };
+      return disableWebhooks({ client, context, now }, family_id, [family_id], null);
+    });
+    await writeOutbox(client, ended);
+    return ended.length;
+  });
+}
+
 /**
  * Publishes the current state of every key again, for brokers that lost the topic `api-keys` or never had it. Returns
  * the number of keys. Keys that change at the same time are published with a higher version.
  */
 export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
   const time = now.toISOString();
-  const context: MessageContext = {
-    message_id: '',
-    type: '',
-    source: source.accounts,
-    time,
-    subject: '',
-    request_id: `republish ${time}`,
-    actor: 'system:republish',
-  };
+  const context = { ...ofSystem, time, request_id: `republish ${time}`, actor: 'system:republish' };
   const count = await transaction(pool, async (client) => {
     const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
     await writeOutbox(

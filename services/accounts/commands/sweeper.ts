@@ -3,6 +3,7 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { type Sweeping, sweeping } from '#libs/service/sweeping.ts';
+import { tellExpiries } from '../api-keys/api-keys.ts';
 import { expireApprovals } from '../approvals/expire.ts';
 import { stepMessage, takeDueSteps } from './inbox.ts';
 
@@ -39,11 +40,11 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   });
 }
 
-/** Sends due steps again and records expired approvals every two seconds until stopped. */
+/** Every two seconds until stopped: sends due steps again, and ends what has expired, approvals and webhooks of keys. */
 export function createSweeper({ pool, prefix, wakeRelay, logger }: SweeperOptions): Sweeping {
   const turn = async (): Promise<boolean> => {
     const sent = await sweep({ pool, prefix });
-    const expired = await expireApprovals(pool);
+    const expired = (await expireApprovals(pool)) + (await tellExpiries(pool));
     if (sent > 0) logger.warn({ steps: sent }, 'saga steps sent again');
     if (sent + expired > 0) wakeRelay();
     return false;

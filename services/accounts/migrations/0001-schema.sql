@@ -125,9 +125,12 @@ create table api_keys (
   last_used_at timestamptz,
   revoked_at   timestamptz,
   rotated_from text collate "C" references api_keys,
-  version      int not null default 1
+  version      int not null default 1,
+  -- webhooks was told that it has expired, if no other key of its family is left.
+  expiry_told  boolean not null default false
 );
 
+create index api_keys_to_tell on api_keys (expires_at) where not expiry_told;
 create index api_keys_list on api_keys (created_at, key_id);
 create index api_keys_by_client on api_keys (client_id, created_at, key_id) where client_id is not null;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { ids, ok, samples, testApp, useTestCaller } from '../test/test-app.ts';
+import { ids, ok, type Service, samples, testApp, useTestCaller } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 const start = useTestCaller();
@@ -192,14 +192,16 @@ describe('API keys', () => {
 
   test('rotation and revocation need no body, and take effect here before the response', async () => {
     const old = `key_${'d'.repeat(32)}`;
-    const { call, takeKey, apiKeys } = await start(({ name, data }) => {
+    let webhooks: ReturnType<Service> = ok(['whk_1', 'whk_2']);
+    const { call, takeKey, apiKeys, sent } = await start(({ name, data }) => {
       if (name === 'revoke_api_key') {
         setTimeout(
           () => takeKey({ key_id: old, secret_hash: 'x', version: 3, revoked_at: '2026-01-01T00:00:00.000Z' }),
           30,
         );
-        return ok({ ...samples.key, key_id: old, status: 'revoked' });
+        return ok({ ...samples.key, key_id: old, status: 'revoked', families: [old, 'key_made_with_it'] });
       }
+      if (name === 'list_webhooks_set_by') return webhooks;
       setTimeout(() => takeKey({ key_id: String(data['key_id']), secret_hash: 'y', environment: 'test' }), 30);
       setTimeout(
         () =>
@@ -218,7 +220,37 @@ describe('API keys', () => {
     const rotated = await call('POST', `/admin/api-keys/${old}/rotation`, { overlap_seconds: 0 });
     expect([rotated.status, rotated.body.data.api_key.slice(0, 9)]).toEqual([201, 'cbk_test_']);
     expect(await apiKeys.seen(old, ({ version }) => version === 2, 0)).toBe(true);
-    expect((await call('POST', `/admin/api-keys/${old}/revocation`)).status).toBe(200);
+    const revoked = await call('POST', `/admin/api-keys/${old}/revocation`);
+    expect([revoked.status, revoked.body.data]).toEqual([
+      200,
+      { ...samples.key, key_id: old, status: 'revoked', disabled_webhooks: ['whk_1', 'whk_2'] },
+    ]);
+    expect(JSON.parse(String(sent.at(-1)?.value))).toEqual({ actors: [`key:${old}`, 'key:key_made_with_it'] });
     expect(await apiKeys.seen(old, ({ revoked_at }) => revoked_at !== null, 0)).toBe(true);
+    // The key is revoked and its webhooks are disabled, whether or not webhooks can list them now.
+    webhooks = 'not_sent';
+    const unlisted = await call('POST', `/admin/api-keys/${old}/revocation`);
+    expect([unlisted.status, unlisted.body.data]).toEqual([200, { ...samples.key, key_id: old, status: 'revoked' }]);
   });
+});
+
+test('messages about webhooks say whether the caller may use those of others; a bound one never may', async () => {
+  // contract: webhooks-2
+  const { call, keyHeader, sent } = await start(() => 'not_sent');
+  const webhook = `/webhooks/whk_${'a'.repeat(32)}`;
+  for (const [state, expected] of [
+    [{ scopes: ['webhooks:manage', 'clients:read'] }, undefined],
+    [{ scopes: ['webhooks:manage', 'ops:manage', 'clients:read'] }, 'true'],
+    [{ scopes: ['webhooks:manage', 'ops:manage', 'clients:read'], client_id: ids.client }, undefined],
+  ] as const) {
+    const caller = keyHeader({ ...state, scopes: [...state.scopes] });
+    sent.length = 0;
+    await call('GET', '/webhooks', undefined, caller);
+    await call('GET', `${webhook}/deliveries`, undefined, caller);
+    await call('PATCH', webhook, { status: 'Paused' }, caller);
+    await call('POST', `${webhook}/secret-rotation`, {}, caller);
+    expect(sent.map(({ headers }) => headers['all-webhooks'])).toEqual([expected, expected, expected, expected]);
+    await call('GET', `/clients/${ids.client}`, undefined, caller);
+    expect(sent.at(-1)?.headers).not.toHaveProperty('all-webhooks');
+  }
 });

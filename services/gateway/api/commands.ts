@@ -2,6 +2,7 @@ import type { Check } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
+import type { MessageResult } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
@@ -226,7 +227,7 @@ function bookPlanners({ forwarder }: CommandDependencies) {
  * The secret is generated here and shown once; only its hash is sent. A repeat gets the same body without the
  * secret.
  */
-function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies) {
+function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDependencies) {
   const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown =>
     replayed ? data : { ...(data as ApiKey), api_key: apiKey };
   return {
@@ -287,9 +288,14 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       const plan = about('key_id', input, (key_id) => ({ key_id, descendants }));
       return {
         ...plan,
-        async finish(data) {
-          await apiKeys.seen(plan.key, (state) => state.revoked_at !== null);
-          return data;
+        async finish(data, _replayed, origin) {
+          const { families, ...key } = data as MessageResult<'revoke_api_key'>;
+          const actors = families.map((family) => `key:${family}`);
+          const [set] = await Promise.all([
+            forwarder.query('list_webhooks_set_by', { actors }, plan.key, origin),
+            apiKeys.seen(plan.key, (state) => state.revoked_at !== null),
+          ]);
+          return { ...key, ...(set.kind === 'done' && { disabled_webhooks: set.data }) };
         },
       };
     },

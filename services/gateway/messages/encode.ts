@@ -75,7 +75,12 @@ export function encode(
     staff: origin.caller.isStaff === true ? 'true' : undefined,
     address: messages[name].kind === 'command' ? origin.address : undefined,
     bound_client_id: origin.caller.boundClientId,
+    all_webhooks: isAboutWebhooks(name) && origin.caller.scopes.has('ops:manage') ? 'true' : undefined,
     traceparent: origin.traceparent,
   });
   return { topic, partition: commandPartition(bucket), key, value: JSON.stringify(data), headers };
+}
+
+function isAboutWebhooks(name: MessageName): boolean {
+  return messages[name].topic.startsWith('webhooks.');
 }

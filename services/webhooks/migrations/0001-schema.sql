@@ -47,6 +47,9 @@ create table webhooks (
   previous_secret         text,
   previous_secret_ends_at timestamptz,
   created_by              text not null,
+  -- The actors that last set them. The webhook sends nothing more when the keys of one of them were revoked or have expired.
+  url_set_by              text not null,
+  secret_set_by           text not null,
   created_at              timestamptz not null,
   updated_at              timestamptz not null,
   failing_since           timestamptz     -- the first failure after the last success
@@ -54,10 +57,9 @@ create table webhooks (
 create index webhooks_by_creation on webhooks (created_at, webhook_id);
 create index webhooks_by_creator on webhooks (created_by) where status <> 'Deleted';
 
--- Actors whose keys were revoked with their descendants, and clients that were erased. A command of theirs that is executed later
--- creates no webhook and makes none Active.
-create table disabled_makers (
-  maker text primary key -- an actor or a client_id
+-- Actors whose keys were revoked or have expired, and clients that were erased. A command of theirs that is executed later has no effect.
+create table disabled_callers (
+  caller text primary key -- an actor or a client_id
 );
 
 -- Ranges of positions for which deliveries are created. A live feed has no end until its webhook is paused; a replay has a period.

@@ -6,7 +6,7 @@ import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
-import { deliveryColumns, findWebhook, ordinalOf, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
+import { deliveryColumns, findWebhook, ordinalOf, reach, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
 
 export interface Read {
@@ -21,6 +21,7 @@ export interface Read {
 /** One handler per query. Not found is a value; anything a handler throws is a fault. */
 const queryHandlers = {
   list_webhooks: listWebhooks,
+  list_webhooks_set_by: listSetBy,
   get_webhook: getWebhook,
   list_deliveries: listDeliveries,
   list_events: listEvents,
@@ -55,11 +56,20 @@ function listWebhooks({ pool, context }: Read, page: MessageData<'list_webhooks'
     from: 'webhooks',
     columns: webhookColumns,
     fixed: "status <> 'Deleted'",
-    filters: { client_id: context.bound_client_id },
+    filters: reach(context),
     ...byTime<Webhook>('created_at', 'webhook_id'),
     item: (webhook: Webhook) => webhook,
   };
   return listTable(pool, source, page);
+}
+
+async function listSetBy({ pool }: Read, { actors }: MessageData<'list_webhooks_set_by'>): Promise<ReplyBody> {
+  const { rows } = await pool.query<Pick<Webhook, 'webhook_id'>>(
+    `select webhook_id from webhooks where (url_set_by = any($1) or secret_set_by = any($1)) and status <> 'Deleted'
+     order by webhook_id`,
+    [actors],
+  );
+  return { ok: true, data: rows.map(({ webhook_id }) => webhook_id) };
 }
 
 async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {

@@ -195,6 +195,7 @@ function messageFor<N extends MessageName>(
     subject: key,
     request_id: 'req-1',
     actor: 'key:key_tester',
+    all_webhooks: 'true',
     deadline: new Date(now + 30_000).toISOString(),
     reply_by: new Date(now + 5_000).toISOString(),
     correlation_id: randomUUID(),

@@ -65,7 +65,7 @@ function probe(deps: CommandDeps): Promise<void> {
   return rehearse(deps.pool, async (client) => {
     await executeCommand(client, content('create_webhook', webhook), deps);
     await executeCommand(client, content('test_webhook', { webhook_id }), deps);
-    await executeCommand(client, content('disable_webhooks', { made_by: [actor], client_id: null }), deps);
+    await executeCommand(client, content('disable_webhooks', { set_by: [actor], client_id: null }), deps);
   });
 }
 

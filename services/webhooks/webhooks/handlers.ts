@@ -51,15 +51,13 @@ async function createWebhook(
   const { bound_client_id = null, actor, time } = context;
   const wrong = addresses.wrongWith(url);
   if (wrong !== undefined) return wrongUrl(wrong);
-  // A disabling takes this lock exclusively. So it either sees this webhook, or this transaction sees its maker.
-  await client.query("select pg_advisory_xact_lock_shared(hashtextextended('disabled makers', 0))");
   if (await isDisabled(client, context)) return refused(revoked);
   // Serializes the transactions that create webhooks of one caller.
   await client.query("select pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))", [actor]);
   const { rows } = await client.query<Webhook>(
-    `insert into webhooks (webhook_id, client_id, url, event_types, description, secret, created_by, created_at,
-       updated_at, status)
-     select $1, $2, $3, $4, $5, $6, $7, $8, $8, 'Active'
+    `insert into webhooks (webhook_id, client_id, url, event_types, description, secret, created_by, url_set_by,
+       secret_set_by, created_at, updated_at, status)
+     select $1, $2, $3, $4, $5, $6, $7, $7, $7, $8, $8, 'Active'
      where (select count(*) from webhooks where created_by = $7 and status <> 'Deleted') < ${maxPerCaller}
      returning ${webhookColumns}`,
     [webhook_id, bound_client_id, url, event_types, description, sealed_secret, actor, time],
@@ -71,9 +69,13 @@ async function createWebhook(
 
 const revoked = refusal('insufficient_scope', 'the credentials of this request were revoked');
 
-/** Reports whether the caller's key was revoked with its descendants, or the client to which it is bound was erased. */
+/**
+ * Reports whether the caller's key was revoked or has expired, or the client to which it is bound was erased. A disabling
+ * takes the lock exclusively. So it either sees what this transaction writes, or this transaction sees its callers.
+ */
 async function isDisabled(client: Queries, { actor, bound_client_id }: MessageContext): Promise<boolean> {
-  const { rowCount } = await client.query('select from disabled_makers where maker in ($1, $2)', [
+  await client.query("select pg_advisory_xact_lock_shared(hashtextextended('disabled callers', 0))");
+  const { rowCount } = await client.query('select from disabled_callers where caller in ($1, $2)', [
     actor,
     bound_client_id,
   ]);
@@ -89,10 +91,11 @@ async function openFeed(client: Queries, webhookId: string): Promise<void> {
 type OwnWork = Work & { webhook: Webhook };
 type Handle<D> = (work: OwnWork, data: D) => Promise<Outcome>;
 
-/** Locks the webhook of a command, if it belongs to the caller. Only an Active webhook can be sent anything. */
+/** Locks the webhook of a command, if the caller may use it. Only an Active webhook can be sent anything. */
 function locked<D extends { webhook_id: string }>(handle: Handle<D>, only?: 'Active') {
   return async (work: Work, data: D): Promise<Outcome> => {
     const { webhook_id } = data;
+    if (await isDisabled(work.client, work.context)) return refused(revoked);
     const webhook = await findWebhook(work.client, work.context, webhook_id, 'for update');
     if (!webhook) return refused(webhookNotFound(webhook_id));
     if (only && webhook.status !== only)
@@ -116,8 +119,6 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
   if (wrong !== undefined) return wrongUrl(wrong);
   const { status = webhook.status } = changes;
   const isResumed = status === 'Active' && webhook.status !== 'Active';
-  // Here the lock of the row is enough: a disabling locks all webhooks that it may concern.
-  if (isResumed && (await isDisabled(client, context))) return refused(revoked);
   if (isResumed) await openFeed(client, webhook_id);
   // What was published until now is still sent, but nothing after it.
   if (status !== 'Active' && webhook.status === 'Active')
@@ -126,10 +127,17 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
        where webhook_id = $1 and until_position is null and until_time is null`,
       [webhook_id],
     );
-  const fields = Object.keys(changes);
-  const set = fields.map((field, i) => `${field} = $${i + 3}`);
+  // Who resumes a Disabled webhook vouches for its URL and secret.
+  const isVouched = isResumed && webhook.status === 'Disabled';
+  const columns = {
+    ...changes,
+    ...((isVouched || changes.url !== undefined) && { url_set_by: context.actor }),
+    ...(isVouched && { secret_set_by: context.actor }),
+  };
+  const set = Object.keys(columns).map((column, i) => `${column} = $${i + 3}`);
   if (isResumed) set.push('failing_since = null');
-  return done(await change(work, set, ...Object.values(changes)), { changed_fields: fields, status });
+  const changed = await change(work, set, ...Object.values(columns));
+  return done(changed, { changed_fields: Object.keys(changes), status });
 }
 
 /** The sweeper deletes its deliveries, sent or not. */
@@ -141,8 +149,9 @@ async function deleteWebhook(work: OwnWork, { webhook_id }: MessageData<'delete_
 
 async function rotateSecret(work: OwnWork, data: MessageData<'rotate_webhook_secret'>): Promise<Outcome> {
   const ends = new Date(Date.parse(work.now) + data.overlap_seconds * 1000).toISOString();
-  const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4'];
-  return done(await change(work, set, data.sealed_secret, ends), { old_secret_ends_at: ends });
+  const set = ['secret = $3', 'previous_secret = secret', 'previous_secret_ends_at = $4', 'secret_set_by = $5'];
+  const changed = await change(work, set, data.sealed_secret, ends, work.context.actor);
+  return done(changed, { old_secret_ends_at: ends });
 }
 
 /** A test event belongs to no account, so its delivery waits for no other event. */
@@ -191,21 +200,22 @@ async function redeliver({ client }: OwnWork, { webhook_id, delivery_id }: Messa
 }
 
 /**
- * Webhooks created by revoked keys, or for this client, send nothing more until somebody else makes them Active again.
- * Commands of these callers that arrive later, because they were sent before the revocation, are refused.
+ * Webhooks whose URL or secret these callers set last, or of this client, send nothing more until somebody else makes
+ * them Active again. Commands of these callers that arrive later, because they were sent before, are refused.
  */
 async function disableWebhooks(
   { client, context, now }: Work,
-  { made_by, client_id }: MessageData<'disable_webhooks'>,
+  { set_by, client_id }: MessageData<'disable_webhooks'>,
 ): Promise<Outcome> {
-  await client.query("select pg_advisory_xact_lock(hashtextextended('disabled makers', 0))");
-  const makers = client_id === null ? made_by : [...made_by, client_id];
-  await client.query('insert into disabled_makers select unnest($1::text[]) on conflict do nothing', [makers]);
+  await client.query("select pg_advisory_xact_lock(hashtextextended('disabled callers', 0))");
+  const callers = client_id === null ? set_by : [...set_by, client_id];
+  await client.query('insert into disabled_callers select unnest($1::text[]) on conflict do nothing', [callers]);
   // Disabled ones are locked too, because a transaction that makes one Active may not have committed.
   const { rows } = await client.query<Pick<Webhook, 'webhook_id' | 'client_id' | 'status'>>(
-    `select webhook_id, client_id, status from webhooks where (created_by = any($1::text[]) or client_id = $2)
-       and status <> 'Deleted' order by webhook_id for update`,
-    [made_by, client_id],
+    `select webhook_id, client_id, status from webhooks
+     where (url_set_by = any($1::text[]) or secret_set_by = any($1) or client_id = $2) and status <> 'Deleted'
+     order by webhook_id for update`,
+    [set_by, client_id],
   );
   const disabled: string[] = [];
   for (const { status, ...webhook } of rows) {

@@ -13,18 +13,28 @@ export const webhookColumns = `webhook_id, url, event_types, description, status
   updated_at, failing_since,
   case when previous_secret_ends_at > clock_timestamp() then previous_secret_ends_at end as previous_secret_ends_at`;
 
-/** A bound caller sees the webhooks of its client; for it, all others do not exist. */
+/**
+ * Returns the filters of the webhooks that a caller may use; for it, all others do not exist. A bound caller may use those
+ * of its client, another one those that it created or, if its context says so, all of them.
+ */
+export function reach({ bound_client_id, all_webhooks, actor }: MessageContext) {
+  if (bound_client_id !== undefined) return { client_id: bound_client_id };
+  return all_webhooks === 'true' ? {} : { created_by: actor };
+}
+
 export async function findWebhook(
   queries: Queries,
-  { bound_client_id }: MessageContext,
+  context: MessageContext,
   webhookId: string,
   lock: '' | 'for update' = '',
 ): Promise<Webhook | undefined> {
   if (!isId('webhook', webhookId)) return undefined;
+  const { client_id, created_by }: { client_id?: string; created_by?: string } = reach(context);
   const { rows } = await queries.query<Webhook>(
     `select ${webhookColumns} from webhooks
-     where webhook_id = $1 and status <> 'Deleted' and ($2::text is null or client_id = $2) ${lock}`,
-    [webhookId, bound_client_id],
+     where webhook_id = $1 and status <> 'Deleted' and ($2::text is null or client_id = $2)
+       and ($3::text is null or created_by = $3) ${lock}`,
+    [webhookId, client_id, created_by],
   );
   return rows[0];
 }

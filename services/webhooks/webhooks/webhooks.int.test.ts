@@ -40,8 +40,8 @@ async function oftenPaused(): Promise<string> {
   return webhook_id;
 }
 /** As accounts requests it. */
-const revoke = (made_by: string[], client_id: string | null = null) =>
-  harness.send('disable_webhooks', { made_by, client_id }, { source: source.accounts, actor: 'jwt:x|alice' });
+const revoke = (set_by: string[], client_id: string | null = null) =>
+  harness.send('disable_webhooks', { set_by, client_id }, { source: source.accounts, actor: 'jwt:x|alice' });
 
 /** Sends commands one after another, each when the previous one waits for a lock, while a transaction holds `lock`. */
 async function whileHeld(lock: string, ...commands: (() => Promise<ReplyBody>)[]): Promise<ReplyBody[]> {
@@ -74,13 +74,14 @@ const refusedWith = (code: string, message?: RegExp) => ({
 });
 
 describe('a webhook', () => {
-  it('of a key that was revoked with its descendants sends nothing more; only accounts may request that', async () => {
+  it('of a key that was revoked sends nothing more; only accounts may request that', async () => {
+    // contract: webhooks-9
     const client_id = newId('client');
     const by = (actor: string, more = {}) => harness.webhook(url, ['*'], { actor, ...more });
     const made = await by('key:key_stolen');
     const bound = await by('key:key_of_a_customer', { bound_client_id: client_id });
     const other = await by('key:key_other');
-    const asked = { made_by: ['key:key_stolen'], client_id };
+    const asked = { set_by: ['key:key_stolen'], client_id };
     const byAlice = { actor: 'jwt:x|alice', request_id: 'req-revocation', address: '192.0.2.7' };
     const reply = await harness.done('disable_webhooks', asked, { source: source.accounts, ...byAlice });
     expect(reply.disabled.toSorted()).toEqual([made.webhook_id, bound.webhook_id].sort());
@@ -159,6 +160,71 @@ describe('a webhook', () => {
     );
     expect(disabling).toMatchObject({ ok: true, data: { disabled: [first, second] } });
     expect([creating, resuming]).toEqual([refusedWith('insufficient_scope'), refusedWith('insufficient_scope')]);
+  });
+
+  it('is disabled with the key that last set its URL or its secret, until somebody else makes it Active', async () => {
+    // contract: webhooks-9
+    const owner = { actor: 'key:key_owner' };
+    const statusOf = async (webhook_id: string) => (await harness.done('get_webhook', { webhook_id })).status;
+    const ways = [
+      (webhook_id: string, by: object) =>
+        harness.done('update_webhook', { webhook_id, changes: { url: 'https://thief.example/' } }, by),
+      (webhook_id: string, by: object) =>
+        harness.done(
+          'rotate_webhook_secret',
+          { webhook_id, sealed_secret: harness.secretKeys.seal(webhook_id, newWebhookSecret()), overlap_seconds: 0 },
+          by,
+        ),
+    ];
+    for (const [index, set] of ways.entries()) {
+      const thief = { actor: `key:key_thief_${index}` };
+      const [taken, recovered] = [await harness.webhook(url, ['*'], owner), await harness.webhook(url, ['*'], owner)];
+      for (const { webhook_id } of [taken, recovered]) await set(webhook_id, thief);
+      // A change of something else takes no responsibility.
+      await harness.done('update_webhook', { webhook_id: taken.webhook_id, changes: { description: 'x' } }, owner);
+      await set(recovered.webhook_id, owner);
+      const actors = [thief.actor];
+      expect(await harness.done('list_webhooks_set_by', { actors })).toEqual([taken.webhook_id]);
+      expect(await revoke(actors)).toMatchObject({ data: { disabled: [taken.webhook_id] } });
+      expect([await statusOf(taken.webhook_id), await statusOf(recovered.webhook_id)]).toEqual(['Disabled', 'Active']);
+      const resumption = { webhook_id: taken.webhook_id, changes: { status: 'Active' as const } };
+      for (const command of [
+        () => harness.send('update_webhook', resumption, thief),
+        () => harness.send('delete_webhook', { webhook_id: taken.webhook_id }, thief),
+      ])
+        expect(await command()).toEqual(refusedWith('insufficient_scope'));
+      await harness.done('update_webhook', resumption, owner);
+      expect(await revoke(actors)).toMatchObject({ data: { disabled: [] } });
+      expect(await statusOf(taken.webhook_id)).toBe('Active');
+    }
+    expect(await revoke([owner.actor])).toMatchObject({ ok: true });
+    expect((await harness.done('list_webhooks_set_by', { actors: [owner.actor] })).length).toBe(4);
+  });
+
+  it('of another caller does not exist for one that may use only its own', async () => {
+    // contract: webhooks-2
+    const own = { actor: 'jwt:x|own', all_webhooks: 'false' };
+    const page = { limit: 500, order: 'desc' as const };
+    const { webhook_id } = await harness.webhook(url, ['*'], own);
+    const { webhook_id: foreign } = await harness.webhook(url);
+    expect((await harness.done('list_webhooks', page, own)).items.map((one) => one.webhook_id)).toEqual([webhook_id]);
+    expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).toEqual(
+      expect.arrayContaining([webhook_id, foreign]),
+    );
+    const sealed_secret = harness.secretKeys.seal(foreign, newWebhookSecret());
+    const period = { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' };
+    for (const reply of [
+      await harness.send('get_webhook', { webhook_id: foreign }, own),
+      await harness.send('list_deliveries', { webhook_id: foreign, ...page }, own),
+      await harness.send('update_webhook', { webhook_id: foreign, changes: { url } }, own),
+      await harness.send('rotate_webhook_secret', { webhook_id: foreign, sealed_secret, overlap_seconds: 0 }, own),
+      await harness.send('test_webhook', { webhook_id: foreign }, own),
+      await harness.send('redeliver', { webhook_id: foreign, delivery_id: newId('delivery') }, own),
+      await harness.send('replay_webhook', { webhook_id: foreign, ...period }, own),
+      await harness.send('delete_webhook', { webhook_id: foreign }, own),
+    ])
+      expect(reply).toEqual(refusedWith('webhook_not_found'));
+    expect(await harness.done('test_webhook', { webhook_id }, own)).toMatchObject({ status: 'Pending' });
   });
 
   it('is created, shown, listed, changed, and deleted', async () => {

@@ -32,7 +32,7 @@ export const eventSummaries: Record<EventType, string> = {
   'corebanking.approval.requested.v1': 'A request needs the approval of a second person. Nothing has been executed',
   'corebanking.approval.decided.v1': 'An approval was approved or rejected, or expired',
   'corebanking.webhook.disabled.v1':
-    'The bank stopped sending events to a webhook, because its receiver returned 410, no delivery succeeded for five days, the key that created it was revoked with its descendants, or its client was erased',
+    'The bank stopped sending events to a webhook, because its receiver returned 410, no delivery succeeded for five days, a key that last set its URL or secret was revoked or has expired, or its client was erased',
   'corebanking.balance.v1':
     'The state of an account after its latest posting; the topic keeps the latest of each account forever',
   'corebanking.account.v1':
@@ -106,7 +106,7 @@ const fields: Record<string, string> = {
   operation_id: 'opr_ and 32 hex digits: everything posted together',
   outcome: 'success, or the error code of the refusal',
   reason:
-    'Why the account was frozen; for a webhook, gone (410), failing (for five days), or revoked (its key, or its client was erased)',
+    'Why the account was frozen; for a webhook, gone (410), failing (for five days), or revoked (a key that set its URL or secret was revoked or has expired, or its client was erased)',
   reference: "The caller's own reference",
   request_channel: 'How it was requested: api_key, token, staff (a staff user), or system',
   request_id: 'X-Request-Id',

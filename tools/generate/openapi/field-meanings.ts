@@ -243,11 +243,13 @@ export const fieldMeanings: Record<string, string> = {
   'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
   'ApiKey.status': 'active, expired, or revoked',
   'rotate_api_key.status': 'active',
+  'revoke_api_key.status': 'revoked',
   created_by: `Who created it: ${actor}`,
   expires_at: `When it expires, ${utc}`,
   'create_api_key.expires_at':
     'Expiry, ISO 8601; default: KEY_MAX_LIFETIME_DAYS from now, and never later than that of the creating key',
   last_used_at: `When it was last used, to the minute, ${utc}; null: never`,
+  disabled_webhooks: 'Ids of the webhooks whose URL or secret these keys set last; they are disabled',
   revoked_at: `When it was revoked, ${utc}; null: not revoked`,
   rotated_from: 'The key that was rotated to create this one; null: none',
   api_key: 'The key itself, shown only once, when it is created',

@@ -470,7 +470,9 @@ const answers: Record<EndpointName, Record<string, Json>> = {
   list_api_keys: { reader: apiKey },
   get_api_key: { reader: apiKey },
   rotate_api_key: { hour: { ...apiKey, ...secret, rotated_from: `key_${bits(1)}` } },
-  revoke_api_key: { revoke: { ...apiKey, status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z' } },
+  revoke_api_key: {
+    revoke: { ...apiKey, status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z', disabled_webhooks: [] },
+  },
   get_trial_balance: {
     dollars: {
       currency: 'USD',

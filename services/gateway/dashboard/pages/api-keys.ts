@@ -40,7 +40,7 @@ const columns: CsvColumn<ApiKey>[] = [
 const listOf = (visit: Visit): List<ApiKey> => ({
   path: '/admin/api-keys',
   above:
-    () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.</p>`}
+    () => html`${visit.query.has('revoked') && html`<p class="notice" role="status">The key is revoked: every gateway refuses it within two seconds.${Number(visit.query.get('revoked')) > 0 && html` Webhooks that it had set are disabled: ${visit.query.get('revoked')}.`}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>`,
   show: async (keys, sort) => keyTable(keys, await keyNamesOf(visit, keys, 'created_by'), sort),
   note: 'Only a hash of each key is stored, so a key cannot be shown again.',
@@ -68,8 +68,9 @@ export function addApiKeys(app: FastifyInstance): void {
   addFormPage(app, `${url}/:key_id/revocation`, revocation, {
     draw: async (visit, _values, wrong) => revocationForm(visit, await keyOf(visit), wrong),
     async take({ api, id, fields }) {
-      await api.post(`/admin/api-keys/${id}/revocation`, { descendants: fields.get('descendants') === 'yes' });
-      return { goTo: `${url}?revoked` };
+      const body = { descendants: fields.get('descendants') === 'yes' };
+      const { data } = await api.post<{ disabled_webhooks?: string[] }>(`/admin/api-keys/${id}/revocation`, body);
+      return { goTo: `${url}?revoked=${data.disabled_webhooks?.length ?? ''}` };
     },
   });
 }
