@@ -127,17 +127,21 @@ async function updateWebhook(work: OwnWork, { webhook_id, changes }: MessageData
        where webhook_id = $1 and until_position is null and until_time is null`,
       [webhook_id],
     );
-  // Who resumes a Disabled webhook vouches for its URL and secret.
-  const isVouched = isResumed && webhook.status === 'Disabled';
-  const columns = {
-    ...changes,
-    ...((isVouched || changes.url !== undefined) && { url_set_by: context.actor }),
-    ...(isVouched && { secret_set_by: context.actor }),
-  };
+  const columns = { ...changes, ...(changes.url !== undefined && { url_set_by: context.actor }) };
+  if (isResumed) await vouch(work);
   const set = Object.keys(columns).map((column, i) => `${column} = $${i + 3}`);
   if (isResumed) set.push('failing_since = null');
   const changed = await change(work, set, ...Object.values(columns));
   return done(changed, { changed_fields: Object.keys(changes), status });
+}
+
+/** Who resumes a webhook that was disabled with a key takes responsibility for what that key had set. */
+async function vouch({ client, context, webhook }: OwnWork): Promise<void> {
+  for (const column of ['url_set_by', 'secret_set_by'])
+    await client.query(
+      `update webhooks set ${column} = $2 where webhook_id = $1 and ${column} in (select caller from disabled_callers)`,
+      [webhook.webhook_id, context.actor],
+    );
 }
 
 /** The sweeper deletes its deliveries, sent or not. */

@@ -201,6 +201,17 @@ describe('a webhook', () => {
     expect((await harness.done('list_webhooks_set_by', { actors: [owner.actor] })).length).toBe(4);
   });
 
+  it('that was disabled for another reason is resumed without responsibility for what others have set', async () => {
+    const [thief, owner] = [{ actor: 'key:key_gone' }, { actor: 'key:key_trusting' }];
+    const { webhook_id } = await harness.webhook(url, ['*'], owner);
+    const change = (changes: { url?: string; status?: 'Active' }, by: object) =>
+      harness.done('update_webhook', { webhook_id, changes }, by);
+    await change({ url: 'https://thief.example/' }, thief);
+    await harness.owner.query("update webhooks set status = 'Disabled' where webhook_id = $1", [webhook_id]);
+    expect(await change({ status: 'Active' }, owner)).toMatchObject({ status: 'Active' });
+    expect(await revoke([thief.actor])).toMatchObject({ data: { disabled: [webhook_id] } });
+  });
+
   it('of another caller does not exist for one that may use only its own', async () => {
     // contract: webhooks-2
     const own = { actor: 'jwt:x|own', all_webhooks: 'false' };
@@ -484,7 +495,7 @@ describe('a command that the database rejects', () => {
     }
   };
 
-  it.each(['webhooks', 'feeds', 'deliveries', 'disabled_makers', 'commands', 'outbox_batches', 'outbox'])(
+  it.each(['webhooks', 'feeds', 'deliveries', 'disabled_callers', 'commands', 'outbox_batches', 'outbox'])(
     'waits while nothing can be inserted into %s',
     async (table) => {
       const data = creation({ url: `${url}?rejected` });
