@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { NumberText } from '#libs/contracts/money.ts';
+import { CsvError, csvRecords, textOf } from '#libs/service/csv.ts';
 import { internationalPhones } from '#services/gateway/api/input.ts';
 import { Failure } from './api.ts';
-import { CsvError, csvRecords } from './csv.ts';
 import { Names } from './import-names.ts';
 
 /** Files of an import: their rows, and the requests for the rows. */
@@ -86,9 +86,9 @@ export async function survey(kind: Kind, path: string): Promise<Surveyed> {
 export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
   let columns: string[] | undefined;
   try {
-    for await (const { line, fields } of csvRecords(createReadStream(file.path))) {
+    for await (const { line, fields, fault } of csvRecords(textOf(createReadStream(file.path)))) {
       if (columns === undefined) columns = file.columns = checkedColumns(file, fields);
-      else yield { line, fields, ...read(columns, fields) };
+      else yield { line, fields, ...(fault === undefined ? read(columns, fields) : { values: {}, fault }) };
     }
   } catch (error) {
     if (error instanceof CsvError || (error instanceof Error && 'syscall' in error))
@@ -104,7 +104,7 @@ function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
   if (unknown.length > 0)
     throw new Failure(
       2,
-      `${path}: unknown column ${unknown.join(', ')}: known are ${named[kind].join(', ')} and metadata.<key>, separated by commas`,
+      `${path}: unknown column ${unknown.join(', ')}: known are ${named[kind].join(', ')} and metadata.<key>`,
     );
   const twice = columns.filter((column, at) => columns.indexOf(column) !== at);
   if (twice.length > 0) throw new Failure(2, `${path}: column ${twice.join(', ')} is repeated`);
@@ -114,8 +114,6 @@ function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
 }
 
 function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'> {
-  if (fields.length !== columns.length)
-    return { values: {}, fault: `has ${fields.length} fields, the header ${columns.length}` };
   const values = Object.fromEntries(
     columns
       .map((column, at) => [column, fields[at] ?? ''])

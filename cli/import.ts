@@ -1,10 +1,10 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { bodies } from '#libs/contracts/fields.ts';
+import { csvLine } from '#libs/service/csv.ts';
 import { parseFields } from '#services/gateway/api/input.ts';
 import { Refused } from '#services/gateway/http/errors.ts';
 import { createProgress, Failure, jsonOption, openBank, print, printJson, say } from './api.ts';
-import { csvLine } from './csv.ts';
 import { Lines } from './import-names.ts';
 import { booksBefore, type Counts, gainOf, type Report, readBooks, Sums, writeReport } from './import-report.ts';
 import {

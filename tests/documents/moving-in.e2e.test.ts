@@ -238,7 +238,7 @@ describe('bank import', () => {
     expect(reasons('clients.refused.csv')).toEqual([
       'X-1 3 external_id is that of line 2',
       'X-2 4 validation_failed: last_name is required',
-      'X-3 5 has 2 fields, the header 6',
+      'X-3 5 has 2 values, but the first line has 6 names',
       'é 6 external_id must have 1 to 128 printable ASCII characters',
     ]);
     expect(reasons('accounts.refused.csv')).toEqual([
@@ -293,7 +293,7 @@ describe('bank import', () => {
       [[accountHeader.replace('currency', 'curency')], 'accounts.csv: unknown column curency: known are external_id'],
       [['external_id,client_external_id,account_type'], 'column currency is missing'],
       [[`${accountHeader},currency`], 'column currency is repeated'],
-      [[accountHeader, 'W-1,W-1,,"Savings,KES,1'], 'line 2: has a quote that is not closed'],
+      [[accountHeader, 'W-1,W-1,,"Savings,KES,1'], 'line 2: has a quotation mark that is not closed'],
     ];
     for (const [lines, message] of wrong) {
       put('accounts.csv', lines);
