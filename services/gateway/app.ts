@@ -152,6 +152,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
       failureLimit,
       receive: promisify(receive),
       auditRecords: deps.auditRecords,
+      fourEyes: deps.fourEyes,
       now,
       logger: deps.logger,
       keepConnection,

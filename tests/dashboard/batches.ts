@@ -40,6 +40,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
             `${payer.account_number};${bob.account_number};150;;`,
             `;${bob.account_number};20;slip 1;=1+1`,
             `;${bob.account_number};1.500;;`,
+            `;${bob.account_number};1;500.75;;`,
           ].join('\r\n'),
           'latin1',
         );
@@ -54,11 +55,12 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         await page.getByRole('heading', { level: 1, name: 'Payments of wages.csv: is this right?' }).waitFor();
         const text = await mainText(page);
         for (const words of [
-          'Can be sent 3 payments Cannot be sent 4',
+          'Can be sent 3 payments Cannot be sent 5',
           'There is no account SAV-404. Check the number.',
           `Account ${frozen.account_number} is Frozen`,
           'The payments above leave too little money in the account.',
           'Is this 1500, or 1.50?',
+          'The line has 6 values, but the first line has 5 names.',
           'Transfers 2, together 900.50 USD',
           'Deposits 1, together 20.00 USD',
           'Ada Payroll',
@@ -102,6 +104,43 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       },
     );
 
+    it('that was sent by somebody else is in the list, and sent again only with a tick, by keyboard', async () => {
+      const [payer, payee] = [await newAccount('Twice', 100), await newAccount('Paid', 0)];
+      const file = csv('twice.csv', `from,to,amount\n${payer.account_number},${payee.account_number},10\n`);
+      const check = async (page: Page) => {
+        await page.goto(ui('/counter/batches'));
+        await choose(page, file);
+        await page.getByRole('button', { name: 'Check the payments' }).click();
+        await page.getByRole('button', { name: 'Send 1 payment' }).waitFor();
+      };
+      const [first, second] = [await as('officer'), await as('manager')];
+      await check(second.page);
+      await check(first.page);
+      await first.page.getByRole('button', { name: 'Send 1 payment' }).click();
+      await first.page.getByText('All payments were posted.').waitFor();
+      const url = first.page.url();
+      // The manager has looked at the file before the officer sent it.
+      await second.page.getByRole('button', { name: 'Send 1 payment' }).click();
+      await second.page.getByText('A file with the same content was sent before').waitFor();
+      await expectFine(second.page, 'batch-again');
+      expect(await api.balance(payee.account_id)).toBe(10);
+      await check(second.page);
+      expect(await mainText(second.page)).toMatch(/twice\.csv, .* by officer: 1 posted, 10\.00 USD/);
+      await second.page.getByLabel('Pay everything in this file once more').press('Space');
+      await second.page.getByRole('button', { name: 'Send 1 payment' }).press('Enter');
+      await second.page.getByText('All payments were posted.').waitFor();
+      await second.page.reload();
+      expect(await api.balance(payee.account_id)).toBe(20);
+      await second.page.goto(ui('/counter/batches'));
+      await second.page
+        .getByRole('row', { name: /twice\.csv officer done 1 0 10\.00 USD/ })
+        .getByRole('link', { name: 'twice.csv' })
+        .click();
+      await second.page.waitForURL(url);
+      expect(await mainText(second.page)).toMatch(/File twice\.csv Sent .* by officer/);
+      expect([...first.complaints, ...second.complaints].filter((text) => !text.includes('409'))).toEqual([]);
+    });
+
     it('shows which payment was refused after the check, and why, by mouse', async () => {
       const payer = await newAccount('Late', 100);
       const payee = await newAccount('Payee', 0);
@@ -112,7 +151,7 @@ export function testBatches({ world, ui, as }: Dashboard): void {
         [true, 'The file was refused, and nothing was posted.'],
       ] as const) {
         await page.goto(ui('/counter/batches'));
-        await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n`));
+        await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n${isAtomic ? '\n' : ''}`));
         await page.getByLabel('Post nothing at all').setChecked(isAtomic);
         await page.getByRole('button', { name: 'Check the payments' }).click();
         await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
@@ -137,7 +176,9 @@ export function testBatches({ world, ui, as }: Dashboard): void {
       await page.goto(ui('/counter/batches'));
       await choose(page, csv('many.csv', `from,to,amount,description\n${line.repeat(1000)}`));
       await page.getByRole('button', { name: 'Check the payments' }).click();
-      await page.getByRole('button', { name: 'Send 1000 payments' }).click({ timeout: 60_000 });
+      await page.getByText('The same payment is in the file more than once').waitFor({ timeout: 60_000 });
+      await page.getByLabel('Pay it more than once').check();
+      await page.getByRole('button', { name: 'Send 1000 payments' }).click();
       await page.getByText('All payments were posted.').waitFor({ timeout: 60_000 });
       expect(await page.locator('tbody tr').count()).toBe(50);
       await page.getByRole('link', { name: 'Next page' }).click();
@@ -151,7 +192,8 @@ export function testBatches({ world, ui, as }: Dashboard): void {
     it.each([
       ['nothing.csv', 'from,to,amount\n', 'There is no payment in the file.'],
       ['heads.csv', 'from,iban,amount\nSAV-1,x,5', 'The first line has an unknown column: “iban”.'],
-      ['quotes.csv', 'from,to,amount\n"SAV-1,SAV-2,5', 'a quotation mark is not closed'],
+      ['quotes.csv', 'from,to,amount\n"SAV-1,SAV-2,5', 'a quotation mark that is not closed'],
+      ['hostile.csv', 'sep=1\r\nfrom,to,amount\r\nSAV-1,SAV-2,5\r\n', 'line 1: names the separator “1”'],
     ])('%s is not taken, and the page says why', async (name, text, says) => {
       const { page } = await as('officer');
       await page.goto(ui('/counter/batches'));

@@ -18,7 +18,7 @@ export interface Posting {
 }
 
 /** Reports whether this caller's actions may need approval at all. */
-export function isWatched(caller: Caller, { keys }: FourEyes): boolean {
+export function isWatched(caller: Pick<Caller, 'actor'>, { keys }: FourEyes): boolean {
   return keys || !isKey(caller);
 }
 
@@ -27,7 +27,7 @@ export function mayDecide(caller: Caller, { keys }: FourEyes): boolean {
   return keys || caller.isStaff === true;
 }
 
-function isKey({ actor }: Caller): boolean {
+function isKey({ actor }: Pick<Caller, 'actor'>): boolean {
   return actor.startsWith('key:');
 }
 
@@ -37,6 +37,11 @@ export function isAbove({ amount, currency }: Posting, limits: FourEyes['limits'
   if (limit === undefined) return false;
   const [minor, most] = [toMinor(amount, currency), toMinor(limit, currency)];
   return minor === 'amount_too_large' || (typeof minor === 'bigint' && typeof most === 'bigint' && minor > most);
+}
+
+/** Reports whether this caller's posting needs an approval. */
+export function needsApproval(posting: Posting, caller: Pick<Caller, 'actor'>, fourEyes: FourEyes): boolean {
+  return fourEyes.actions.has('post_above') && isWatched(caller, fourEyes) && isAbove(posting, fourEyes.limits);
 }
 
 /** Reports whether the amount needs an approval in at least one currency. */

@@ -1,5 +1,5 @@
 import type { Violation } from '#libs/contracts/errors.ts';
-import { type FourEyes, isAbove, isAboveSome, isWatched } from '../access/four-eyes.ts';
+import { type FourEyes, isAboveSome, isWatched, needsApproval } from '../access/four-eyes.ts';
 import { type Refused, refuse } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import { dataOf } from './answer.ts';
@@ -26,7 +26,7 @@ export async function checkLargeItems(
   const errors = plans.flatMap(({ key, data }, index): Violation[] => {
     const { amount, currency } = data;
     const known = currency ?? currencies.get(key);
-    if (known === undefined || !isAbove({ amount, currency: known }, fourEyes.limits)) return [];
+    if (known === undefined || !needsApproval({ amount, currency: known }, origin.caller, fourEyes)) return [];
     const field = `items[${index}].${'transfer_id' in data ? 'transfer' : 'transaction'}`;
     return [
       { field, code: 'approval_required', message: `${field} must be approved by a second person: send it alone` },

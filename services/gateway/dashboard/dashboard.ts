@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { FourEyes } from '../access/four-eyes.ts';
 import type { Limiter } from '../access/limits.ts';
 import type { VerifyToken } from '../access/tokens.ts';
 import type { AuditRecords } from '../audit/audit-records.ts';
@@ -52,6 +53,8 @@ export interface DashboardDependencies extends DashboardOptions {
   auditRecords: AuditRecords;
   /** The limit of failed authentications per address; undefined: no limit. */
   failureLimit: Limiter | undefined;
+  /** The check of a file of payments asks what the API would ask. */
+  fourEyes: FourEyes;
   /** Reads the body of a form and counts its bytes for the person. */
   receive: Receive;
   now: () => number;
@@ -61,7 +64,7 @@ export interface DashboardDependencies extends DashboardOptions {
 }
 
 /** Pages that pass an instruction from one to the next seal it with the secrets of the sessions. */
-const everything: readonly ((app: FastifyInstance, secrets: readonly string[]) => void)[] = [
+const everything: readonly ((app: FastifyInstance, secrets: readonly string[], fourEyes: FourEyes) => void)[] = [
   addHome,
   addToday,
   addCounter,
@@ -122,7 +125,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
       loginCookie: createCookie('bank_login', isSecure),
     });
     addKeptForm(pages, { secrets: deps.sessionSecrets, cookie: createCookie('bank_form', isSecure), origin, now });
-    for (const add of everything) add(pages, deps.sessionSecrets);
+    for (const add of everything) add(pages, deps.sessionSecrets, deps.fourEyes);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');
     });

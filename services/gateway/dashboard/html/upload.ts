@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { fileText } from '#libs/service/csv.ts';
 import { refuse } from '../../http/errors.ts';
 
 export type Receive = (request: FastifyRequest, payload: IncomingMessage) => Promise<Buffer>;
@@ -21,8 +23,8 @@ export function readFields(body: Buffer): URLSearchParams {
 }
 
 /**
- * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, and
- * the name of the file in `…_name`.
+ * Parses forms with a file. Fields are as in other forms. The text of a file is in its field, the name of the file in
+ * `…_name`, and the SHA-256 of its bytes in `…_sha256`.
  */
 export function addUploads(app: FastifyInstance, receive: Receive): void {
   app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, payload: IncomingMessage) => {
@@ -31,8 +33,10 @@ export function addUploads(app: FastifyInstance, receive: Receive): void {
     for (const [name, value] of form) {
       if (typeof value === 'string') fields.append(name, value);
       else {
-        fields.append(name, fileText(new Uint8Array(await value.arrayBuffer())));
+        const bytes = new Uint8Array(await value.arrayBuffer());
+        fields.append(name, fileText(bytes));
         fields.append(`${name}_name`, value.name);
+        fields.append(`${name}_sha256`, createHash('sha256').update(bytes).digest('hex'));
       }
     }
     return fields;
@@ -45,15 +49,5 @@ async function readForm(body: Buffer, type: string): Promise<FormData> {
     return await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
   } catch {
     throw refuse('validation_failed', 'the form cannot be read');
-  }
-}
-
-/** Decodes the encodings of spreadsheets: UTF-8, UTF-16 with a byte order mark, otherwise windows-1252. Pure. */
-export function fileText(bytes: Uint8Array): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return new TextDecoder('windows-1252').decode(bytes);
   }
 }

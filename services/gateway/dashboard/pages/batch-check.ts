@@ -1,7 +1,12 @@
+import { bodies } from '#libs/contracts/fields.ts';
+import { NumberText } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
+import type { Posting } from '../../access/four-eyes.ts';
+import { parseFields } from '../../api/input.ts';
+import { Refused } from '../../http/errors.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
-import { availableOf, refusalText } from './counter-instructions.ts';
+import { availableOf, reasonOf, refusalText } from './counter-instructions.ts';
 
 /** Determines which lines of a file can be sent, and why the others cannot. Pure. */
 
@@ -24,6 +29,14 @@ export interface RefusedLine {
 export interface Checked {
   payments: Payment[];
   refused: RefusedLine[];
+  /** The lines of payments that are equal to an earlier one. */
+  repeated: number[];
+}
+
+/** What the person who sends the file may do. */
+export interface Rights {
+  scopes: ReadonlySet<string>;
+  needsApproval: (posting: Posting) => boolean;
 }
 
 /** The balances after the lines checked so far. */
@@ -32,16 +45,23 @@ type Left = Map<string, string>;
 export function checkLines(
   lines: readonly FileLine[],
   accounts: ReadonlyMap<string, Account>,
-  scopes: ReadonlySet<string>,
+  rights: Rights,
   mode: Mode,
 ): Checked {
   const left: Left = new Map();
-  const checked: Checked = { payments: [], refused: [] };
+  const seen = new Set<string>();
+  const checked: Checked = { payments: [], refused: [], repeated: [] };
   for (const line of lines) {
-    const payment = paymentOf(line, accounts, scopes);
+    const payment = paymentOf(line, accounts, rights);
     const reason = typeof payment === 'string' ? payment : shortOf(payment, left, mode);
     if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
-    else checked.payments.push(payment);
+    else {
+      checked.payments.push(payment);
+      const { from, to, amount } = payment;
+      const content = JSON.stringify([from?.account_id, to?.account_id, amount, line.reference, line.description]);
+      if (seen.has(content)) checked.repeated.push(line.line);
+      seen.add(content);
+    }
   }
   return checked;
 }
@@ -50,8 +70,10 @@ export function checkLines(
 function paymentOf(
   line: FileLine,
   accounts: ReadonlyMap<string, Account>,
-  scopes: ReadonlySet<string>,
+  { scopes, needsApproval }: Rights,
 ): Payment | string {
+  if (line.fault !== undefined)
+    return `The line ${line.fault}. A value with a separator in it must be in quotation marks.`;
   if (line.from === '' && line.to === '') return 'Enter an account number in from, to, or both.';
   const [from, to] = [accounts.get(line.from), accounts.get(line.to)];
   for (const [number, account] of [
@@ -70,9 +92,58 @@ function paymentOf(
   const amount = typedAmount(line.amount, account.currency);
   if ('wrong' in amount) return amount.wrong;
   if (!isCash && line.reference !== '') return 'A transfer has no reference. Use the description instead.';
-  if (line.reference.length > 100) return 'The reference has more than 100 characters.';
-  if (line.description.length > 255) return 'The description has more than 255 characters.';
-  return { line, from, to, amount: amount.amount, currency: account.currency };
+  const payment = { line, from, to, amount: amount.amount, currency: account.currency };
+  if (needsApproval(payment)) return reasonOf('approval_required');
+  return brokenRule(payment) ?? payment;
+}
+
+/** A payment as it is sealed and sent, without the accounts. */
+export interface SentPayment {
+  line: Omit<FileLine, 'fault'>;
+  from_id?: string | undefined;
+  to_id?: string | undefined;
+  amount: string;
+  currency: string;
+}
+
+export const sentOf = ({ line: { fault: _, ...line }, from, to, amount, currency }: Payment): SentPayment => ({
+  line,
+  amount,
+  currency,
+  ...(from && { from_id: from.account_id }),
+  ...(to && { to_id: to.account_id }),
+});
+
+/**
+ * The item of the batch for one payment. It contains the line number of the file, so that results can be matched to
+ * lines for as long as the batch is kept.
+ */
+export function itemOf({ line, from_id, to_id, currency }: SentPayment, amount: unknown) {
+  const { description, reference } = line;
+  const common = {
+    amount,
+    currency,
+    metadata: { line: String(line.line) },
+    ...(description !== '' && { description }),
+  };
+  if (from_id !== undefined && to_id !== undefined)
+    return { transfer: { from_account_id: from_id, to_account_id: to_id, ...common } };
+  const transaction_type = from_id === undefined ? 'Deposit' : 'Withdrawal';
+  const account_id = from_id ?? to_id;
+  return { transaction: { account_id, transaction_type, ...common, ...(reference !== '' && { reference }) } };
+}
+
+/** Returns the rule of the API that the payment violates. */
+function brokenRule(payment: Payment): string | undefined {
+  const { transaction, transfer } = itemOf(sentOf(payment), new NumberText(payment.amount));
+  try {
+    if (transfer) parseFields(bodies.createTransfer, transfer);
+    else parseFields(bodies.createTransaction, transaction);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return `The ${error.refusal.errors?.[0]?.message ?? error.refusal.message}.`;
+  }
 }
 
 function codeOf(from: Account | undefined, to: Account | undefined): string | undefined {

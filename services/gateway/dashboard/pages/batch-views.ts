@@ -1,17 +1,18 @@
-import type { Batch, ItemResult } from '#libs/contracts/resources.ts';
+import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/resources.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
+import { actorOf, type KeyNames } from '../html/actors.ts';
 import { sumText } from '../html/amounts.ts';
-import { inputOf, once, problem, reason, type Wrong } from '../html/forms.ts';
+import { confirmation, inputOf, once, problem, reason, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';
 import { csrfField, type Person } from '../html/layout.ts';
-import { addressOf, pager } from '../html/lists.ts';
+import { addressOf, pager, type Sorting } from '../html/lists.ts';
 import type { Numbers } from '../html/owners.ts';
-import { facts, idLink, numeric, parts, statusOf, table } from '../html/show.ts';
+import { facts, idLink, idText, numeric, parts, statusOf, table, timeOf } from '../html/show.ts';
 import { type Checked, kindOf, type Payment, type RefusedLine } from './batch-check.ts';
 import { columns, maxPayments } from './batch-file.ts';
 import { confirmForm } from './confirmation.ts';
-import { idOfPosting, refusalText } from './counter-instructions.ts';
+import { idOfPosting, reasonOf } from './counter-instructions.ts';
 
 /** The pages of batches. */
 
@@ -38,8 +39,8 @@ export function startPage(person: Person, values: URLSearchParams, wrong: Wrong)
 With both it is a transfer or a loan repayment. With only to, cash is paid in; with only from, cash is paid out. A reference is for cash only.
 ${maxPayments} payments at most.</p>
 <pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
-<h2>Follow a batch</h2>
-<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of the batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
+<h2>Files that were sent</h2>
+<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of a batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'Shown on the page of the batch, and on every payment of it.' }, values, wrong)}
 <div class="actions"><button class="secondary">Show</button></div></form>`;
 }
 
@@ -68,10 +69,12 @@ export interface PreviewParts {
   names: Names;
   /** The sealed payments, if there is something to send. */
   sealed: string | undefined;
+  /** The batches with the same content. */
+  before: readonly BatchSummary[];
 }
 
-export function preview(visit: Visit, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
-  const { payments, refused } = checked;
+export function preview(visit: Visit, { file, isAtomic, checked, names, sealed, before }: PreviewParts): Html {
+  const { payments, refused, repeated } = checked;
   const said = isAtomic
     ? 'This file cannot be sent, because nothing is to be posted if a payment is refused. Correct the file and upload it again.'
     : 'These lines are omitted. Correct them and upload them later in a separate file.';
@@ -85,7 +88,7 @@ ${refused.length > 0 && html`<h2>What cannot be sent</h2><p class="notice wrong"
 ${
   sealed !== undefined &&
   html`<h2>What is sent</h2>${sums(payments)}
-${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>` })}
+${confirmForm(visit, { action: sendUrl, sealed, button: `Send ${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`, leave: html`<a href="${batchesUrl}">Cancel</a>`, fields: doubts(before, repeated) })}
 ${paymentTable(payments, names)}`
 }
 ${sealed === undefined && html`<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`}`;
@@ -128,11 +131,59 @@ function paymentTable(rows: readonly Payment[], names: Names): Html {
   );
 }
 
+/** Says what was perhaps not intended, and asks for a tick. */
+function doubts(before: readonly BatchSummary[], repeated: readonly number[]): Html | undefined {
+  if (before.length + repeated.length === 0) return undefined;
+  const sent = before.map(
+    (batch) =>
+      html`<li><a href="${batchesUrl}/${batch.batch_id}">${fileOf(batch)}</a>, ${timeOf(batch.created_at)} by ${actorOf(batch.actor)}: ${String(batch.counts.completed)} posted, ${sumsOf(batch) || 'nothing yet'}</li>`,
+  );
+  return html`<div class="notice wrong" role="alert">
+${before.length > 0 && html`<p><strong>A file with the same content was sent before:</strong></p><ul>${sent}</ul>`}
+${repeated.length > 0 && html`<p><strong>The same payment is in the file more than once:</strong> see line ${repeated.slice(0, 20).join(', ')}${repeated.length > 20 && html` and ${String(repeated.length - 20)} more`}.</p>`}
+${confirmation(before.length > 0 ? 'Pay everything in this file once more' : 'Pay it more than once', {})}</div>`;
+}
+
+/** Shown instead of sending what the person has to confirm first. */
+export function askAgain(
+  visit: Visit,
+  { file, sealed, before, repeated }: Pick<PreviewParts, 'file' | 'before'> & { sealed: string; repeated: number[] },
+): Html {
+  const leave = html`<a href="${batchesUrl}">Do not send</a>`;
+  return html`<p>Nothing of ${file} was posted yet.</p>
+${confirmForm(visit, { action: sendUrl, sealed, button: 'Send', leave, fields: doubts(before, repeated) })}`;
+}
+
+const fileOf = ({ metadata, external_id, batch_id }: BatchSummary): Html | string =>
+  metadata?.['file_name'] ?? external_id ?? idText(batch_id);
+const sumsOf = ({ totals }: BatchSummary): string =>
+  totals.map(({ amount, currency }) => amountText(amount, currency)).join(', ');
+
+/** The list of batches. */
+export function batchTable(rows: readonly BatchSummary[], names: KeyNames, sort: Sorting): Html {
+  return table<BatchSummary>(
+    'Files that were sent',
+    [
+      { title: 'Sent', show: ({ created_at }) => timeOf(created_at), sort },
+      { title: 'File', show: (row) => html`<a class="long" href="${batchesUrl}/${row.batch_id}">${fileOf(row)}</a>` },
+      { title: 'Who', show: ({ actor }) => actorOf(actor, names) },
+      { title: 'State', show: ({ status }) => statusOf(status === 'Refused' ? 'Failed' : status, states[status]) },
+      numeric('Posted', ({ counts }) => String(counts.completed)),
+      numeric('Refused', ({ counts }) => String(counts.failed)),
+      numeric('Total', sumsOf),
+    ],
+    rows,
+    'No file was sent yet.',
+  );
+}
+
+const states = { Completed: 'done', Pending: 'not known yet', Refused: 'refused' } as const;
+
 /** Shown while the outcome is unknown. */
 export function unknownBatch(visit: Visit, file: string, sealed: string): Html {
   return html`<p class="notice" role="alert">The bank has not confirmed yet whether the payments of ${file} were posted.
 <strong>Do not upload the file again.</strong> Ask again here: however often you ask, each payment is posted at most once.</p>
-${confirmForm(visit, { action: sendUrl, sealed, button: 'Ask again', leave: html`` })}`;
+${confirmForm(visit, { action: sendUrl, sealed, button: 'Ask again', leave: html``, fields: html`<input type="hidden" name="confirmed" value="yes">` })}`;
 }
 
 /** Shown if the whole file was refused. */
@@ -177,12 +228,6 @@ export function resultRow({ index, status, transaction, transfer, error }: ItemR
   };
 }
 
-/** Returns why an item was refused, in words for a clerk. */
-export const reasonOf = (code: string): string =>
-  code === 'approval_required'
-    ? 'A second person must approve a payment of this size: enter it by itself, at the counter.'
-    : refusalText(code, {});
-
 export interface BatchPage {
   batch: Batch;
   /** The rows of this page. */
@@ -213,6 +258,8 @@ ${facts([
   ['Refused', String(counts.failed)],
   ['Not known yet', isPending && String(counts.pending)],
   ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is posted' : 'the others are posted'],
+  ['File', batch.metadata?.['file_name']],
+  ['Sent', html`${timeOf(batch.created_at)} by ${actorOf(batch.actor)}`],
   ['Number of the batch', html`<code>${batch_id}</code>`],
 ])}
 <p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ids, ok, refused, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
@@ -46,6 +47,7 @@ beforeEach(() => {
             account_number: numberOf(account_id),
           })),
       }),
+    list_batches: ok({ items: [] }),
     create_batch: (data) => ok({ results: (data['items'] as object[]).map((_, index) => resultOf(index)) }),
     get_batch: ok({
       batch_id,
@@ -78,13 +80,13 @@ const hidden = (page: string, name: string) => new RegExp(`name="${name}" value=
 const commands = () => made.sent.filter(({ headers }) => headers['ce_type']?.includes('command.create_batch.'));
 
 /** Sends the form with a file, like a browser. */
-async function upload(fields: Record<string, string>, text: string) {
-  const person = made.signedIn(clerk);
+async function upload(fields: Record<string, string>, text: string, at = made) {
+  const person = at.signedIn(clerk);
   const form = new FormData();
   for (const [name, value] of Object.entries({ csrf_token: person.session.csrf, ...fields })) form.append(name, value);
   form.append('file', new Blob([text], { type: 'text/csv' }), 'wages <b>.csv');
   const encoded = new Response(form);
-  const answer = await made.app.inject({
+  const answer = await at.app.inject({
     method: 'POST',
     url: `${url}/preview`,
     headers: {
@@ -111,7 +113,6 @@ describe('a file', () => {
     expect(first.headers.location).toMatch(/^\/admin\/ui\/counter\/batches\/bat_[0-9a-f]{32}$/);
     expect(second.headers.location).toBe(first.headers.location);
     const items = commands().flatMap(({ value }) => (JSON.parse(String(value)) as { items: object[] }).items);
-    const metadata = { file: 'wages <b>.csv' };
     expect(items).toContainEqual({
       transfer: expect.objectContaining({
         from_account_id: ids.account,
@@ -119,7 +120,7 @@ describe('a file', () => {
         amount: '1.5',
         currency: 'USD',
         description: 'a',
-        metadata: { ...metadata, line: '2' },
+        metadata: { line: '2' },
       }),
     });
     expect(items).toContainEqual({
@@ -127,10 +128,96 @@ describe('a file', () => {
         account_id: ids.other,
         transaction_type: 'Deposit',
         amount: '3',
-        metadata: { ...metadata, line: '4' },
+        metadata: { line: '4' },
       }),
     });
     expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(commands().length / 2);
+    expect(JSON.parse(String(commands()[0]?.value))).toMatchObject({
+      external_id: createHash('sha256').update(file).digest('hex'),
+      metadata: { file_name: 'wages <b>.csv', form: 'k' },
+    });
+  });
+
+  const sentOnce = (form: string, changes: object = {}) =>
+    ok({
+      items: [
+        {
+          batch_id,
+          mode: 'independent',
+          status: 'Completed',
+          counts: { completed: 2, failed: 0, pending: 0 },
+          ...head,
+          actor: 'jwt:x|bob',
+          totals: [{ currency: 'USD', amount: '4.50' }],
+          metadata: { file_name: 'wages of may.csv', form },
+          ...changes,
+        },
+      ],
+    });
+
+  it('that was sent before is sent again only with a tick, whoever sent it, even if that was after the check', async () => {
+    const { send, of, post, session } = await upload({ idempotency_key: 'k' }, file);
+    answers['list_batches'] = sentOnce('another form');
+    const asked = await send();
+    expect(asked.statusCode).toBe(409);
+    for (const text of ['same content was sent before', 'wages of may.csv', 'bob', '2 posted', '4.50 USD'])
+      expect(textOf(asked.body)).toContain(text);
+    expect([hidden(asked.body, 'of'), commands()]).toEqual([of, []]);
+    const { answer } = await upload({ idempotency_key: 'k' }, file);
+    expect(textOf(answer.body)).toContain('same content was sent before');
+    const confirmed = await post(`${url}/sending`, { csrf_token: session.csrf, of, confirmed: 'yes' });
+    expect([confirmed.statusCode, commands().length]).toEqual([303, 1]);
+    // The list now has this form's own batch, too.
+    answers['list_batches'] = sentOnce('k');
+    expect((await send()).headers.location).toBe(confirmed.headers.location);
+    const asksFor = made.sent.filter(({ headers }) => headers['ce_type']?.includes('query.list_batches.'));
+    expect(JSON.parse(String(asksFor[0]?.value))).toMatchObject({
+      external_id: createHash('sha256').update(file).digest('hex'),
+    });
+  });
+
+  it('of which nothing was posted before needs no tick', async () => {
+    for (const changes of [
+      { status: 'Refused', counts: { completed: 0, failed: 2, pending: 0 } },
+      { counts: { completed: 0, failed: 2, pending: 0 } },
+    ]) {
+      answers['list_batches'] = sentOnce('another form', changes);
+      expect((await (await upload({}, file)).send()).statusCode).toBe(303);
+    }
+    answers['list_batches'] = sentOnce('another form', { counts: { completed: 0, failed: 0, pending: 2 } });
+    expect((await (await upload({}, file)).send()).statusCode).toBe(409);
+  });
+
+  it('with equal lines is sent only with a tick', async () => {
+    const { answer, send, post, session, of } = await upload({}, 'to,amount\nSAV-2,5\nSAV-2,7\nSAV-2,5.00\n');
+    expect(textOf(answer.body)).toContain('more than once: see line 4');
+    expect([(await send()).statusCode, commands()]).toEqual([409, []]);
+    expect((await post(`${url}/sending`, { csrf_token: session.csrf, of, confirmed: 'yes' })).statusCode).toBe(303);
+  });
+
+  it('with 1,500.75 without quotation marks pays nothing for that line', async () => {
+    const { answer, send } = await upload({}, 'from,to,amount\nSAV-1,SAV-2,1,500.75\n,SAV-2,3\n');
+    expect(textOf(answer.body)).toContain('2 The line has 4 values, but the first line has 3 names.');
+    await send();
+    const [sent] = commands().map(({ value }) => JSON.parse(String(value)) as { items: object[] });
+    expect(sent?.items).toMatchObject([{ transaction: { amount: '3' } }]);
+  });
+
+  it('with a line that needs approval, or that the API would not accept, does not promise to send it', async () => {
+    const rows = ['SAV-2,100.01,', 'SAV-2,100,', 'SAV-2,1,turned \u202e', 'SAV-2,2,ok'];
+    const limited = await testDashboard(
+      ({ name, data }) => {
+        const given = answers[name] ?? 'no_reply';
+        return typeof given === 'function' ? given(data) : given;
+      },
+      { fourEyes: { actions: new Set(['post_above']), keys: false, limits: new Map([['USD', '100']]) } },
+    );
+    const { answer, of } = await upload({}, `to,amount,description\n${rows.join('\n')}`, limited);
+    expect(textOf(answer.body)).toMatch(/2 A second person must approve .* 4 The description must not contain/);
+    expect(textOf(answer.body)).toContain('Can be sent 2 payments Cannot be sent 2');
+    const { post, session } = limited.signedIn(clerk);
+    expect((await post(`${url}/sending`, { csrf_token: session.csrf, of })).statusCode).toBe(303);
+    await limited.app.close();
   });
 
   it('with a refused line is not sent if it is all or nothing', async () => {

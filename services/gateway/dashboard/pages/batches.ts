@@ -2,24 +2,33 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type Account, type Batch, batchMode } from '#libs/contracts/resources.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { bodies } from '#libs/contracts/fields.ts';
+import { type Account, type Batch, type BatchSummary, batchMode } from '#libs/contracts/resources.ts';
 import { plainMoney } from '#libs/service/formats.ts';
-import { html } from '#libs/service/html.ts';
+import { type Html, html } from '#libs/service/html.ts';
+import { type FourEyes, needsApproval, type Posting } from '../../access/four-eyes.ts';
+import { parseFields } from '../../api/input.ts';
+import { parseBody } from '../../http/body.ts';
+import { Refused } from '../../http/errors.ts';
 import { ApiRefused, inTurns } from '../api.ts';
+import { keyNamesOf } from '../html/actors.ts';
 import { jsonNumber } from '../html/amounts.ts';
 import { type CsvColumn, csvHead, csvRows } from '../html/csv.ts';
 import { idempotencyKeyOf } from '../html/forms.ts';
 import { addDownload, addForm, addPage, type Shown, type Visit } from '../html/frame.ts';
+import { type List, showList } from '../html/lists.ts';
 import { accountIdOf, clientsOf, numbersOf, readTogether } from '../html/owners.ts';
-import { checkLines, type Payment, type RefusedLine } from './batch-check.ts';
+import { checkLines, itemOf, type RefusedLine, sentOf } from './batch-check.ts';
 import { type FileLine, linesIn, maxPayments } from './batch-file.ts';
 import {
+  askAgain,
   batchesUrl,
   batchPage,
+  batchTable,
   type Names,
   preview,
   type ResultRow,
-  reasonOf,
   refusedBatch,
   resultRow,
   startPage,
@@ -27,6 +36,7 @@ import {
 } from './batch-views.ts';
 import { nameOf } from './client-views.ts';
 import { createSealed, isUnknown } from './confirmation.ts';
+import { reasonOf } from './counter-instructions.ts';
 
 const lineSchema = z.object({
   line: z.number(),
@@ -41,8 +51,10 @@ const lineSchema = z.object({
 const instructionSchema = z.object({
   actor: z.string(),
   file: z.string(),
+  sha256: z.string(),
   mode: batchMode,
   idempotency_key: z.string(),
+  repeated: z.array(z.number()),
   payments: z.array(
     z.object({
       line: lineSchema,
@@ -61,56 +73,98 @@ const page = { title: 'Payments from a file', scope: ['transactions:write', 'tra
 const upload = { ...page, bodyLimit: 2 * 1024 * 1024 };
 
 /** Batches: upload a file of payments, check it, send it, follow its progress, download the results. */
-export function addBatches(app: FastifyInstance, secrets: readonly string[]): void {
+export function addBatches(app: FastifyInstance, secrets: readonly string[], fourEyes: FourEyes): void {
   const instructions = createSealed(instructionSchema, 'batch', secrets);
-  addPage(app, batchesUrl, page, ({ person, query }) => {
-    const batch = query.get('batch')?.trim() ?? '';
+  addPage(app, batchesUrl, page, (visit) => {
+    const batch = visit.query.get('batch')?.trim() ?? '';
     if (batch !== '') return { goTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
-    return { content: startPage(person, query, {}) };
+    const start = startPage(visit.person, visit.query, {});
+    return visit.person.scopes.has('transactions:read') ? showList(visit, sentFiles(visit, start)) : start;
   });
-  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions));
+  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions, fourEyes));
   addForm(app, `${batchesUrl}/sending`, upload, (visit) => send(visit, instructions));
   addResults(app);
 }
 
+/** The list of what was sent by anybody, from files and by programs. */
+const sentFiles = (visit: Visit, above: Html): List<BatchSummary> => ({
+  path: '/batches',
+  pageSize: 20,
+  above: () => above,
+  show: async (rows, sort) => batchTable(rows, await keyNamesOf(visit, rows, 'actor'), sort),
+});
+
 /** Shows every payment of the file and every refused line. Nothing is sent yet. */
-async function look(visit: Visit, instructions: Sealed): Promise<Shown> {
+async function look(visit: Visit, instructions: Sealed, fourEyes: FourEyes): Promise<Shown> {
   const { fields, person, actor } = visit;
   const mode = batchMode.catch('independent').parse(fields.get('mode'));
-  const read = linesIn(fields.get('file') ?? '');
-  const isTooLong = 'lines' in read && mode === 'atomic' && read.lines.length > maxPayments / 2;
-  if ('wrong' in read || isTooLong) {
-    const file = 'wrong' in read ? read.wrong : `At most ${maxPayments / 2} payments can be posted all or none.`;
+  const refuseFile = (file: string): Shown => {
     visit.logRefused();
     return { status: 400, content: startPage(person, fields, { fields: { file } }) };
-  }
+  };
+  const read = await linesIn(fields.get('file') ?? '');
+  if ('wrong' in read) return refuseFile(read.wrong);
+  if (mode === 'atomic' && read.lines.length > maxPayments / 2)
+    return refuseFile(`At most ${maxPayments / 2} payments can be posted all or none.`);
   const accounts = await accountsOf(visit, read.lines);
-  const checked = checkLines(read.lines, accounts, person.scopes, mode);
+  const needs = (posting: Posting) => needsApproval(posting, { actor }, fourEyes);
+  const checked = checkLines(read.lines, accounts, { scopes: person.scopes, needsApproval: needs }, mode);
   const isSendable = checked.payments.length > 0 && (mode === 'independent' || checked.refused.length === 0);
-  const file = (fields.get('file_name') ?? '').slice(0, 200) || 'your file';
-  const sealed = isSendable
-    ? instructions.seal({
-        actor,
-        file,
-        mode,
-        idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
-        payments: checked.payments.map(entered),
-      })
-    : undefined;
+  const instruction = {
+    actor,
+    file: nameIn(fields.get('file_name') ?? ''),
+    sha256: fields.get('file_sha256') ?? '',
+    mode,
+    idempotency_key: idempotencyKeyOf(visit) ?? randomUUID(),
+    repeated: checked.repeated,
+    payments: checked.payments.map(sentOf),
+  };
+  const wrong = isSendable ? brokenRule(instruction) : undefined;
+  if (wrong !== undefined) return refuseFile(wrong);
+  const before = isSendable ? await sentBefore(visit, instruction) : [];
   const names = await namesOf(visit, [...accounts.values()]);
+  const sealed = isSendable ? instructions.seal(instruction) : undefined;
+  const { file } = instruction;
   return {
     title: `Payments of ${file}: is this right?`,
-    content: preview(visit, { file, isAtomic: mode === 'atomic', checked, names, sealed }),
+    content: preview(visit, { file, isAtomic: mode === 'atomic', checked, names, sealed, before }),
   };
 }
 
-const entered = ({ line, from, to, amount, currency }: Payment): Instruction['payments'][number] => ({
-  line,
-  amount,
-  currency,
-  ...(from && { from_id: from.account_id }),
-  ...(to && { to_id: to.account_id }),
-});
+/** Returns the name of a file as it can be stored. */
+function nameIn(given: string): string {
+  const shown = given.toWellFormed().replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '');
+  return [...shown].slice(0, 200).join('') || 'your file';
+}
+
+/** The body of POST /batches. The form is stored with the batch, so that a repeat of the form is known from another one. */
+function bodyOf({ mode, payments, sha256, file, idempotency_key: form }: Instruction): object {
+  const items = payments.map((payment) => itemOf(payment, jsonNumber(payment.amount)));
+  return { mode, items, external_id: sha256, metadata: { file_name: file, form } };
+}
+
+/** Reads the request as the API will, and returns why it would be refused as a whole. */
+function brokenRule(instruction: Instruction): string | undefined {
+  const { bodyLimit } = endpoints.create_batch;
+  const body = Buffer.from(JSON.stringify(bodyOf(instruction)));
+  if (body.length > bodyLimit) return 'The payments are too many to be sent at once. Divide the file into several.';
+  try {
+    parseFields(bodies.createBatch, parseBody(body));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return `The bank cannot take this file: ${error.refusal.message}.`;
+  }
+}
+
+/** Returns the batches that other forms sent with the content of this file, unless nothing of them was posted. */
+async function sentBefore({ api }: Visit, { sha256, idempotency_key }: Instruction): Promise<BatchSummary[]> {
+  const { data } = await api.get<BatchSummary[]>(`/batches?external_id=${sha256}&limit=20`);
+  return data.filter(
+    ({ counts, metadata }) =>
+      Number(counts.completed) + Number(counts.pending) > 0 && metadata?.['form'] !== idempotency_key,
+  );
+}
 
 /** Returns the accounts that the lines name, by number. */
 async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map<string, Account>> {
@@ -137,26 +191,9 @@ async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Name
 }
 
 /**
- * The item of the batch for one payment. It contains the line number of the file, so that results
- * can be matched to lines for as long as the batch is kept.
+ * Calls the API with the form's idempotency key. A file that was sent before, perhaps while this person looked at it, is
+ * sent again only if they confirm that.
  */
-function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payments'][number], file: string): object {
-  const { description, reference } = line;
-  const common = {
-    amount: jsonNumber(amount),
-    currency,
-    metadata: { line: String(line.line), file },
-    ...(description !== '' && { description }),
-  };
-  if (from_id !== undefined && to_id !== undefined)
-    return { transfer: { from_account_id: from_id, to_account_id: to_id, ...common } };
-  const cash = { ...common, ...(reference !== '' && { reference }) };
-  return from_id === undefined
-    ? { transaction: { account_id: to_id, transaction_type: 'Deposit', ...cash } }
-    : { transaction: { account_id: from_id, transaction_type: 'Withdrawal', ...cash } };
-}
-
-/** Calls the API with the form's idempotency key. */
 async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
   const sealed = visit.fields.get('of') ?? '';
   const instruction = instructions.open(sealed, visit.actor);
@@ -166,10 +203,14 @@ async function send(visit: Visit, instructions: Sealed): Promise<Shown> {
       title: 'Not found',
       content: refusedBatch([], 'This page is not yours, or can no longer be read.'),
     };
-  const { file, mode, payments, idempotency_key } = instruction;
+  const { file, payments, repeated, idempotency_key } = instruction;
+  if (visit.fields.get('confirmed') !== 'yes') {
+    const before = await sentBefore(visit, instruction);
+    if (before.length > 0 || repeated.length > 0)
+      return { status: 409, title: `Send ${file}?`, content: askAgain(visit, { file, sealed, before, repeated }) };
+  }
   try {
-    const items = payments.map((payment) => itemOf(payment, file));
-    const { data } = await visit.api.post<Batch>('/batches', { mode, items }, idempotency_key);
+    const { data } = await visit.api.post<Batch>('/batches', bodyOf(instruction), idempotency_key);
     return { goTo: `${batchesUrl}/${data.batch_id}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status === 401) throw error;

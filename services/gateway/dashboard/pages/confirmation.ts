@@ -43,12 +43,17 @@ export interface ConfirmForm {
   sealed: string;
   button: string;
   leave: Html;
+  /** Further fields, above the button. */
+  fields?: Html | undefined;
   isDangerous?: boolean | undefined;
 }
 
 /** The button that confirms an instruction. It has the focus. */
-export function confirmForm({ person }: Visit, { action, sealed, button, leave, isDangerous }: ConfirmForm): Html {
-  return html`<form method="post" action="${action}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+export function confirmForm(
+  { person }: Visit,
+  { action, sealed, button, leave, fields, isDangerous }: ConfirmForm,
+): Html {
+  return html`<form method="post" action="${action}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">${fields}
 <div class="actions"><button autofocus${isDangerous === true && html` class="danger"`}>${button}</button> ${leave}</div>
 </form>`;
 }
