@@ -50,12 +50,6 @@ export function accountNotFound(accountId: string, field = 'account_id'): Failur
   });
 }
 
-/** Returns the details of accountNotFound by parsing its message, because only the message is stored. */
-export function namedByNotFound(message: string): { field: string; account_id: string } {
-  const [field = '', account_id = ''] = message.split(/:? /);
-  return { field, account_id };
-}
-
 /** The only refusal that a bound caller gets about another client's account that cannot accept its payment. */
 export function destinationRefused(): Failure {
   return refusal('destination_refused', 'the destination account cannot take this payment');

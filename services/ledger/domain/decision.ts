@@ -7,7 +7,6 @@ import type { GivenNames } from '#libs/contracts/names.ts';
 import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
 import { isSystem, type Leg, type SystemKind, sideOf } from './chart.ts';
-import { namedByNotFound } from './checks.ts';
 import {
   type AccountState,
   type EntryRecord,
@@ -142,8 +141,14 @@ export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBo
   const code = record.failure_code as Refusal['code'];
   const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
   const reason = isAmount ? invalidField('amount', message, code) : { code, message };
-  const named = code === 'account_not_found' ? namedByNotFound(message) : {};
+  const named = code === 'account_not_found' ? unknownAccountOf(record) : {};
   return refused({ ...reason, details: { ...named, transaction_id } });
+}
+
+/** Returns the details of accountNotFound, of which only the message is stored. */
+function unknownAccountOf({ account_id, failure_account_id, transaction_type }: TransactionRecord) {
+  if (failure_account_id !== null) return { field: 'to_account_id', account_id: failure_account_id };
+  return { field: transaction_type === 'Transfer' ? 'from_account_id' : 'account_id', account_id };
 }
 
 /** Returns the draft of this command's transaction. Its created_at is the time of acceptance. */
