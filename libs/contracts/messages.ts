@@ -358,8 +358,8 @@ export const messages = {
     searchedPageOf(transactionSchema),
   ),
   /**
-   * This query and the next two may also be sent to `ledger.commands` or `ledger.batches`, in the id's bucket. They are
-   * then answered after the preceding commands.
+   * The query for what a command creates may also be sent to the topic of the command, in its bucket, and is then
+   * answered after the preceding commands (`createdOn` in services/gateway/api/reads.ts).
    */
   get_transaction: ledger.query({ transaction_id: id }, transactionSchema),
   list_transfers: ledger.query(listOf(parameters.listTransfers), searchedPageOf(transferSchema)),

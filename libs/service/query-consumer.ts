@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { type DecodedRequest, decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { type MessageName, messages as table } from '#libs/contracts/messages.ts';
+import { type MessageName, messageOfType, messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Item } from './command-consumer.ts';
 import { inParallel } from './in-parallel.ts';
@@ -93,4 +93,23 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
     ];
     await inParallel(groups, concurrency, answerAndReply);
   };
+}
+
+type Handle = (messages: ReceivedMessage[]) => Promise<void>;
+
+/**
+ * Returns a handler for a command topic, on which queries may be sent, too: executes the commands first, and then
+ * answers the queries that arrived with them.
+ */
+export function queriesLast(execute: Handle, answerQueries: Handle): Handle {
+  return async (messages) => {
+    await execute(messages.filter((message) => !isQuery(message)));
+    await answerQueries(messages.filter(isQuery));
+  };
+}
+
+/** A query that is a dead letter is not asked any more. */
+function isQuery({ topic, headers }: ReceivedMessage): boolean {
+  const name = messageOfType(headers['ce_type'] ?? '');
+  return name !== undefined && table[name].kind === 'query' && !topic.endsWith('.dlq');
 }

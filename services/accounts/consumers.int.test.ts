@@ -49,7 +49,7 @@ test('an unreadable message becomes a dead letter, gets a reply if possible, and
     { ...broken, value: Buffer.from('{') },
     { ...newClientMessage(), value: null },
     received('p.accounts.commands', 'x', {}, '{}'),
-    messageFor('get_client', { client_id: newId('client') }),
+    messageFor('release_hold', { hold_id: newId('hold') }),
     messageFor('create_client', { client_id: newId('client'), client: { ...retail, email: 'no e-mail' } }),
     messageFor('create_client', { client_id: newId('client'), client: retail }, { reply_topic: 'p.transactions' }),
     messageFor('create_client', { client_id: newId('client'), client: retail }, { reply_partition: 64 }),

@@ -9,7 +9,8 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
-import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
+import { recordIn, recording } from '#libs/service/dead-lettered.ts';
+import { createQueryConsumer, queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import { replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer, Replies } from '#libs/service/replies.ts';
 import { consumerGroups } from '#libs/service/service.ts';
@@ -65,6 +66,7 @@ interface Handled {
 export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
   return createCommandConsumer<Decoded>({
     ...deps,
+    replies: recording(deps.replies, recordIn(deps.pool)),
     decode: (message) => decode(message, deps),
     answerRepeats: (items) => answerRepeats(deps, items),
     nextGroups,
@@ -234,12 +236,13 @@ export function createConsumers(
 ) {
   const group = consumerGroups(kafka, config, deps.logger);
   const execution = accountsCommands({ ...deps, pool: commandPool, concurrency: commandConcurrency });
+  // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
+  const answerQueries = accountsQueries({ ...deps, concurrency: 1 });
   const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
-    handle: execution.handle,
+    handle: queriesLast(execution.handle, answerQueries),
   });
   const queries = group('accounts-queries', ['accounts.queries'], {
-    // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
-    handle: accountsQueries({ ...deps, concurrency: 1 }),
+    handle: answerQueries,
     concurrency: 4,
     maxBatch: 50,
   });

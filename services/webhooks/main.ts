@@ -7,6 +7,7 @@ import { watchFaults, worstOf } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
+import { queriesLast } from '#libs/service/query-consumer.ts';
 import { run } from '#libs/service/run.ts';
 import { connectDatabase, consumerGroups, createBasics, poolsOf, serve } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
@@ -94,7 +95,7 @@ run('webhooks', async (context) => {
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
   const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
   const consumers = {
-    commands: group('webhooks', ['webhooks.commands'], { handle: commands.handle }),
+    commands: group('webhooks', ['webhooks.commands'], { handle: queriesLast(commands.handle, queries.handle) }),
     queries: group('webhooks-queries', ['webhooks.queries'], queries),
     events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };

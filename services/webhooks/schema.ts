@@ -15,7 +15,7 @@ function grants(role: string): string[] {
     `grant select, insert on disabled_callers to ${role}`,
     `grant select, insert, update (position, until_position, from_time), delete on feeds to ${role}`,
     `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at, attempts), delete on deliveries to ${role}`,
-    `grant select, insert on commands to ${role}`,
+    `grant select, insert on commands, dead_lettered_commands to ${role}`,
   ];
 }
 

@@ -26,9 +26,9 @@ const drops: Planted = {
   name: 'a ledger that drops 2 % of the money commands, acknowledged and without a reply',
   edits: [
     {
-      file: 'services/ledger/batch/commands.ts',
+      file: 'libs/service/query-consumer.ts',
       find: 'await execute(messages.filter((message) => !isQuery(message)));',
-      replace: `const isDropped = ({ headers }: ReceivedMessage) => /\\.create_/.test(headers['ce_type'] ?? '') && Math.random() < 0.02;
+      replace: `const isDropped = ({ headers }: ReceivedMessage) => /\\.create_(transaction|transfer|batch)/.test(headers['ce_type'] ?? '') && Math.random() < 0.02;
       await execute(messages.filter((message) => !isQuery(message) && !isDropped(message)));`,
     },
   ],

@@ -297,9 +297,9 @@ import { isPosting, openBooks } from './books.ts';`,
     name: 'a posting is dead-lettered unrecorded',
     edits: [
       {
-        file: 'services/ledger/batch/commands.ts',
-        find: 'if (why.code !== notAuthentic.code) await recordDeadLettered',
-        replace: 'if (why.code === notAuthentic.code) await recordDeadLettered',
+        file: 'libs/service/dead-lettered.ts',
+        find: 'if (why.code !== notAuthentic.code) await record',
+        replace: 'if (why.code === notAuthentic.code) await record',
       },
     ],
     tests: 'services/ledger/batch',

@@ -85,7 +85,7 @@ export function again({ topic, partition, key, value, headers }: ReceivedMessage
   return { topic, partition, key, value, headers };
 }
 
-const asksForSomething = ({ topic }: OutgoingMessage) => /\.(commands|queries|audit)$/.test(topic);
+const asksForSomething = ({ topic }: OutgoingMessage) => /\.(commands|batches|queries|audit)$/.test(topic);
 
 /** Publishes messages with the MACs of the services that send their kinds, or unchanged. */
 export async function publish(

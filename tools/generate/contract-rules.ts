@@ -15,7 +15,6 @@ export const untested: Record<string, string> = {
   'accounts-30': 'a balance at a time does not wait',
   'transactions-19': 'null while Pending, and if the account is unknown, unless the request named the currency',
   'idempotency-14': 'such a process is not ready, and only gateways refuse writes',
-  'idempotency-20': 'true for transactions and transfers only',
   'batches-9': 'the whole batch gets a 500',
   'batches-15': 'measured by the benchmark; tests assert no durations',
   'audit-5': 'deposits, withdrawals, and transfers by API keys leave no audit record',

@@ -202,6 +202,7 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
   },
   outcome_unknown: {
     meaning: 'The request was forwarded, but there is no reply yet; the message names the resource id.',
-    action: 'Repeat it with the same Idempotency-Key, or look up that id.',
+    action:
+      'Repeat it with the same Idempotency-Key. Without one, GET that id first: 503 means that its outcome is still not known, 404 that nothing was executed or ever will be.',
   },
 };

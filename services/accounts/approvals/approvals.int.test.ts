@@ -159,7 +159,7 @@ describe('requesting', () => {
     expect(codeOf(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
     const broken = { ...reversalOf(), command: { ...reversalOf().command, data: { reason: 1 } } };
     await ask(broken).catch(() => undefined);
-    await expect(shown(broken.approval_id)).rejects.toThrow('approval_not_found');
+    await expect(shown(broken.approval_id)).rejects.toThrow('dead-lettered');
   });
 });
 

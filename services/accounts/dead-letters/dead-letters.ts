@@ -124,18 +124,18 @@ function redriven(
   };
 }
 
-/** Reports whether the topic contains commands by which the ledger posts. */
-const isOfLedger = (topic: string): boolean => topic === 'ledger.commands' || topic === 'ledger.batches';
+/** Reports whether the messages of the topic have a deadline and a stored outcome. Those of queries have neither. */
+const hasOutcomes = (topic: string): boolean => !topic.endsWith('.queries');
 
 /**
- * Returns the message that closes a dropped ledger command: the command with its deadline passed, so that the
- * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered with 202, gets an
- * outcome. Returns undefined if it has no deadline or would only be dead-lettered again. Pure.
+ * Returns the message that closes a dropped command: the command with its deadline passed, so that its service refuses
+ * it for good (deadline_exceeded), and its id, which a caller may know, gets an outcome. Returns undefined if it has no
+ * deadline or would only be dead-lettered again. Pure.
  */
 function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader): OutgoingMessage | undefined {
   const sent = redriven(letter, message, reader, false, '');
   const { deadline, ce_time } = sent.headers;
-  const isCommand = (name: MessageName) => isOfLedger(messages[name].topic);
+  const isCommand = (name: MessageName) => messages[name].topic === letter.source_topic;
   if (
     deadline === undefined ||
     ce_time === undefined ||
@@ -176,7 +176,7 @@ export async function dropDeadLetter(
   const letter = await lockOpen(work, dead_letter_id);
   if ('kind' in letter) return letter;
   const refusedSending = await atBroker(dead_letter_id, async () => {
-    const message = isOfLedger(letter.source_topic)
+    const message = hasOutcomes(letter.source_topic)
       ? await readDeadLetter(letter, work.prefix, work.deadLetters)
       : undefined;
     const last = message && closing(letter, message, work);

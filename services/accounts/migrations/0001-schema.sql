@@ -146,6 +146,13 @@ create table commands (
   created_at     timestamptz not null default clock_timestamp()
 ) with (fillfactor = 80);
 
+-- Commands that became dead letters. They are undecided, and their callers may have got a 504 that names the id, so their ids are
+-- not unknown. The row remains after the command has been decided; its reply then takes precedence.
+create table dead_lettered_commands (
+  command_id text collate "C" primary key,
+  created_at timestamptz not null default clock_timestamp()
+);
+
 -- A field of the resource in a stored reply. It is null for a refusal, whose text may contain a character that Postgres cannot
 -- read (NUL).
 create function shown(reply json, field text) returns text language sql immutable parallel safe set search_path = pg_catalog

@@ -1,8 +1,9 @@
 import type { Approval, ApprovalStatus } from '#libs/contracts/approvals.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { byTime, listed, readPage, Where } from '#libs/postgres/keyset.ts';
+import { replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { unreadKeyOf } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
 import { type ApprovalRow, approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
@@ -53,9 +54,9 @@ export async function getApproval(
   { approval_id, scopes }: MessageData<'get_approval'>,
 ): Promise<ReplyBody> {
   const row = await findApproval(pool, approval_id);
-  const isOwn = row?.requested_by === context.actor;
-  if (!row || (!isOwn && context.bound_client_id !== undefined))
-    return { ok: false, refusal: approvalNotFound(approval_id) };
+  if (!row) return replyToUnknown(pool, approval_id, approvalNotFound);
+  const isOwn = row.requested_by === context.actor;
+  if (!isOwn && context.bound_client_id !== undefined) return refused(approvalNotFound(approval_id));
   const lacking = isOwn ? [] : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
   if (lacking.length > 0)
     return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };

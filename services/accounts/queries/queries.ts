@@ -1,10 +1,11 @@
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
 import { findKey, type KeyRow, keyColumns, keyOf } from '../api-keys/key-store.ts';
 import { type ClientRow, clientColumns, clientFilters, clientOf } from '../clients/client-store.ts';
@@ -87,11 +88,11 @@ async function getClients(pool: Pool, queries: Asked<MessageData<'get_client'>>[
   const ids = queries.map(({ data }) => data.client_id).filter((id) => isId('client', id));
   const result = await pool.query<ClientRow>(`select ${clientColumns} from clients where client_id = any($1)`, [ids]);
   const rows = new Map(result.rows.map((row) => [row.client_id, row]));
-  return queries.map(({ context, data }) => {
-    const row = rows.get(data.client_id);
-    return row && visible(context, row.client_id)
-      ? found(clientOf(row))
-      : { ok: false, refusal: clientNotFound(data.client_id) };
+  const unknown = ids.filter((id) => !rows.has(id));
+  const replies = await repliesToUnknown(pool, unknown, clientNotFound);
+  return queries.map(({ context, data: { client_id: id } }) => {
+    const row = rows.get(id);
+    return row && visible(context, id) ? found(clientOf(row)) : (replies.get(id) ?? refused(clientNotFound(id)));
   });
 }
 
@@ -136,15 +137,15 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
 }
 
 async function getAccounts(pool: Pool, queries: Asked<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
-  const accounts = await findAccounts(
-    pool,
-    queries.map(({ data }) => data.account_id),
-  );
-  return queries.map(({ context, data }) => {
-    const account = accounts.get(data.account_id);
+  const ids = queries.map(({ data }) => data.account_id).filter((id) => isId('account', id));
+  const accounts = await findAccounts(pool, ids);
+  const unknown = ids.filter((id) => !accounts.has(id));
+  const replies = await repliesToUnknown(pool, unknown, accountNotFound);
+  return queries.map(({ context, data: { account_id: id } }) => {
+    const account = accounts.get(id);
     return account && visible(context, account.client_id)
       ? found(account)
-      : { ok: false, refusal: accountNotFound(data.account_id) };
+      : (replies.get(id) ?? refused(accountNotFound(id)));
   });
 }
 
@@ -199,7 +200,7 @@ async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>)
 
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
   const row = await findKey(pool, key_id);
-  return row ? found(keyOf(row, now)) : { ok: false, refusal: keyNotFound(key_id) };
+  return row ? found(keyOf(row, now)) : replyToUnknown(pool, key_id, keyNotFound);
 }
 
 function visible(context: MessageContext, clientId: string | null): boolean {

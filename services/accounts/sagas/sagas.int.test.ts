@@ -53,7 +53,7 @@ test('an opening sends a step to the ledger, is not visible meanwhile, and gets 
   await bank.handleCommands([message]);
   const correlation = message.headers['correlation-id'] ?? '';
   expect(bank.repliesTo(correlation)).toEqual([]);
-  expect(await shown(account_id)).toBe('account_not_found');
+  expect(await shown(account_id)).toBe('service_unavailable');
 
   const [step] = await outboxOf(bank.pool, account_id);
   expect(step).toMatchObject({

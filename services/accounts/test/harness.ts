@@ -14,6 +14,7 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
+import { queriesLast } from '#libs/service/query-consumer.ts';
 import { createReplies, type RepliesOptions } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
@@ -115,8 +116,8 @@ function createProcess(pool: Pool, commandPool: Pool) {
     now,
     observe: () => undefined,
   };
-  const { handle: handleCommands } = accountsCommands(deps);
   const handleQueries = accountsQueries({ ...deps, pool });
+  const handleCommands = queriesLast(accountsCommands(deps).handle, handleQueries);
   const repliesTo = (correlationId: string) =>
     replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
 

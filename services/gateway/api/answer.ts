@@ -1,7 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { etagOf } from '#libs/contracts/etag.ts';
-import { Refused, refuse, unavailable } from '../http/errors.ts';
+import { Refused, refuse } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
 /** Success responses. */
@@ -27,10 +28,13 @@ export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: 
   if (versioned) reply.header('etag', etagOf(data as object));
 }
 
+/** It does not say that nothing was executed, because the reader may ask for the outcome of another request. */
+export const unreadable = refusal('service_unavailable', 'the service cannot answer now; the request can be repeated');
+
 /** Returns the data of a query's outcome. Throws its refusal, or service_unavailable if there is no reply. */
 export function dataOf<T>(outcome: Outcome<T>): T {
   if (outcome.kind === 'done') return outcome.data;
-  throw outcome.kind === 'refused' ? new Refused(outcome.refusal) : new Refused(unavailable);
+  throw new Refused(outcome.kind === 'refused' ? outcome.refusal : unreadable);
 }
 
 /** Reports whether the outcome is a refusal because the resource does not exist. */
@@ -39,12 +43,14 @@ export function isNotFound(outcome: Outcome): boolean {
 }
 
 /**
- * Returns a 504: the command may or may not be executed. It names the resource, so that the caller can read it later.
+ * Returns a 504: the command may or may not be executed. It names the resource, which a caller without an
+ * Idempotency-Key can read: reads.ts reports no id as unknown while its command may still be executed.
  */
-export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean): Refused {
+export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean, location?: string): Refused {
   const [[, id] = ['', '']] = Object.entries(resource);
-  const advice = hasKey
-    ? 'repeat the request with the same Idempotency-Key'
-    : `look for ${id} before repeating the request`;
+  const created = location?.endsWith(id)
+    ? `GET ${location} before repeating the request: 503 means that the outcome is still not known, 404 that nothing was executed or ever will be`
+    : `it may still be executed. Read ${location ?? id} before repeating the request, because the repeat may be executed, too`;
+  const advice = hasKey ? 'repeat the request with the same Idempotency-Key' : created;
   return refuse('outcome_unknown', `the outcome of ${id} is not known yet: ${advice}`, { details: resource });
 }

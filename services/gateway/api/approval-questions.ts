@@ -10,7 +10,7 @@ import { notFound } from '../http/unknown-ids.ts';
 import { type Asker, accountOf, ask, capturedPosting, destinationOf, type Question } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './plan.ts';
-import { readBehind } from './reads.ts';
+import { readOne } from './reads.ts';
 
 /** The facts for each command that may need an approval. */
 
@@ -63,7 +63,7 @@ async function aboutReversal(
   { origin, reads }: Asker,
 ): Promise<Question> {
   const input = { params: { transaction_id: id }, query: {}, after: undefined, origin, isHead: false };
-  const original = (await readBehind('transaction', input, reads)) as Transaction;
+  const original = (await readOne('get_transaction', input, reads)) as Transaction;
   const { transaction_type, account_id, direction, counterparty_account_id: other } = original;
   const moved = `${original.amount} ${original.currency ?? ''}`.trim();
   // A loan payment lowers both balances.

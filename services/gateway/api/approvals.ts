@@ -17,7 +17,7 @@ import { isUnknownRepeat } from './idempotency.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
-import { type Page, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
+import { type Page, queryById, type ReadDependencies, type ReadInput, readPage } from './reads.ts';
 
 /** Four eyes in the gateway: requests approvals instead of publishing commands, and reads and presents approvals. */
 
@@ -98,7 +98,7 @@ export async function askForApproval(
   if (outcome.kind === 'failed')
     throw outcome.stage === 'not_sent' || from.repeatOnly === true
       ? new Refused(unavailable)
-      : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined);
+      : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined, locationOf(approval_id));
   if (!outcome.replayed) return answerWaiting(reply, outcome.data);
   reply.header('idempotent-replayed', 'true');
   const { approval } = await findApproval(approval_id, origin, forwarder);
@@ -107,8 +107,10 @@ export async function askForApproval(
     : answerOutcome(reply, approval.outcome, plan, endpoint);
 }
 
+const locationOf = (approvalId: string): string => `/admin/approvals/${approvalId}`;
+
 function answerWaiting(reply: FastifyReply, approval: Approval): void {
-  reply.header('location', `/admin/approvals/${approval.approval_id}`);
+  reply.header('location', locationOf(approval.approval_id));
   send(reply, 202, presentApproval(approval));
 }
 
@@ -146,9 +148,8 @@ export function presentApproval(approval: Approval): Approval {
 }
 
 async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder) {
-  return dataOf(
-    await forwarder.query('get_approval', { approval_id, scopes: scopesOf(origin.caller) }, approval_id, origin),
-  );
+  const data = { approval_id, scopes: scopesOf(origin.caller) };
+  return dataOf(await queryById('get_approval', data, approval_id, origin, forwarder));
 }
 
 export async function readApprovals(input: ReadInput, deps: ReadDependencies): Promise<Page> {
@@ -185,7 +186,7 @@ async function claimKey(
   const secret_hash = hashApiKey(pepper, apiKey);
   const command = {
     name: 'claim_approved_key' as const,
-    id: `cmd_${freshBits()}`,
+    id: `cmd_${freshBits(now())}`,
     key: approval_id,
     data: { approval_id, key_id, secret_hash },
     acceptedAt: new Date(now()),

@@ -182,7 +182,7 @@ function reversalPlanners({ forwarder }: CommandDependencies) {
           const data = { transaction_id: reverses_transaction_id };
           const original = await forwarder.query('get_transaction', data, reverses_transaction_id, early);
           if (isAnswer(original, reverses_transaction_id) && !isNotFound(original)) return undefined;
-          const decided = await queryBehind('transaction', reverses_transaction_id, origin, forwarder);
+          const decided = await queryBehind('get_transaction', data, reverses_transaction_id, origin, forwarder);
           // Otherwise the reversal could be refused for good before the transaction is decided.
           return isAnswer(decided, reverses_transaction_id) ? undefined : decided;
         },
@@ -271,7 +271,7 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
         maker_key_id: caller.keyId ?? null,
         secret_hash: hashApiKey(pepper, apiKey),
       };
-      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }), rotates_key_id);
+      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }));
       return {
         ...plan,
         async finish(data, replayed) {

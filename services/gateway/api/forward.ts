@@ -7,10 +7,11 @@ import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { type Reply, RequestError, type Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { isSampled, type Tracing } from '#libs/service/tracing.ts';
-import { type Command, encode, type Origin, replyWaitMs } from '../messages/encode.ts';
+import { type Command, deadlineMs, encode, type Origin, replyWaitMs } from '../messages/encode.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { type Breaker, createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
+import { freshAt } from './ids.ts';
 
 export type Outcome<T = unknown> =
   | { kind: 'done'; data: T; replayed: boolean }
@@ -21,8 +22,9 @@ export type Outcome<T = unknown> =
    */
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
 
-interface Behind {
-  topic: 'ledger.commands' | 'ledger.batches';
+/** A bucket of a command topic. */
+export interface Behind {
+  topic: 'ledger.commands' | 'ledger.batches' | 'accounts.commands' | 'webhooks.commands';
   bucket: number;
 }
 
@@ -41,6 +43,9 @@ export interface ForwarderOptions {
 
 /** The services that reply to the gateway, by the first part of the names of their topics. */
 const services = ['ledger', 'accounts', 'webhooks'] as const;
+
+/** More than the clocks of two of the bank's processes differ. */
+const slackMs = 5_000;
 
 const notSent: Outcome<never> = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
@@ -120,6 +125,12 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
     command<N extends MessageName>(command: Command<N>, origin: Origin) {
       return send(messages[command.name].topic, command, origin);
     },
+    /**
+     * Reports whether the command with this id may not have reached the broker yet and can still be executed. The
+     * publication of a command may be delayed without limit, but after its deadline the command is refused. Known only
+     * of a command without an Idempotency-Key, whose id contains its time.
+     */
+    mayArrive: (id: string) => now() < freshAt(id) + deadlineMs + slackMs,
     breakers: () =>
       services.map((service) => {
         return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };

@@ -1,17 +1,18 @@
 import { expect, test } from 'vitest';
-import { canonicalJson, derivedBits, fingerprint, freshBits } from './ids.ts';
+import { canonicalJson, derivedBits, fingerprint, freshAt, freshBits } from './ids.ts';
 
-test('ids are 32 hex digits; new ones are different and ordered by time', async () => {
+test('ids are 32 hex digits; new ones are ordered by time, and contain it', () => {
   // contract: envelope-8
-  const first = freshBits();
-  await new Promise((resolve) => setTimeout(resolve, 2));
-  const second = freshBits();
+  const now = Date.now();
+  const [first, second] = [freshBits(now), freshBits(now + 1)];
   expect([first, second].every((bits) => /^[0-9a-f]{32}$/.test(bits))).toBe(true);
   expect(first < second).toBe(true);
+  expect([freshAt(`txn_${first}`), freshAt(second)]).toEqual([now, now + 1]);
+  expect(freshAt(`txn_${'a'.repeat(32)}`)).toBe(-Infinity);
 });
 
-test('new ids do not repeat', () => {
-  expect(new Set(Array.from({ length: 2_000 }, freshBits)).size).toBe(2_000);
+test('new ids of the same time do not repeat', () => {
+  expect(new Set(Array.from({ length: 2_000 }, () => freshBits(1)))).toHaveProperty('size', 2_000);
 });
 
 test('derived ids depend on secret, caller, route, and key, and on nothing else', () => {

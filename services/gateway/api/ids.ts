@@ -1,12 +1,22 @@
 import { createHmac, hash } from 'node:crypto';
 import { v7 } from 'uuid';
 import { sortKeys } from '#libs/contracts/etag.ts';
+import { idBits } from '#libs/contracts/ids.ts';
 
 /** The 128 bits, as 32 hex digits, of a command's id, which is the id of what it creates. */
 
-/** Returns new bits: a UUIDv7, so that ids of the same time are close together in an index. */
-export function freshBits(): string {
-  return v7().replaceAll('-', '');
+/**
+ * Returns new bits: a UUIDv7 of this time (in ms since 1970), so that ids of the same time are close together in an
+ * index.
+ */
+export function freshBits(ms: number): string {
+  return v7({ msecs: ms }).replaceAll('-', '');
+}
+
+/** Returns the time of fresh bits in an id; -Infinity for other bits, which look like them in one of 64 cases. */
+export function freshAt(id: string): number {
+  const bits = idBits(id);
+  return /^.{12}7.{3}[89ab]/.test(bits) ? Number.parseInt(bits.slice(0, 12), 16) : -Infinity;
 }
 
 /**

@@ -1,15 +1,15 @@
-import { bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
+import { bucketOf, bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { isScan } from '#libs/contracts/searches.ts';
-import { Refused, refuse, unavailable } from '../http/errors.ts';
+import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';
 import type { Origin } from '../messages/encode.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Shares } from '../overload/shares.ts';
-import { dataOf, isNotFound } from './answer.ts';
-import type { Forwarder, Outcome } from './forward.ts';
+import { dataOf, isNotFound, unreadable } from './answer.ts';
+import type { Behind, Forwarder, Outcome } from './forward.ts';
 
 /** Reads, each consisting of one or two queries. They return data or throw a Refused. */
 
@@ -82,7 +82,11 @@ export async function readOne(
   { params, query, origin }: ReadInput,
   deps: ReadDependencies,
 ): Promise<unknown> {
-  return ask(name, { ...query, ...pathIds(params) }, Object.values(params)[0] ?? name, origin, deps);
+  const data = { ...query, ...pathIds(params) };
+  const [id = name] = Object.values(params);
+  return isById(name)
+    ? dataOf(await queryById(name, data, id, origin, deps.forwarder))
+    : ask(name, data, id, origin, deps);
 }
 
 export async function readPage(name: MessageName, input: ReadInput, deps: ReadDependencies): Promise<Page> {
@@ -99,7 +103,7 @@ export async function readPage(name: MessageName, input: ReadInput, deps: ReadDe
 export async function readAccount({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<Account> {
   const account_id = pathId('account_id', params);
   const [master, balances] = await Promise.all([
-    forwarder.query('get_account', { account_id }, account_id, origin),
+    queryById('get_account', { account_id }, account_id, origin, forwarder),
     forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
   ]);
   return withBalances([dataOf(master)], dataOf(balances))[0] as Account;
@@ -124,7 +128,7 @@ function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Acc
   const byId = new Map(balances.map((balance) => [balance.account_id, balance]));
   return accounts.map((account) => {
     const known = byId.get(account.account_id);
-    if (!known) throw new Refused(unavailable);
+    if (!known) throw new Refused(unreadable);
     return { ...account, status: known.status, balance: known.balance, available_balance: known.available_balance };
   });
 }
@@ -141,34 +145,60 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
 }
 
 /**
- * Reads a transaction, transfer, or batch. If the ledger does not know it, the query is repeated behind the commands of
- * its bucket, where its command may still be waiting: that of a transaction or transfer alone or in a batch. Every
- * command leaves a record, even if it is dead-lettered. An id for which a 202 was sent is therefore never a 404, on any
- * gateway.
+ * The queries for what a command creates, by the id that the gateway gave it, with the topics on which the command may
+ * still be waiting. A transaction or transfer may be an item of a batch.
  */
-export async function readBehind(
-  kind: Waiting,
-  { params, origin }: ReadInput,
-  { forwarder }: ReadDependencies,
-): Promise<unknown> {
-  const id = pathId(`${kind}_id`, params);
-  const outcome = await forwarder.query(...queryOf(kind, id), id, origin);
-  return dataOf(isNotFound(outcome) ? await queryBehind(kind, id, origin, forwarder) : outcome);
+const createdOn = {
+  get_transaction: ['ledger.commands', 'ledger.batches'],
+  get_transfer: ['ledger.commands', 'ledger.batches'],
+  get_batch: ['ledger.batches'],
+  get_hold: ['ledger.commands'],
+  get_client: ['accounts.commands'],
+  get_account: ['accounts.commands'],
+  get_api_key: ['accounts.commands'],
+  get_approval: ['accounts.commands'],
+  get_webhook: ['webhooks.commands'],
+} as const satisfies { [N in MessageName]?: readonly Behind['topic'][] };
+
+type ById = keyof typeof createdOn;
+
+const isById = (name: MessageName): name is ById => Object.hasOwn(createdOn, name);
+
+/**
+ * Queries what has this id. If its service does not know it, the query is repeated behind the commands of its bucket,
+ * where its command may still be waiting. A dead-lettered command leaves a record. An id that a gateway has given to a
+ * caller is therefore never reported as unknown while its command may be executed, on any gateway.
+ */
+export async function queryById<N extends ById>(
+  name: N,
+  data: object,
+  id: string,
+  origin: Origin,
+  forwarder: Forwarder,
+): Promise<Outcome<MessageResult<N>>> {
+  const outcome = await forwarder.query(name, data as MessageData<N>, id, origin);
+  return isNotFound(outcome) ? queryBehind(name, data, id, origin, forwarder) : outcome;
 }
 
-type Waiting = 'transaction' | 'transfer' | 'batch';
-
-function queryOf(kind: Waiting, id: string) {
-  const name = `get_${kind}` as const;
-  return [name, { [`${kind}_id`]: id } as MessageData<typeof name>] as const;
-}
-
-/** Queries behind the commands of the bucket. Returns an outcome other than "not found" if there is one. */
-export async function queryBehind(kind: Waiting, id: string, origin: Origin, forwarder: Forwarder): Promise<Outcome> {
-  const topics = kind === 'batch' ? (['ledger.batches'] as const) : (['ledger.commands', 'ledger.batches'] as const);
-  const bucket = bucketOfId(id);
+/**
+ * Queries behind the commands of the bucket. Returns an outcome other than "not found" if there is one, or if the
+ * command may still be on its way to the broker.
+ */
+export async function queryBehind<N extends ById>(
+  name: N,
+  data: object,
+  id: string,
+  origin: Origin,
+  forwarder: Forwarder,
+): Promise<Outcome<MessageResult<N>>> {
   const outcomes = await Promise.all(
-    topics.map((topic) => forwarder.query(...queryOf(kind, id), id, origin, { topic, bucket })),
+    createdOn[name].map((topic) => {
+      // The other services' commands that create something have its id as their key.
+      const bucket = topic.startsWith('ledger.') ? bucketOfId(id) : bucketOf(id);
+      return forwarder.query(name, data as MessageData<N>, id, origin, { topic, bucket });
+    }),
   );
-  return outcomes.find((one) => !isNotFound(one)) ?? (outcomes[0] as Outcome);
+  const [unknown] = outcomes as [Outcome<MessageResult<N>>];
+  const known = outcomes.find((one) => !isNotFound(one));
+  return known ?? (forwarder.mayArrive(id) ? { kind: 'refused', refusal: unreadable, replayed: false } : unknown);
 }

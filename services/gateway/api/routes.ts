@@ -32,7 +32,6 @@ import {
   readAccount,
   readAccounts,
   readBalance,
-  readBehind,
   readOne,
   readPage,
 } from './reads.ts';
@@ -164,9 +163,6 @@ const composed: { [N in EndpointName]?: Ask } = {
   get_account: readAccount,
   list_accounts: readAccounts,
   get_balance_by_number: readBalance,
-  get_transaction: (input, deps) => readBehind('transaction', input, deps),
-  get_transfer: (input, deps) => readBehind('transfer', input, deps),
-  get_batch: (input, deps) => readBehind('batch', input, deps),
   get_operations: readOperations,
   search,
   list_approvals: readApprovals,
@@ -211,7 +207,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     );
     const attempts =
       idempotencyKey === undefined
-        ? [{ bits: freshBits(), repeatOnly: false }]
+        ? [{ bits: freshBits(acceptedAt.getTime()), repeatOnly: false }]
         : attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, idempotencyKey);
     // Usually one attempt. After a change of the idempotency secret, a repeat is first looked for under its old id.
     await makeAttempts(attempts, ({ bits, ...attempt }) =>
@@ -242,7 +238,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
       if (isRepeat || outcome.stage === 'not_sent') throw new Refused(unavailable);
       // The broker must have the command before a 202.
       if (outcome.stage !== 'no_reply' || !planned.pending || !endpoint.pending)
-        throw outcomeUnknown(planned.resource, hasKey);
+        throw outcomeUnknown(planned.resource, hasKey, planned.location);
       reply.headers({ location: planned.location, 'retry-after': '1' });
       const pending = planned.pending(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
       return void send(reply, 202, show(pending), form);

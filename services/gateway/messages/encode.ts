@@ -10,7 +10,7 @@ import type { Caller } from '../access/caller.ts';
 /** The maximum time that a response waits for a reply (contract: idempotency-15). */
 export const replyWaitMs = 5_000;
 /** The time within which the first service must start a command. */
-const deadlineMs = 30_000;
+export const deadlineMs = 30_000;
 
 /** The request to which a message belongs. */
 export interface Origin {
@@ -44,10 +44,12 @@ export interface Command<N extends MessageName = MessageName> {
 
 const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
-/** Encodes a message of the gateway itself, not of a caller. */
+/** Encodes a message of the gateway itself, not of a caller. It has no deadline: a record is never too late. */
 export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
   const topic = topicName(prefix, messages[command.name].topic);
-  return encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
+  const message = encode(command, { caller: nobody, requestId, traceparent: undefined }, topic);
+  const { deadline: _, ...headers } = message.headers;
+  return { ...message, headers };
 }
 
 /** Encodes a command or query. The requester adds the reply address. */

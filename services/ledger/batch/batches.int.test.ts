@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { idOf, inBucket } from '#libs/contracts/ids.ts';
+import { idOf, inBucket, itemBits } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/resources.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -11,7 +11,7 @@ import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerBatches } from './batches.ts';
 import type { DecidedBatch } from './commands.ts';
-import { recordDeadLettered } from './dead-lettered.ts';
+import { recordIn } from './dead-lettered.ts';
 
 let ledger: LedgerHarness;
 let answers: Answer[];
@@ -273,11 +273,12 @@ describe('poison', () => {
         return reply.ok ? (reply.data as { status: string }).status : reply.refusal.code;
       }),
     );
-    // The item, and the id of the message itself.
+    // Of the batch itself there is a reply.
     expect([
       answered.filter((one) => one === 'Completed').length,
       answered.filter((one) => one === 'service_unavailable').length,
-    ]).toEqual([40, 2]);
+      answered.filter((one) => one === 'transaction_not_found').length,
+    ]).toEqual([40, 1, 1]);
     await handler().handle([{ ...sent }]);
     expect((await read(batch_id)).counts).toEqual({ completed: 41, failed: 0, pending: 0 });
   });
@@ -295,11 +296,29 @@ describe('poison', () => {
     expect((await read(batch_id)).counts.completed).toBe(2);
   });
 
+  it('the items of an atomic batch that became a dead letter and was refused later are unknown then', async () => {
+    const [account, other] = [await ledger.open('Savings', '0'), await ledger.open('Savings', '0', 'KES')];
+    const batch_id = batchIdOf();
+    const { handle } = handler();
+    await handle([message(batchIdOf(), [deposit(account)])]);
+    const transfer = { from_account_id: account, to_account_id: other, amount: '1', currency: null, description: null };
+    const sent = message(batch_id, [deposit(account, '6.66'), { transfer }], { mode: 'atomic' });
+    await recordIn(ledger.writes)(sent);
+    const first = idOf('transaction', itemBits(batch_id, 0));
+    const read = async () => {
+      const reply = await ledger.ask({ name: 'get_transaction', data: { transaction_id: first } });
+      return !reply.ok && reply.refusal.code;
+    };
+    expect(await read()).toBe('service_unavailable');
+    await handle([sent]);
+    expect([codes(answers.at(-1)), await read()]).toEqual([['batch_refused'], 'transaction_not_found']);
+  });
+
   it('a posting that became a dead letter is Pending, and therefore not reversible', async () => {
     // contract: transactions-28
     const [pending, unknown] = [idOf('transaction', freshBits()), idOf('transaction', freshBits())];
     const headers = { ce_id: pending, ce_type: messageType('create_transaction') };
-    await recordDeadLettered(ledger.writes, { headers, value: null });
+    await recordIn(ledger.writes)({ headers, value: null });
     const replies = await ledger.book([ledger.reversal(pending), ledger.reversal(unknown)]);
     expect(replies.map((reply) => !reply.ok && reply.refusal.code)).toEqual([
       'not_reversible',

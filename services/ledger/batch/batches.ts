@@ -7,10 +7,12 @@ import { commandPartitions } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
+import { recording } from '#libs/service/dead-lettered.ts';
 import { executeOrBlame, mayBePoison, type PoisonRule } from '#libs/service/poison.ts';
-import type { Request } from '#libs/service/query-consumer.ts';
+import { queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import { type BatchCommand, batchCommand } from '../domain/batches.ts';
-import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unsound } from './commands.ts';
+import { type CommandDependencies, isSound, slotOf, unsound } from './commands.ts';
+import { recordIn } from './dead-lettered.ts';
 import { runBatch, uniqueIndexes } from './engine.ts';
 import { probe } from './probe.ts';
 
@@ -74,10 +76,10 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
     nextGroups: (lanes) => nextGroup(lanes, step()),
     execute,
     ...rule,
-    replies: recording(deps),
+    replies: recording(deps.replies, recordIn(pool)),
     logger,
   });
-  return { ...consumer, handle: queriesLast(consumer.handle, deps) };
+  return { ...consumer, handle: queriesLast(consumer.handle, deps.answerQueries) };
 }
 
 function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest | Unreadable {

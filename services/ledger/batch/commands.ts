@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest, notAuthentic, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
+import { decodeRequest, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { type MessageName, messageOfType, messages as table } from '#libs/contracts/messages.ts';
+import { messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
-import type { Request } from '#libs/service/query-consumer.ts';
+import { recording } from '#libs/service/dead-lettered.ts';
+import { queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
 import type { Command, SingleCommand } from '../domain/decision.ts';
-import { recordDeadLettered } from './dead-lettered.ts';
+import { recordIn } from './dead-lettered.ts';
 import { type BatchTimes, runBatch, uniqueIndexes } from './engine.ts';
 import { probe } from './probe.ts';
 
@@ -47,24 +48,19 @@ export interface DecidedBatch {
 
 const busyWindowMs = 250;
 
-type Handle = (messages: ReceivedMessage[]) => Promise<void>;
-
-/** The queries that may be sent to the command topic. They are answered after the commands before them. */
-const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer', 'get_batch'];
-
 /** Executes the waiting single commands of all partitions as one batch. */
 export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
-  const { logger, pace } = deps;
+  const { pool, replies, logger, pace } = deps;
   const busy = busyMeter();
   const consumer = createCommandConsumer({
     decode: (message) => decode(message, deps),
     execute: (batch) => execute(batch, deps),
     uniqueIndexes,
-    probe: () => probe(deps.pool, slotOf([], deps)),
-    replies: recording(deps),
+    probe: () => probe(pool, slotOf([], deps)),
+    replies: recording(replies, recordIn(pool)),
     logger,
   });
-  const handle = queriesLast(consumer.handle, deps);
+  const handle = queriesLast(consumer.handle, deps.answerQueries);
   return {
     ...consumer,
     async handle(messages) {
@@ -72,33 +68,6 @@ export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
       await handle(messages);
       const waitMs = pauseMs(messages.length, performance.now() - begun, busy(), pace);
       if (waitMs > 0) await sleep(waitMs);
-    },
-  };
-}
-
-/** Executes the commands first and then answers the queries that arrived with them. */
-export function queriesLast(execute: Handle, { answerQueries }: Pick<CommandDependencies, 'answerQueries'>): Handle {
-  return async (messages) => {
-    await execute(messages.filter((message) => !isQuery(message)));
-    await answerQueries(messages.filter(isQuery));
-  };
-}
-
-function isQuery({ headers }: ReceivedMessage): boolean {
-  const name = messageOfType(headers['ce_type'] ?? '');
-  return name !== undefined && queriesBehind.includes(name);
-}
-
-/**
- * Records a posting before it is dead-lettered, so that a query for its id does not report it as unknown. The
- * id of a forged message is not recorded.
- */
-export function recording({ pool, replies }: Pick<CommandDependencies, 'pool' | 'replies'>): Replies {
-  return {
-    ...replies,
-    async deadLetter(message, why) {
-      if (why.code !== notAuthentic.code) await recordDeadLettered(pool, message);
-      await replies.deadLetter(message, why);
     },
   };
 }

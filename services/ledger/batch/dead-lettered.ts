@@ -1,39 +1,37 @@
 import { parseJson } from '#libs/contracts/exchange.ts';
-import { idBits, isId, itemBits } from '#libs/contracts/ids.ts';
-import { type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
+import { commandKey, idBits, isId, itemBits } from '#libs/contracts/ids.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { isGiven } from '#libs/service/dead-lettered.ts';
+
+type Dead = Pick<ReceivedMessage, 'headers' | 'value'>;
+
+/** Records the id of a message that is being dead-lettered, and of a batch also those of its items. */
+export const recordIn =
+  (pool: Pool) =>
+  async ({ headers: { ce_id, ce_type }, value }: Dead): Promise<void> => {
+    if (!isGiven(ce_id)) return;
+    const recorded = [
+      [idBits(ce_id), commandKey(ce_id)],
+      ...(ce_type === messageType('create_batch') ? items(value) : []),
+    ];
+    await pool.query(
+      'insert into dead_lettered_commands (command_id, decided_as) select * from unnest($1::uuid[], $2::uuid[]) on conflict do nothing',
+      [recorded.map(([id]) => id), recorded.map(([, key]) => key)],
+    );
+  };
 
 /**
- * Records which postings were dead-lettered. They are undecided until an operator redrives or drops them. A
- * query for such an id must not report it as unknown, because the caller may have received a 202.
+ * Returns the items of a message that is readable but could not be executed: their ids, and the ids of the replies that
+ * decide them. Independent items that were decided have records of their own.
  */
-
-/** Commands whose outcome is always recorded under their own id. */
-const postings: readonly (MessageName | undefined)[] = ['create_transaction', 'create_transfer', 'create_batch'];
-
-interface Dead {
-  headers: Record<string, string>;
-  value: Buffer | null;
-}
-
-/** Called before the message is dead-lettered. */
-export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): Promise<void> {
-  const { ce_id = '', ce_type = '' } = headers;
-  const name = messageOfType(ce_type);
-  if (!/_[0-9a-f]{32}$/.test(ce_id) || !postings.includes(name)) return;
-  const ids = [idBits(ce_id), ...(name === 'create_batch' ? itemIds(value) : [])];
-  await pool.query('insert into dead_lettered_commands (command_id) select unnest($1::uuid[]) on conflict do nothing', [
-    ids,
-  ]);
-}
-
-/**
- * Returns the item ids of a message that is readable but could not be executed. Items that were decided have
- * records of their own.
- */
-function itemIds(value: Buffer | null): string[] {
+function items(value: Buffer | null): [string, string][] {
   const parsed = messages.create_batch.data.safeParse(parseJson(value));
   if (!parsed.success || !isId('batch', parsed.data.batch_id)) return [];
-  const { batch_id, items } = parsed.data;
-  return items.map((_, index) => itemBits(batch_id, index));
+  const { batch_id, mode, items } = parsed.data;
+  return items.map((_, index) => {
+    const bits = itemBits(batch_id, index);
+    return [bits, commandKey(mode === 'atomic' ? batch_id : bits)];
+  });
 }

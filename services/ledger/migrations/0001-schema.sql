@@ -149,10 +149,11 @@ create index batches_by_time on batches (created_at, batch_id);
 create index batches_by_client on batches (bound_client_id, created_at, batch_id) where bound_client_id is not null;
 create index batches_by_external_id on batches (external_id, created_at, batch_id) where external_id is not null;
 
--- Postings that became dead letters. They are undecided, and their callers may have got a 202, so their ids are not unknown. The
--- row remains after the command has been redriven; the transaction then takes precedence.
+-- Commands that became dead letters. They are undecided, and their callers may have got a 202, or a 504 that names the id, so
+-- their ids are not unknown. The row remains after the command has been decided; its outcome then takes precedence.
 create table dead_lettered_commands (
   command_id uuid primary key,
+  decided_as uuid not null, -- the row of commands that contains its reply; of an item of an atomic batch, that of the batch
   created_at timestamptz not null default clock_timestamp()
 );
 

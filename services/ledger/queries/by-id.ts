@@ -9,7 +9,7 @@ import { batchColumns, columnsOf, prefixed, readDeadLettered, readTransactions }
 import { headOf } from './batches.ts';
 import { bits, type FoundRow, linked, listedColumns, toListed, toTransferSeen } from './lists.ts';
 
-/** Reads a transaction, a transfer, or a batch by its id. After a 202, such an id is never reported as unknown. */
+/** Reads a transaction, a transfer, or a batch by its id. */
 
 /**
  * Reads a transaction by id, whose last byte may differ (`exact` reports that). A bound caller sees
@@ -93,13 +93,13 @@ function itemOf(index: number, record: TransactionRecord | undefined): ItemResul
     : resultOf(index, isTransferLeg(record) ? 'create_transfer' : 'create_transaction', record);
 }
 
-type Kind = 'transaction' | 'transfer' | 'batch';
+type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
 
 /**
- * Returns the reply for an id under which nothing was decided, because there was no such command or it was
- * dead-lettered.
+ * Returns the reply for an id under which there is nothing: there was no such command, or it was refused, or it was
+ * dead-lettered and is undecided.
  */
-async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
+export async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
   if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) return refused(deadLettered(id));
   return notFound(id, kind);
 }

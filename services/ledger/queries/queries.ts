@@ -13,7 +13,7 @@ import { prefixed, systemAccountId, uuids } from '../rows.ts';
 import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
 import { listBatches } from './batches.ts';
-import { getBatch, getTransaction, getTransfer } from './by-id.ts';
+import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
 import { getHold, listHolds } from './holds.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
 import { searchPostings } from './search.ts';
@@ -38,8 +38,10 @@ const queryHandlers = {
   get_transaction: (pool, { transaction_id }, context) => getTransaction(pool, transaction_id, context),
   list_transfers: async (pool, data, { bound_client_id }) => listed(await listTransfers(pool, data, bound_client_id)),
   get_transfer: (pool, { transfer_id }, context) => getTransfer(pool, transfer_id, context),
-  get_hold: async (pool, { hold_id }, { bound_client_id }) =>
-    found(await getHold(pool, hold_id, bound_client_id), 'hold_not_found', `hold ${hold_id} not found`),
+  get_hold: async (pool, { hold_id }, { bound_client_id }) => {
+    const hold = await getHold(pool, hold_id, bound_client_id);
+    return hold ? done(hold) : unknown(pool, hold_id, 'hold');
+  },
   list_holds: (pool, data, { bound_client_id }) => listHolds(pool, data, bound_client_id),
   get_batch: (pool, { batch_id }, context) => getBatch(pool, batch_id, context),
   list_batches: async (pool, data, { bound_client_id }) => listed(await listBatches(pool, data, bound_client_id)),

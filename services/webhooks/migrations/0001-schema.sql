@@ -104,3 +104,10 @@ create table commands (
   correlation_id text,
   reply          json not null
 );
+
+-- Commands that became dead letters. They are undecided, and their callers may have got a 504 that names the id, so their ids are
+-- not unknown. The row remains after the command has been decided; its reply then takes precedence.
+create table dead_lettered_commands (
+  command_id text primary key,
+  created_at timestamptz not null default clock_timestamp()
+);

@@ -5,6 +5,7 @@ import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
+import { replyToUnknown } from '#libs/service/dead-lettered.ts';
 import { createQueryConsumer, type QueryConsumerOptions, type Request } from '#libs/service/query-consumer.ts';
 import { deliveryColumns, findWebhook, ordinalOf, reach, webhookColumns, webhookNotFound } from '../webhooks/store.ts';
 import { listEvents } from './list-events.ts';
@@ -74,7 +75,7 @@ async function listSetBy({ pool }: Read, { actors }: MessageData<'list_webhooks_
 
 async function getWebhook({ pool, context }: Read, { webhook_id }: MessageData<'get_webhook'>): Promise<ReplyBody> {
   const data = await findWebhook(pool, context, webhook_id);
-  return data ? { ok: true, data } : { ok: false, refusal: webhookNotFound(webhook_id) };
+  return data ? { ok: true, data } : replyToUnknown(pool, webhook_id, webhookNotFound);
 }
 
 async function listDeliveries(

@@ -8,6 +8,7 @@ import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumerOptions, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
+import { recordIn, recording } from '#libs/service/dead-lettered.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import { type KnownCommand, refusedUnseen, replyToRepeat } from '#libs/service/repeats.ts';
@@ -27,6 +28,7 @@ interface CommandDeps extends Reader, Pick<CommandConsumerOptions<Request>, 'rep
 export function webhooksCommands(deps: CommandDeps) {
   return createCommandConsumer<Request>({
     ...deps,
+    replies: recording(deps.replies, recordIn(deps.pool)),
     decode: (message) => decodeRequest(message, (name) => Object.hasOwn(handlers, name), deps),
     nextGroups: (lanes) => lanes.map((lane) => lane.splice(0, 1)).filter((group) => group.length > 0),
     concurrency: 2,
