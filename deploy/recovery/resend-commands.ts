@@ -11,6 +11,7 @@ import { Publisher } from '#libs/kafka/publish/publish.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
+import { flushLogs } from '#libs/service/logger.ts';
 import { migrationConfig } from '#libs/service/migration.ts';
 import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
@@ -186,9 +187,12 @@ if (import.meta.main) {
       const { unmet: broken, ...counts } = await resendCommands(kafka, options);
       for (const one of broken) logger.error(one, 'the books contradict an event that was published');
       logger.info({ ...counts, unmet: broken.length }, 'commands were sent again');
-      if (broken.length > 0) process.exitCode = 1;
+      if (broken.length === 0) return;
     } finally {
       await Promise.all([ledger.end(), accounts.end()]);
     }
+    // `run` would end with 0.
+    await flushLogs(logger);
+    process.exit(1);
   });
 }
