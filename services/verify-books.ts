@@ -13,8 +13,9 @@ import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audi
 import { eventRules } from './ledger/verify/event-checks.ts';
 import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
 import { verifyEvents } from './ledger/verify/verify-events.ts';
+import { accountRules, verifyAccounts } from './verify-accounts.ts';
 
-/** `npm run verify-books`: checks the books, the published events, and the audit, as an auditor would. */
+/** `npm run verify-books`: checks the books, the published events, the accounts, and the audit, as an auditor would. */
 
 function print(rules: string[], findings: Finding[]): void {
   for (const rule of rules) {
@@ -69,7 +70,7 @@ async function main(): Promise<boolean> {
       print(Object.values(eventRules), eventFindings);
       findings.push(...eventFindings);
     }
-    findings.push(...(await checkAudit(accounts, kafka, config.TOPIC_PREFIX, logger)));
+    findings.push(...(await checkAccounts(accounts, kafka, config.TOPIC_PREFIX, logger)));
     if (!kafka) process.stdout.write('       events not compared: KAFKA_BROKERS is not set\n');
     process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
     return findings.length === 0;
@@ -78,7 +79,7 @@ async function main(): Promise<boolean> {
   }
 }
 
-async function checkAudit(
+async function checkAccounts(
   accounts: Pool,
   kafka: KafkaClient | undefined,
   prefix: string,
@@ -88,14 +89,16 @@ async function checkAudit(
     .query<{ may: boolean | null }>("select has_table_privilege(to_regclass('accounts.audit_chain'), 'select') as may")
     .catch(() => ({ rows: [] }));
   if (rows[0]?.may !== true) {
-    process.stdout.write('       audit not checked: this role may not read the schema accounts\n');
+    process.stdout.write('       accounts and audit not checked: this role may not read the schema accounts\n');
     return [];
   }
+  const ofAccounts = await verifyAccounts(accounts);
+  print(accountRules, ofAccounts);
   const findings = await verifyAudit(accounts);
   print(auditRules, findings);
   const ofHeads = kafka ? await verifyHeads(accounts, kafka, prefix, logger) : [];
   if (kafka) print([headsRule], ofHeads);
-  return [...findings, ...ofHeads];
+  return [...ofAccounts, ...findings, ...ofHeads];
 }
 
 if (import.meta.main) {
