@@ -5,7 +5,7 @@ import type { Verified } from '#libs/service/verifications.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import type { CommandName } from '../domain/decision.ts';
 
-/** The entries of each type of operation and of its reversal (contract: Double entry), as SQL rows, in the order of their names. */
+/** The entries of each type of operation and of its reversal (contract: double-entry-4), as SQL rows, in the order of their names. */
 function shapes(): string {
   const cash = (vault: string, customer: string) =>
     ['Teller credit', 'Teller debit', `Vault ${vault}`, customer].sort().join(', ');
