@@ -21,7 +21,8 @@ type Name = (typeof names)[number];
 const ofLedger = ['deposit', 'transfer', 'reversal', 'hold', 'capture', 'captured transfer', 'batch'] as const;
 const ofOthers = ['client', 'account', 'key', 'rotated key', 'webhook'] as const;
 const names = [...ofLedger, ...ofOthers];
-const kept: readonly Name[] = ['deposit', 'transfer', 'reversal', 'capture', 'captured transfer'];
+/** What leaves a Transaction when it is refused. The transaction has been reversed before, which leaves none. */
+const kept: readonly Name[] = ['deposit', 'transfer', 'capture', 'captured transfer'];
 
 /** The requests, each of which creates something. */
 let requests: Record<Name, [path: string, body: object]>;
@@ -124,7 +125,7 @@ const outcomeOf = (path: string) =>
 
 const at = (ms: number) => new Date(Date.now() + ms).toISOString();
 
-/** What is read of a command that was refused because of its deadline. */
+/** Expects what is read of a command that was refused after its deadline. */
 function expectDeadlineExceeded(name: Name, answer: Answer): void {
   if (kept.includes(name))
     expect(answer.data(), name).toMatchObject({ status: 'Failed', failure_code: 'deadline_exceeded' });
