@@ -120,7 +120,7 @@ export function entryOf(row: EntryRecord): EntryRecord {
 }
 
 export const accountColumns =
-  'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, active_holds, hold_expires_at, hold_version';
+  'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, last_posted_at, held_minor, active_holds, hold_expires_at, hold_version';
 
 /** Converts a row of `accounts`, whose ids are uuids. */
 export function accountOf(row: AccountState): AccountState {

@@ -69,6 +69,7 @@ it.each([
   'update accounts set account_number = account_number',
   'update accounts set balance_minor = balance_minor',
   'update accounts set last_sequence = last_sequence',
+  'update accounts set last_posted_at = null',
   'update entries set amount_minor = 1',
   'delete from transactions',
   'delete from accounts',

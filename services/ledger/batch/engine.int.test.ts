@@ -349,13 +349,14 @@ describe('constraints of the database', () => {
   it('change balances only by entries that continue the account, even for the role of the service', async () => {
     const [a, b] = [idBits(await open('Savings', '10')), idBits(await open('Checking', '0'))];
     const insert = (changed: object = {}) => {
-      const [debit, operation] = [{ sequence: 2, side: 'DR', currency: 'USD', after: 900, ...changed }, fresh()];
+      const debit = { sequence: 2, side: 'DR', currency: 'USD', after: 900, at: 'now', ...changed };
+      const operation = fresh();
       return refused(
-        `insert into entries values ($1, $3, $4, $4, 'debit', $5, 100, $6, $7, now()), ($2, 1, $4, $8, 'credit', 'CR', 100, $6, 100, now())`,
-        [a, b, debit.sequence, operation, debit.side, debit.currency, debit.after, fresh()],
+        `insert into entries values ($1, $3, $4, $4, 'debit', $5, 100, $6, $7, $9::timestamptz), ($2, 1, $4, $8, 'credit', 'CR', 100, $6, 100, now())`,
+        [a, b, debit.sequence, operation, debit.side, debit.currency, debit.after, fresh(), debit.at],
       );
     };
-    const wrong = [{ sequence: 3 }, { after: 901 }, { currency: 'KES' }];
+    const wrong = [{ sequence: 3 }, { after: 901 }, { currency: 'KES' }, { at: new Date(Date.now() - 60_000) }];
     for (const changed of wrong) expect([changed, await insert(changed)]).toEqual([changed, 'entries_follow_account']);
     expect(await insert({ side: 'CR' })).toBe('entries_balance');
     expect(await insert()).toBe('accepted');
@@ -367,6 +368,35 @@ describe('constraints of the database', () => {
       { balance_minor: 900n, last_sequence: 2n },
       { balance_minor: 100n, last_sequence: 1n },
     ]);
+  });
+
+  it('accept a deposit after the clock was set back, at the time of the account’s last posting', async () => {
+    const id = await open('Savings', '10', 'CHF');
+    const { rows } = await owner.query<{ last: string }>(
+      "update accounts set last_posted_at = last_posted_at + interval '1 hour' where account_id = $1 returning last_posted_at as last",
+      [idBits(id)],
+    );
+    expect(codes((await runBatch(one, [cash('Deposit', id, '1'), cash('Withdrawal', id, '2')], 0)).replies)).toEqual([
+      'done',
+      'done',
+    ]);
+    const posted = await owner.query<{ created_at: string }>(
+      'select distinct created_at from entries where account_id = $1 and sequence > 1',
+      [idBits(id)],
+    );
+    expect(posted.rows).toEqual([{ created_at: rows[0]?.last }]);
+  });
+
+  it('reject entries of one statement whose times decrease', async () => {
+    const id = idBits(await open('Savings', '10'));
+    const entries = (first: string, second: string) =>
+      refused(
+        `insert into entries select $1, 2 + n, $2, $3, case n when 0 then 'debit' else 'credit' end, case n when 0 then 'DR' else 'CR' end, 100,
+           'USD', 900 + n * 100, now() + case n when 0 then $4 else $5 end::interval from generate_series(0, 1) as n`,
+        [id, fresh(), fresh(), first, second],
+      );
+    expect(await entries('2 s', '1 s')).toBe('entries_follow_account');
+    expect(await entries('1 s', '2 s')).toBe('accepted');
   });
 });
 

@@ -239,15 +239,28 @@ export function complete(
   const [primary] = records;
   if (primary === undefined) throw new Error('an operation without a transaction');
   const idByAccount = new Map(records.map((record) => [record.account_id, record.transaction_id]));
-  const entries = legs.map((leg) =>
-    enter(leg, minor, primary, idByAccount.get(leg.account.account_id) ?? primary.transaction_id, books),
-  );
+  const postedAt = postingTime(legs, books);
+  const entries = legs.map((leg) => {
+    const transactionId = idByAccount.get(leg.account.account_id) ?? primary.transaction_id;
+    return enter(leg, minor, primary, transactionId, postedAt, books);
+  });
   for (const record of records) {
     books.transactions.set(idKey(record.transaction_id), record);
     if (record.reverses_transaction_id !== null)
       books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
   return { reply: outcomeOf(name, primary), transactions: records, entries };
+}
+
+/**
+ * Returns the posting time of an operation: now, but not before the last posting of any of its accounts. The clock may
+ * have been set back since.
+ */
+function postingTime(legs: Leg<AccountState>[], { now }: Books): string {
+  return legs.reduce(
+    (latest, { account: { last_posted_at: last } }) => (last !== null && last > latest ? last : latest),
+    now,
+  );
 }
 
 /**
@@ -259,11 +272,13 @@ function enter(
   minor: bigint,
   primary: TransactionRecord,
   transactionId: string,
+  postedAt: string,
   books: Books,
 ): EntryRecord {
   books.moved.add(account);
   account.balance_minor += direction === 'credit' ? minor : -minor;
   account.last_sequence += 1n;
+  account.last_posted_at = postedAt;
   if (
     !isSystem(account.account_type) &&
     (account.balance_minor < account.held_minor || account.balance_minor > maxMinor)
@@ -280,6 +295,6 @@ function enter(
     amount_minor: minor,
     currency: account.currency,
     balance_after_minor: account.balance_minor,
-    created_at: books.now,
+    created_at: postedAt,
   };
 }

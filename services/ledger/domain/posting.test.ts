@@ -40,6 +40,20 @@ describe('deposit and withdrawal', () => {
     ]);
   });
 
+  it('posts nothing before the last posting of any of its accounts, although the clock was set back', () => {
+    const ahead = (seconds: number) => new Date(Date.parse(now) + seconds * 1000).toISOString();
+    const [from, to] = [accountOf(1, 'Checking', 'USD', 'Active', 5000n), accountOf(2, 'Savings')];
+    from.last_posted_at = ahead(-1);
+    to.last_posted_at = ahead(2);
+    const books = booksOf([from, to]);
+    const times = (command: Command) => decide(command, books).entries.map((entry) => entry.created_at);
+    expect(times(cash('Withdrawal', from, '1'))).toEqual(Array(4).fill(now));
+    // All entries of an operation have the same time.
+    expect(times(transfer(from, to, '1'))).toEqual(Array(2).fill(ahead(2)));
+    expect(times(cash('Deposit', from, '1'))).toEqual(Array(4).fill(ahead(2)));
+    expect(books.system('Vault', 'USD').last_posted_at).toBe(ahead(2));
+  });
+
   it('posts a withdrawal from the Vault through the Teller', () => {
     const account = accountOf(1, 'Checking', 'USD', 'Active', 5000n);
     const decision = decide(cash('Withdrawal', account, '50'), booksOf([account]));

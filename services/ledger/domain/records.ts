@@ -29,6 +29,8 @@ export interface AccountState {
   status_version: number;
   balance_minor: bigint;
   last_sequence: bigint;
+  /** The posting time of its last entry. Later ones are not before it, even if the clock was set back. */
+  last_posted_at: string | null;
   /** The total that is reserved by its Active holds. */
   held_minor: bigint;
   /** The number of its Active holds. */

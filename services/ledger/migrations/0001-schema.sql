@@ -20,6 +20,7 @@ create table accounts (
   balance_minor   bigint not null default 0,
   last_sequence   bigint not null default 0,
   debits_minor    numeric not null default 0, -- the sum of the account's DR entries, so that the trial balance reads accounts only
+  last_posted_at  timestamptz(3), -- the posting time of its last entry, before which no later one may be, whatever the clock does
   -- The sum of the account's Active holds, so that a posting need not read them.
   held_minor      bigint not null default 0,
   active_holds    bigint not null default 0, -- their number
@@ -210,9 +211,9 @@ alter table transactions enable always trigger transactions_append_only;
 alter table transactions enable always trigger transactions_erased_only;
 
 -- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation are
--- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence and
--- add up to its new balance. Nothing else changes a balance: the service's role may not update these columns, and this function
--- runs as the owner.
+-- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence, not go
+-- back in time, and add up to its new balance. Nothing else changes a balance: the service's role may not update these columns, and
+-- this function runs as the owner.
 create function post_entries() returns trigger language plpgsql security definer set search_path = ledger, pg_temp as $$
 declare
   wrong uuid;
@@ -228,15 +229,17 @@ begin
       sum(case direction when 'credit' then amount_minor else -amount_minor end) as change,
       coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debits,
       min(currency) as currency, max(currency) as last_currency,
+      min(created_at) as first_at, max(created_at) as last_at, bool_and(created_at >= before) as in_order,
       bool_and((side = 'CR') = (direction = 'credit')) as is_liability, bool_and((side = 'CR') <> (direction = 'credit')) as is_asset
-    from new_entries group by account_id
+    from (select *, lag(created_at, 1, created_at) over (partition by account_id order by sequence) as before from new_entries) e group by account_id
   ), posted as (
-    update accounts a set last_sequence = c.newest[1], balance_minor = c.newest[2], debits_minor = a.debits_minor + c.debits
+    update accounts a set last_sequence = c.newest[1], balance_minor = c.newest[2], debits_minor = a.debits_minor + c.debits, last_posted_at = c.last_at
     from changes c
     where a.account_id = c.account_id
       and c.after_sequence = a.last_sequence and c.newest[1] = a.last_sequence + c.entries and c.newest[2] = a.balance_minor + c.change
       and c.currency = a.currency and c.last_currency = a.currency
       and case a.class when 'liability' then c.is_liability else c.is_asset end
+      and c.in_order and (a.last_posted_at is null or c.first_at >= a.last_posted_at)
     returning a.account_id
   )
   select account_id into wrong from changes where account_id not in (select account_id from posted) limit 1;

@@ -30,6 +30,7 @@ export function accountOf(
     status_version: 1,
     balance_minor: balance,
     last_sequence: 0n,
+    last_posted_at: null,
     held_minor: 0n,
     active_holds: 0n,
     hold_expires_at: null,

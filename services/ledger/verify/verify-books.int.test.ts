@@ -245,6 +245,11 @@ const violations: [string, (string | undefined)[], string][] = [
     `update entries set balance_after_minor = balance_after_minor + 1 where account_id = ${account(1)} and sequence = 2`,
   ],
   [
+    'an entry that was posted before the one before it',
+    [chain],
+    `update entries set created_at = created_at - interval '1 hour' where account_id = ${account(1)} and sequence = 2`,
+  ],
+  [
     'an account whose debit total is too low',
     [debits],
     `update accounts set debits_minor = debits_minor - 1 where account_id = ${account(5)}`,
@@ -299,7 +304,7 @@ const violations: [string, (string | undefined)[], string][] = [
     `
     update entries set sequence = 3 where account_id = ${account(5)} and direction = 'credit';
     update entries set sequence = 1, balance_after_minor = -500 where account_id = ${account(5)} and direction = 'debit';
-    update entries set sequence = 2, balance_after_minor = 0 where account_id = ${account(5)} and direction = 'credit'`,
+    update entries set sequence = 2, balance_after_minor = 0, created_at = now() where account_id = ${account(5)} and direction = 'credit'`,
   ],
   [
     'a Completed transaction without an entry',

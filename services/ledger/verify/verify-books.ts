@@ -78,12 +78,12 @@ const rules: Record<string, string> = {
     select a.account_id, a.account_number, a.debits_minor, coalesce(e.total, 0) as sum_of_entries
     from accounts a left join (select account_id, sum(amount_minor) as total from entries where side = 'DR' group by account_id) e using (account_id)
     where a.debits_minor <> coalesce(e.total, 0)`,
-  'sequences have no gaps, and each balance_after follows from the previous one': `
-    select account_id, sequence, balance_after_minor from (
-      select account_id, sequence, balance_after_minor, case direction when 'credit' then amount_minor else -amount_minor end as change,
+  'sequences have no gaps, posting times do not decrease, and each balance_after follows from the previous one': `
+    select account_id, sequence, balance_after_minor, created_at from (
+      select account_id, sequence, balance_after_minor, created_at, lag(created_at) over account as posted_before, case direction when 'credit' then amount_minor else -amount_minor end as change,
         lag(sequence, 1, 0) over account as previous, lag(balance_after_minor, 1, 0) over account as balance_before
       from entries window account as (partition by account_id order by sequence)
-    ) e where sequence <> previous + 1 or balance_after_minor <> balance_before + change`,
+    ) e where sequence <> previous + 1 or created_at < posted_before or balance_after_minor <> balance_before + change`,
   'the number of entries of each account is its last sequence': `
     select a.account_id, a.account_number, a.last_sequence, coalesce(e.entries, 0) as entries
     from accounts a left join (select account_id, count(*) as entries from entries group by account_id) e using (account_id)
