@@ -5,7 +5,7 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { availableMinor } from './available.ts';
 import { accountNotFound, bits } from './lists.ts';
-import { placed } from './posting-time.ts';
+import { awaitPostings, placed } from './posting-time.ts';
 
 interface BalanceRow {
   account_number: string;
@@ -32,14 +32,16 @@ export const balanceStatement = `with recursive account as (
 
 /**
  * Returns an account's current balance, or the balance after the last entry before a given time. Entries never
- * change, so a past balance never changes either.
+ * change, and postings before that time that are under way are waited for, so a past balance never changes either.
  */
 export async function getAccountBalance(
   pool: Pool,
   { account_id, at }: MessageData<'get_account_balance'>,
   bound: string | undefined,
 ): Promise<ReplyBody> {
-  const values = [bits('account', account_id), bits('client', bound), at ?? null];
+  const [account, client] = [bits('account', account_id), bits('client', bound)];
+  await awaitPostings(pool, account, client, [at]);
+  const values = [account, client, at ?? null];
   const {
     rows: [row],
   } = await pool.query<BalanceRow>(balanceStatement, values);

@@ -1,8 +1,11 @@
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+
 /**
  * Common table expressions (for `with recursive`) that return, as `placed (account_id, time, sequence)`, for
  * each row of `wanted (account_id, time)` the account's first sequence posted at or after that time, or the one
- * after its last if there is none. Sequences have no gaps, and an account's posting times never decrease,
- * because they are read while its lock is held. A binary search therefore needs about twenty primary-key
+ * after its last if there is none. Sequences have no gaps, and the database refuses posting times of an account
+ * that decrease. A binary search therefore needs about twenty primary-key
  * lookups, and no posting maintains an index by time.
  */
 export const placed = `halved (account_id, time, low, high) as (
@@ -14,3 +17,29 @@ export const placed = `halved (account_id, time, low, high) as (
   ), placed as (
     select account_id, time, low as sequence from halved where low = high
   )`;
+
+/** Only so long ago, a posting may have got its time and not be committed yet. */
+const recentMs = 60_000;
+
+/**
+ * If one of the times is recent, waits for the postings to the account that are under way: each has read its time after
+ * it locked the account, and holds the lock until it is committed. What is read afterwards about these times does not
+ * change any more. Rejects if the lock is not available within lock_timeout.
+ */
+export async function awaitPostings(
+  pool: Pool,
+  account: string | null,
+  client: string | null,
+  times: readonly (string | undefined)[],
+): Promise<void> {
+  const since = Date.now() - recentMs;
+  if (!times.some((time) => time !== undefined && Date.parse(time) > since)) return;
+  await transaction(pool, async (connection) => {
+    // The lock is written to the row. Nobody depends on it, so this commit waits for no disk and no standby.
+    await connection.query('set local synchronous_commit to off');
+    await connection.query(
+      'select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2) for share',
+      [account, client],
+    );
+  });
+}

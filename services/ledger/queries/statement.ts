@@ -7,7 +7,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { entryColumns, prefixed } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 import { accountNotFound, bits } from './lists.ts';
-import { placed } from './posting-time.ts';
+import { awaitPostings, placed } from './posting-time.ts';
 
 /** The maximum number of entries of a period, because its totals are calculated for every page. */
 const maxEntries = 100_000;
@@ -67,8 +67,9 @@ export async function getStatement(
 ): Promise<ReplyBody> {
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
-  const account = bits('account', account_id);
-  const values = [account, bits('client', bound), from ?? '-infinity', to ?? 'infinity', end ?? null];
+  const [account, client] = [bits('account', account_id), bits('client', bound)];
+  await awaitPostings(pool, account, client, [from, to]);
+  const values = [account, client, from ?? '-infinity', to ?? 'infinity', end ?? null];
   const {
     rows: [period],
   } = await pool.query<Period>(periodStatement, values);
