@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { isRetryable, leavesConnectionSound } from './errors.ts';
 import type { Queries } from './pool.ts';
 
 const maxAttempts = 6;
 
 export type TransactionMode = 'read write' | 'read only snapshot';
+
+type NoticeLike = { code?: string | undefined; message?: string | undefined };
 
 const beginStatement: Record<TransactionMode, string> = {
   'read write': 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
@@ -22,7 +24,9 @@ const beginStatement: Record<TransactionMode, string> = {
  *   function throws.
  * - Queries that fn starts without waiting for earlier results run in call order; if one fails, the later ones fail
  *   too.
- * - If the response to COMMIT is lost, the work may or may not be committed; callers rely on their command id.
+ * - If the response to COMMIT is lost, the work may or may not be committed; callers rely on their command id. The same
+ *   is true after a warning: if the wait for the synchronous standby is cancelled, Postgres commits on its own server
+ *   only, warns, and confirms.
  */
 export async function transaction<T>(
   pool: Pool,
@@ -62,8 +66,9 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
   try {
     await client.query(beginStatement[mode]);
     const result = await fn(client);
-    const { command } = await client.query('COMMIT');
+    const { command, warnings } = await commit(client);
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
+    if (warnings.length > 0) throw new Error(`the transaction may not be durable: ${warnings.join('; ')}`);
     return result;
   } catch (error) {
     if (!unusable) unusable = !leavesConnectionSound(error) || !(await rolledBack(client));
@@ -72,6 +77,30 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
     client.off('error', markUnusable);
     client.release(unusable);
   }
+}
+
+async function commit(client: PoolClient): Promise<{ command: string; warnings: string[] }> {
+  const warnings: string[] = [];
+  const collect = ({ code, message }: NoticeLike): void => {
+    // Severities are translated, codes are not: a notice that is no warning has the code of success.
+    if (code !== '00000') warnings.push(message ?? '');
+  };
+  client.on('notice', collect);
+  try {
+    const { command } = await client.query('COMMIT');
+    return { command, warnings };
+  } finally {
+    client.off('notice', collect);
+  }
+}
+
+/**
+ * Makes the commit of this transaction wait for the synchronous standby although it changes nothing. A repeat must not
+ * be answered while the first outcome is on one server only. The commit of a transaction that has written no WAL does
+ * not wait.
+ */
+export async function requireReplication(client: Queries): Promise<void> {
+  await client.query("select pg_logical_emit_message(true, 'repeat', '')");
 }
 
 /** Returns false if the connection did not respond to ROLLBACK, which has no effect if no transaction is open. */

@@ -6,7 +6,8 @@ import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
-import type { Queries } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { requireReplication, transaction } from '#libs/postgres/transaction.ts';
 import type { KnownCommand as Known } from '#libs/service/repeats.ts';
 import { auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
@@ -65,13 +66,19 @@ function knownOf({ command_id, reply, ...row }: KnownRow): [string, KnownCommand
   return [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }];
 }
 
-/** Reads those of these commands whose reply is stored. It never changes, so nothing is locked. */
-export async function readDecided(pool: Queries, ids: string[]): Promise<Map<string, KnownCommand>> {
-  const { rows } = await pool.query<KnownRow>(
-    `select ${knownColumns} from commands where command_id = any($1::text[]) and reply is not null`,
-    [ids],
-  );
-  return new Map(rows.map(knownOf));
+/**
+ * Returns those of these commands whose reply is stored, and committed on the synchronous standby too. It never changes,
+ * so nothing is locked.
+ */
+export function readDecided(pool: Pool, ids: string[]): Promise<Map<string, KnownCommand>> {
+  return transaction(pool, async (client) => {
+    const { rows } = await client.query<KnownRow>(
+      `select ${knownColumns} from commands where command_id = any($1::text[]) and reply is not null`,
+      [ids],
+    );
+    if (rows.length > 0) await requireReplication(client);
+    return new Map(rows.map(knownOf));
+  });
 }
 
 /** Returns which of these steps have not ended. */

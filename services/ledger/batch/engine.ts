@@ -4,7 +4,7 @@ import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { rehearse, transaction } from '#libs/postgres/transaction.ts';
+import { rehearse, requireReplication, transaction } from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
@@ -169,6 +169,8 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
     writeHeldAmounts(client, heldAmountChanged, 'more'),
     books.changedHolds.size > 0 && writeHolds(client, [...books.changedHolds]),
     audits.length > 0 && insertAudits(client, audits),
+    // Only repeats: their records may have been committed without the standby.
+    transactions.length + kept.length === 0 && requireReplication(client),
   ]);
   const published = Promise.try(() => {
     const shown = new Set([

@@ -6,7 +6,7 @@ import { idOf } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { rehearse, transaction } from '#libs/postgres/transaction.ts';
+import { rehearse, requireReplication, transaction } from '#libs/postgres/transaction.ts';
 import { type CommandConsumerOptions, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import { recordIn, recording } from '#libs/service/dead-lettered.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
@@ -91,6 +91,7 @@ async function executeCommand(
     [id],
   );
   const repeated = rows[0] && replyToRepeat(context, rows[0], rows[0].reply);
+  if (repeated) await requireReplication(client);
   if (repeated) return repeated;
   const unseen = refusedUnseen(context, now);
   const work = { client, context, now, addresses: deps.addresses };
