@@ -1,7 +1,12 @@
-import type { Pool } from './pool.ts';
+import type { Queries } from './pool.ts';
 
-/** Returns the database's time in ms since 1970. */
-export async function readTime(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ time: string }>('select clock_timestamp() as time');
+const timeoutMs = 1_500;
+
+/** Returns the database's time in ms since 1970. Rejects if it does not respond within 1.5 s. */
+export async function readTime(pool: Queries): Promise<number> {
+  const { rows } = await pool.query<{ time: string }>({
+    text: 'select clock_timestamp() as time',
+    query_timeout: timeoutMs,
+  });
   return Date.parse(rows[0]?.time ?? '');
 }

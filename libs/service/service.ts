@@ -6,7 +6,6 @@ import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { type ConsumeOptions, Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { requireSafeTopics } from '#libs/kafka/topics.ts';
-import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration, type Migrations } from '#libs/postgres/migrate.ts';
 import type { Relay } from '#libs/postgres/outbox/relay.ts';
@@ -17,6 +16,7 @@ import { type databaseConfig, type kafkaConfig, kafkaOptions, type processConfig
 import { createTracing } from './create-tracing.ts';
 import { type Check, type CheckResult, createHealthServer } from './health.ts';
 import { measureClock, measureExecution } from './measures.ts';
+import { createMembership } from './membership.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { RunContext } from './run.ts';
 import type { TracingConfig } from './tracing.ts';
@@ -51,15 +51,21 @@ export function poolsOf(
     createPool({ ...common, application_name, ...options }, logger);
 }
 
+/**
+ * The options of the pool that only watches the database. A busy process waits for connections of its other pools, which
+ * does not mean that the database is away.
+ */
+export const watching: Partial<PoolOptions> = { max: 1, connection_timeout_ms: 1_500 };
+
 /** Registers the pools to be closed, rejects an unusable database, and starts the bank's clock. */
 export async function connectDatabase(
-  pool: Pool,
+  watch: Pool,
   pools: readonly Pool[],
   { logger, onStop }: RunContext,
 ): Promise<Clock> {
-  onStop('database pools', () => Promise.all(pools.map((each) => each.end())));
-  await checkDatabase(pool);
-  const clock = createClock({ read: () => readTime(pool), logger });
+  onStop('database pools', () => Promise.all([watch, ...pools].map((each) => each.end())));
+  await checkDatabase(watch);
+  const clock = createClock({ read: () => readTime(watch), logger });
   await clock.start();
   onStop('clock', () => clock.stop());
   return clock;
@@ -84,8 +90,11 @@ export function consumerGroups(
 export interface ServeOptions {
   kafka: KafkaClient;
   pool: Pool;
+  /** The pool that only watches the database (`watching`). */
+  watch: Pool;
   clock: Clock;
-  consumers: Record<string, Consumer>;
+  /** Those other than `queries` execute commands or store events. */
+  consumers: Record<string, Consumer> & { queries: Consumer };
   execution: { health(): CheckResult };
   publishers: Record<string, Publisher>;
   relay: Relay;
@@ -96,12 +105,13 @@ export interface ServeOptions {
 
 /**
  * Starts the probes, and then everything that uses Kafka. While Kafka or the database is unreachable, it waits, and
- * the readiness probe names the reason. During a stop, consumers stop after the process has become not ready, and
+ * the readiness probe names the reason. Later it leaves its consumer groups while it cannot use the database
+ * (membership.ts). During a stop, consumers stop after the process has become not ready, and
  * the probes stop last.
  */
 export async function serve(
   config: Config,
-  { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready }: ServeOptions,
+  { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready }: ServeOptions,
   { logger, onStop }: RunContext,
 ): Promise<void> {
   measureExecution(metrics, execution);
@@ -128,24 +138,15 @@ export async function serve(
   await health.start();
   if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
   await Promise.all(Object.values(publishers).map((publisher) => publisher.start()));
-  await awaitDatabase(pool, logger);
-  await Promise.all(Object.values(consumers).map((consumer) => consumer.start()));
-  relay.start();
-}
-
-/**
- * Waits until the database can be used. The partitions of a process that cannot use it would be taken from processes
- * that can, for example during a rollout with a wrong address.
- */
-async function awaitDatabase(pool: Pool, logger: Logger): Promise<void> {
-  let waiting = false;
-  await repeatUntilDone(async () => {
-    try {
-      await pool.query('select');
-    } catch (error) {
-      if (!waiting) logger.warn({ err: error }, 'cannot use the database; joining no consumer group until it can');
-      waiting = true;
-      throw error;
-    }
+  const { queries, ...deciding } = consumers;
+  const membership = createMembership({
+    probe: () => readTime(watch),
+    clock,
+    deciding: Object.values(deciding),
+    queries,
+    logger,
   });
+  onStop('membership', () => membership.stop());
+  await membership.start();
+  relay.start();
 }

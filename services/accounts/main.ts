@@ -2,7 +2,7 @@ import { lookupPlans } from '#libs/postgres/pool.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { measurePools } from '#libs/service/measures.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, createBasics, poolsOf, serve } from '#libs/service/service.ts';
+import { connectDatabase, createBasics, poolsOf, serve, watching } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
@@ -29,7 +29,8 @@ run('accounts', async (context) => {
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
   // One connection for the lock and one for the check. The name is of this process alone, because stop ends its sessions.
   const verifyPool = newPool(`accounts ${context.instance} verifies`, { max: 2 });
-  const clock = await connectDatabase(pool, [pool, commandPool, relayPool, verifyPool], context);
+  const watch = newPool('accounts-watch', watching);
+  const clock = await connectDatabase(watch, [pool, commandPool, relayPool, verifyPool], context);
   await checkBrokers();
 
   const keys = macKeys(config);
@@ -73,7 +74,7 @@ run('accounts', async (context) => {
   measurePools(metrics, { pool, commands: commandPool });
   const consumers = { commands, queries };
   const ready = { replies: () => publishers.replies.health(), events: () => publishers.events.health() };
-  const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
+  const parts = { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
   sweeper.start();
   heads.start();

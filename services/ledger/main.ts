@@ -30,8 +30,9 @@ run('ledger', async (context) => {
   const { metrics, tracing, kafka, checkBrokers } = await createBasics('ledger', config, context);
   const history = createHistory(kafka, prefix);
   const pools = createPools(config, instance, (client) => history.verify(client), logger);
-  const { writes, reads, searches, verifyPool } = pools;
-  const clock = await connectDatabase(reads, Object.values(pools), context);
+  const { watch, ...others } = pools;
+  const { writes, reads, searches, verifyPool } = others;
+  const clock = await connectDatabase(watch, Object.values(others), context);
   await checkBrokers();
 
   const now = () => clock.now();
@@ -95,7 +96,7 @@ run('ledger', async (context) => {
   measureBooks(metrics, reads, () => relay.active());
 
   const ready = { history: () => history.health(), replies: () => publishers.replies.health() };
-  const parts = { kafka, pool: reads, clock, consumers, execution, publishers, relay, metrics, ready };
+  const parts = { kafka, pool: reads, watch, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
   auditSender.start();
   holdSweeper.start();

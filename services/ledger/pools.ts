@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type ClientBase, lookupPlans } from '#libs/postgres/pool.ts';
-import { poolsOf } from '#libs/service/service.ts';
+import { poolsOf, watching } from '#libs/service/service.ts';
 import type { LedgerConfig } from './config.ts';
 import { migrations } from './schema.ts';
 
@@ -21,6 +21,7 @@ export function createPools(
   return {
     // One writer for single commands and one for callers' batches.
     writes: newPool(name, { verify, max: 2, options: lookupPlans }),
+    watch: newPool(name, watching),
     reads: newPool(name, { max: config.DATABASE_POOL_MAX }),
     // For queries that scan many rows, so that other reads always have connections.
     searches: newPool(name, { max: 2 }),

@@ -9,7 +9,7 @@ import { isDefect } from '#libs/service/poison.ts';
 import { createPublishing } from '#libs/service/publishing.ts';
 import { queriesLast } from '#libs/service/query-consumer.ts';
 import { run } from '#libs/service/run.ts';
-import { connectDatabase, consumerGroups, createBasics, poolsOf, serve } from '#libs/service/service.ts';
+import { connectDatabase, consumerGroups, createBasics, poolsOf, serve, watching } from '#libs/service/service.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { sweeping } from '#libs/service/sweeping.ts';
 import { webhooksConfig } from './config.ts';
@@ -35,7 +35,8 @@ run('webhooks', async (context) => {
   // Stores events and creates deliveries, with one connection each.
   const feedPool = newPool('webhooks-feeds', { max: 2, options: lookupPlans });
   const relayPool = newPool('webhooks-relay', { max: 3, options: lookupPlans });
-  const clock = await connectDatabase(pool, [pool, feedPool, relayPool], context);
+  const watch = newPool('webhooks-watch', watching);
+  const clock = await connectDatabase(watch, [pool, feedPool, relayPool], context);
   await checkBrokers();
   const secretKeys = createSecretKeys(config.WEBHOOK_SECRET_KEYS);
 
@@ -103,7 +104,7 @@ run('webhooks', async (context) => {
   measurePools(metrics, { pool, feeds: feedPool });
   const execution = { health: () => worstOf(commands.health(), events.health()) };
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
-  const parts = { kafka, pool, clock, consumers, execution, publishers, relay, metrics, ready };
+  const parts = { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);
   // If Postgres is unreachable, this waits, and the readiness probe says for what. A secret whose key is not
   // configured is a defect, which no repeat would mend.

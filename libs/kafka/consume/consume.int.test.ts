@@ -250,6 +250,35 @@ describe('change', () => {
     expect(seen.length).toBe(written);
   });
 
+  test('a member that leaves although its call hangs hands everything over, and can join again', async () => {
+    await write(0, 40);
+    const hanging = Promise.withResolvers<void>();
+    const [one, two]: [number[], number[]] = [[], []];
+    const options = { sessionTimeoutMs: 20_000 };
+    const first = await started(async (messages) => {
+      one.push(...numbers(messages));
+      await hanging.promise;
+    }, options);
+    expect(first.isAlone()).toBe(true);
+    await until(() => one.length > 0);
+    await first.leave();
+    expect([first.health().ok, first.alive().ok]).toEqual([false, true]);
+    const second = await started(async (messages) => void two.push(...numbers(messages)), options);
+    // Without an error or a commit, so everything is delivered to the other.
+    await until(() => two.length === 40);
+    expect(sorted(two)).toEqual(range(0, 40));
+    expect(second.isAlone()).toBe(true);
+    hanging.resolve();
+    one.length = 0;
+    await first.start();
+    await until(() => first.assigned()[0]?.partitions.length === 4 && second.assigned()[0]?.partitions.length === 4);
+    expect([first.isAlone(), second.isAlone(), first.health()]).toEqual([false, false, { ok: true }]);
+    await write(40, 80);
+    await until(() => one.length + two.length === 80);
+    expect(sorted([...one, ...two])).toEqual(range(0, 80));
+    await until(async () => (await lag()) === 0);
+  });
+
   test('a rebalance during a long call: it is finished and committed before another consumer takes over', async () => {
     await write(0, 80);
     const [one, two]: [number[], number[]] = [[], []];

@@ -52,6 +52,10 @@ export class Consumer {
   readonly #stopping = new AbortController();
   readonly #firstJoin = Promise.withResolvers<void>();
   #session: ConsumerSession | undefined;
+  /** Pending between leave() and start(). */
+  #left: PromiseWithResolvers<void> | undefined;
+  /** The number of partitions of its topics. */
+  #partitions = 0;
   #running: Promise<void> | undefined;
   #lastSign = 0;
   /** The last time at which the brokers were unreachable. Until then it is expected that nothing is received. */
@@ -73,11 +77,30 @@ export class Consumer {
     });
   }
 
-  /** Resolves when the consumer has joined its group. Later it reconnects by itself. */
+  /** Resolves when the consumer has joined its group for the first time. Later it reconnects by itself. */
   start(): Promise<void> {
+    if (this.#running && !this.#left) return this.#firstJoin.promise;
     this.#lastAway = performance.now();
+    this.#left?.resolve();
+    this.#left = undefined;
     this.#running ??= this.#run();
     return this.#firstJoin.promise;
+  }
+
+  /**
+   * Leaves the group until start() is called, so that other members get its partitions. The running call of handle is
+   * not waited for, so its messages may be delivered twice.
+   */
+  async leave(): Promise<void> {
+    if (!this.#running || this.#left) return;
+    this.#left = Promise.withResolvers();
+    await this.#session?.leave();
+  }
+
+  /** Reports whether this member has all partitions, which then nobody else would get. */
+  isAlone(): boolean {
+    const assigned = this.assigned().reduce((sum, { partitions }) => sum + partitions.length, 0);
+    return assigned > 0 && assigned === this.#partitions;
   }
 
   /**
@@ -86,6 +109,7 @@ export class Consumer {
    */
   async stop({ timeoutMs = 10_000 } = {}): Promise<void> {
     this.#stopping.abort();
+    this.#left?.resolve();
     await this.#session?.stop(timeoutMs);
     if (this.#running) await withTimeout(this.#running, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
   }
@@ -93,6 +117,7 @@ export class Consumer {
   /** Not ok if there was no fetch or heartbeat for two session timeouts, or if a partition cannot be read. */
   health(): { ok: boolean; reason?: string } {
     if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
+    if (this.#left) return { ok: false, reason: 'the consumer has left its group' };
     const corrupt = this.#session?.corrupt();
     if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
@@ -104,10 +129,10 @@ export class Consumer {
   /**
    * Not ok if nothing was received although the brokers respond, for longer than it takes to rebuild the
    * consumer. The process must then be restarted. Unreachable brokers are not a reason to restart, nor are they
-   * during the start.
+   * during the start, nor while the consumer has left its group.
    */
   alive(): { ok: boolean; reason?: string } {
-    if (!this.#running) return { ok: true };
+    if (!this.#running || this.#left) return { ok: true };
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
     return silentMs <= hopelessMs + silentSessions * this.#group.sessionTimeoutMs
       ? { ok: true }
@@ -120,10 +145,12 @@ export class Consumer {
 
   async #run(): Promise<void> {
     const backoff = createBackoff(firstBackoffMs, maxBackoffMs);
-    while (!this.#stopping.signal.aborted) {
+    for (;;) {
+      await this.#left?.promise;
+      if (this.#stopping.signal.aborted) return;
       this.#failures += 1;
       const err = await this.#runSession().catch((error: unknown) => error);
-      if (this.#stopping.signal.aborted) return;
+      if (this.#left || this.#stopping.signal.aborted) continue;
       // A session that had joined has reset the count to 0, so its end is always logged.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn']({ err, failures: this.#failures }, 'the consumer ended; rebuilding it');
@@ -134,9 +161,9 @@ export class Consumer {
 
   async #runSession(): Promise<Error> {
     const counts = await this.#countPartitions();
-    if (this.#stopping.signal.aborted) return new Error('stopped');
-    const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const session = openSession(this.#kafka, this.#group, partitions, this.#pool, this.#logger, () => {
+    if (this.#left || this.#stopping.signal.aborted) return new Error('stopped');
+    this.#partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    const session = openSession(this.#kafka, this.#group, this.#partitions, this.#pool, this.#logger, () => {
       this.#lastSign = performance.now();
     });
     this.#session = session;

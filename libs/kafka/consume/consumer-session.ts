@@ -21,7 +21,10 @@ export interface ConsumerSession {
   ended: Promise<Error>;
   /** Describes an assigned partition that cannot be read; undefined if there is none. */
   corrupt(): string | undefined;
+  /** Leaves the group after the running call of handle and its commit, each for at most `timeoutMs`. */
   stop(timeoutMs: number): Promise<void>;
+  /** Leaves the group at once. The messages of a running call of handle are delivered to another member too. */
+  leave(): Promise<void>;
   kill(reason: Error): void;
 }
 
@@ -132,16 +135,21 @@ export function openSession(
         take(kafka.asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
     });
   };
-  const stop = async (timeoutMs: number): Promise<void> => {
+  const leave = async (timeoutMs = leaveTimeoutMs): Promise<void> => {
     if (over) return;
-    await withTimeout(pool.stop(), timeoutMs, 'finishing').catch(() => undefined);
+    over = true;
     const closed = close(Math.min(timeoutMs, leaveTimeoutMs));
     // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
     gate.cutFetches();
     // The calls that kafkajs waits for may return only now that it is stopping.
-    lose(false);
+    pool.lose(true);
     await closed;
-    end(new Error('stopped'));
+    ended.resolve(new Error('left the group'));
+  };
+  const stop = async (timeoutMs: number): Promise<void> => {
+    if (over) return;
+    await withTimeout(pool.stop(), timeoutMs, 'finishing').catch(() => undefined);
+    await leave(timeoutMs);
   };
   run().catch(end);
   return {
@@ -149,6 +157,7 @@ export function openSession(
     ended: ended.promise,
     corrupt: () => [...corrupt.values()][0],
     stop,
+    leave,
     kill: end,
   };
 }

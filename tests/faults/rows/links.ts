@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../cluster.ts';
+import { firstSuccess } from '../probe.ts';
 import type { Proxy } from '../proxy.ts';
 import type { Bench, Row } from '../row.ts';
 
@@ -31,6 +32,33 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
       await proxy.set({ kind: 'black_hole' });
       await sleep(faultTime(bench));
       await proxy.heal();
+    },
+  };
+}
+
+/** A process that cannot use the database leaves its groups within 5 s. Then the others join again. */
+const takenOverMs = 10_000;
+
+/** The same for a process whose partitions others can take. They must have them before the fault ends, also in the quick form. */
+function takenOver(node: string, server: 'postgres', title: string): Row {
+  const row = blackHole(node, server, title);
+  return {
+    ...row,
+    title: `black hole without reset for ${faultMs / 1000} s, but for ${takenOverMs / 1000} s at most until every account gets 201 again: ${title}`,
+    async inject(bench) {
+      const proxy = linkOf(bench.cluster, `${node}>${server}`);
+      await proxy.set({ kind: 'black_hole' });
+      const begun = performance.now();
+      const { load, accounts, slowness, say } = bench;
+      const posts = [...accounts.crossed, ...accounts.probes, accounts.hot].map((account) =>
+        firstSuccess(async () => (await load.send(load.deposit(account, 1))).status === 201, begun + faultMs),
+      );
+      const tookMs = Math.max(...(await Promise.all(posts))) - begun;
+      await sleep(Math.max(0, begun + faultMs - performance.now()));
+      await proxy.heal();
+      if (tookMs > takenOverMs * slowness)
+        throw new Error(`I11: during the fault, an account got no 201 for ${Math.min(faultMs, tookMs) / 1000} s`);
+      say(`every account got 201 again ${(tookMs / 1000).toFixed(1)} s after the fault began`);
     },
   };
 }
@@ -94,7 +122,7 @@ export const links: Row[] = [
   blackHole('gateway-2', 'kafka', 'a gateway to Kafka'),
   blackHole('ledger', 'kafka', 'a ledger to Kafka'),
   blackHole('accounts', 'kafka', 'accounts to Kafka'),
-  blackHole('ledger-2', 'postgres', 'a ledger to Postgres'),
+  takenOver('ledger-2', 'postgres', 'a ledger to Postgres'),
   blackHole('accounts', 'postgres', 'accounts to Postgres'),
   cutAnswers('kafka', 'requests to Kafka'),
   cutAnswers('postgres', 'statements and COMMITs to Postgres'),

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
+import { retail } from '../support/client.ts';
+import { eventually, together, useBank } from '../support/world.ts';
+
+/** Tests processes that cannot use the database while others of their service can. */
+const world = useBank({ ledgers: 2, accounts: 2 });
+const { api } = world;
+const count = 24;
+
+/** Deposits to accounts of all partitions. */
+async function depositsToAll(accounts: { account_id: string }[]): Promise<number[]> {
+  const deposit = { transaction_type: 'Deposit', amount: 1 };
+  const answers = await together(accounts.length, (i) =>
+    api.post('/transactions', { ...deposit, account_id: accounts[i]?.account_id ?? '' }),
+  );
+  return answers.map(({ status }) => status);
+}
+
+it('a ledger that starts without its database takes no partitions from the others', async () => {
+  const accounts = await together(count, () => api.newAccount());
+  const ledger = world.bank.process('ledger-2');
+  await ledger.stop();
+  await ledger.startWith({ DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/nothing' });
+  await eventually(async () => readFileSync(ledger.log, 'utf8').includes('staying out of the consumer groups'), 45_000);
+  expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
+  expect((await fetch(ledger.health_url)).status).toBe(503);
+  await ledger.restart();
+});
+
+it('processes that lose their database let the others take their partitions, and take their share again', async () => {
+  const accounts = await together(count, () => api.newAccount());
+  const proxy = await createTestProxy(world.bank.database_url);
+  const cutOff = [world.bank.process('ledger-2'), world.bank.process('accounts-2')];
+  const are = (status: number) => async () => {
+    const found = await Promise.all(cutOff.map(async ({ health_url }) => (await fetch(health_url)).status));
+    return found.every((one) => one === status);
+  };
+  for (const one of cutOff) await one.startWith({ DATABASE_URL: proxy.url });
+  await eventually(are(200), 45_000);
+  proxy.silence();
+  // While the fault lasts, everything is executed and read again, by the processes that can.
+  const everything = async () => [
+    ...(await depositsToAll(accounts)),
+    ...(await together(count, () => api.post('/clients', retail()))).map(({ status }) => status),
+    ...(await together(count, (i) => api.get(`/accounts/${accounts[i]?.account_id}`))).map(({ status }) => status),
+  ];
+  await eventually(async () => (await everything()).every((status) => status === 200 || status === 201), 60_000);
+  expect(await are(503)()).toBe(true);
+  for (const { health_url } of cutOff) expect((await fetch(new URL('/livez', health_url))).status).toBe(200);
+  proxy.open();
+  await eventually(are(200), 45_000);
+  expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
+  for (const one of cutOff) await one.restart();
+  proxy.close();
+});
