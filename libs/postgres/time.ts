@@ -1,8 +1,8 @@
 import type { Queries } from './pool.ts';
 
-const timeoutMs = 1_500;
+const timeoutMs = 4_000;
 
-/** Returns the database's time in ms since 1970. Rejects if it does not respond within 1.5 s. */
+/** Returns the database's time in ms since 1970. Rejects if it does not respond within 4 s. */
 export async function readTime(pool: Queries): Promise<number> {
   const { rows } = await pool.query<{ time: string }>({
     text: 'select clock_timestamp() as time',

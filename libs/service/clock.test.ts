@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createClock } from './clock.ts';
+import { createClock, requireSameTime, whileClocksAgree } from './clock.ts';
 
 const logger = pino({ level: 'silent' });
 const began = Date.parse('2026-01-02T03:04:05.678Z');
@@ -131,4 +131,24 @@ test('a fast response loses its precedence over time, because clocks drift', asy
   for (let looks = 0; looks < 40; looks++) await vi.advanceTimersByTimeAsync(5_000);
   expect(Math.abs(clock.now() - trueTime())).toBe(5);
   clock.stop();
+});
+
+test('while the clocks disagree, a handler rejects and is not called', async () => {
+  const { clock, world } = host(0);
+  let calls = 0;
+  const handle = whileClocksAgree(clock, async () => void calls++);
+  await expect(handle([])).rejects.toThrow('not been compared');
+  await clock.start();
+  await handle([]);
+  world.skew = -6_000;
+  await expect(handle([])).rejects.toThrow('6.0 s behind');
+  expect(calls).toBe(1);
+  clock.stop();
+});
+
+test('a time of the database must not differ by more than 5 s', () => {
+  const at = (ms: number) => () => requireSameTime(new Date(Date.now() + ms).toISOString());
+  for (const ms of [0, 4_900, -4_900]) expect(at(ms)).not.toThrow();
+  expect(at(5_100)).toThrow('5.1 s behind');
+  expect(at(-7_200_000)).toThrow('7200.0 s ahead of');
 });

@@ -39,6 +39,33 @@ const driftMs = 1;
 /** A slower response is too inaccurate. */
 const slowestMs = 1_000;
 
+/** Thrown while two clocks disagree. It is a fault: what an unknown clock decides could not be undone, so it waits. */
+export class ClockError extends Error {
+  override name = 'ClockError';
+}
+
+/** Throws if the time that the database has just returned differs from this host's clock by more than 5 s. */
+export function requireSameTime(databaseTime: string): void {
+  const skewMs = Date.now() - Date.parse(databaseTime);
+  if (Math.abs(skewMs) > maxSkewMs) throw new ClockError(describe(skewMs));
+}
+
+/** Returns a handler that rejects while the clocks disagree. */
+export function whileClocksAgree<T>(
+  clock: Pick<Clock, 'check'>,
+  handle: (messages: T) => Promise<void>,
+): (messages: T) => Promise<void> {
+  return async (messages) => {
+    const { ok, reason } = clock.check();
+    if (!ok) throw new ClockError(reason);
+    await handle(messages);
+  };
+}
+
+function describe(skewMs: number): string {
+  return `this host's clock is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's`;
+}
+
 export function createClock({
   read,
   logger,
@@ -66,10 +93,7 @@ export function createClock({
       return { ok: false, reason: "this host's clock has not been compared with the database's yet" };
     const skewMs = own() - now();
     if (Math.abs(skewMs) <= maxSkewMs + known.precisionMs) return { ok: true };
-    return {
-      ok: false,
-      reason: `this host's clock is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's`,
-    };
+    return { ok: false, reason: describe(skewMs) };
   }
 
   async function compare(): Promise<boolean> {

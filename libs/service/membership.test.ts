@@ -4,7 +4,10 @@ import { createMembership } from './membership.ts';
 
 const logger = pino({ level: 'silent' });
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
 
 /** A group in which this process is a member, alone or not. */
 function member() {
@@ -34,7 +37,7 @@ async function process() {
   return { database, clock, commands: commands.group, queries: queries.group, membership, isIn };
 }
 
-test('a process leaves when the database has not responded for 3 s, at the latest after 5 s, and joins when it does', async () => {
+test('a process leaves when the database has not answered for 4 s, at the latest after 5 s, and joins when it does', async () => {
   const { database, isIn, membership } = await process();
   expect(isIn()).toEqual([true, true]);
   database.isAway = true;
@@ -64,20 +67,26 @@ test('failures with successes in between, or a short absence, change nothing', a
   void membership.stop();
 });
 
-test('a process that was frozen with a probe under way stays', async () => {
+test('a database that answers slowly is not away, nor is one whose answer a frozen process has not read', async () => {
   let answer = (): void => undefined;
   let ask = async (): Promise<void> => undefined;
   const [commands, queries] = [member(), member()];
   const clock = { check: () => ({ ok: true }) };
   const membership = createMembership({ probe: () => ask(), clock, deciding: [commands], queries, logger });
   await membership.start();
-  ask = () => new Promise((_, reject) => (answer = () => reject(new Error('Query read timeout'))));
-  await vi.advanceTimersByTimeAsync(60_000);
-  ask = async () => undefined;
+  ask = () => new Promise((resolve) => (answer = resolve));
+  for (let n = 0; n < 10; n++) {
+    await vi.advanceTimersByTimeAsync(3_500);
+    answer();
+  }
+  await vi.advanceTimersByTimeAsync(500);
+  const frozenUntil = performance.now() + 60_000;
+  vi.spyOn(performance, 'now').mockImplementation(() => frozenUntil);
+  await vi.advanceTimersByTimeAsync(500);
   answer();
-  await vi.advanceTimersByTimeAsync(1_000);
+  await vi.advanceTimersByTimeAsync(2_000);
   expect([commands.group.changes, queries.group.changes]).toEqual([1, 1]);
-  void membership.stop();
+  await membership.stop();
 });
 
 test('while the clocks disagree, nothing is decided, but queries are answered', async () => {

@@ -1,12 +1,14 @@
 import type { Logger } from 'pino';
 import type { Consumer } from '#libs/kafka/consume/consume.ts';
 import type { Clock } from './clock.ts';
+import type { CheckResult } from './health.ts';
+import { reasonOf } from './logger.ts';
 import { sweeping } from './sweeping.ts';
 
 type Member = Pick<Consumer, 'start' | 'leave' | 'isAlone'>;
 
 export interface MembershipOptions {
-  /** Asks the database. Rejects if it cannot be used, and soon if it does not respond. */
+  /** Asks the database. Rejects if it cannot be used, or does not answer in time. */
   probe(): Promise<unknown>;
   clock: Pick<Clock, 'check'>;
   /** The consumers that execute commands and store events. */
@@ -15,38 +17,59 @@ export interface MembershipOptions {
   logger: Logger;
 }
 
-const probeEveryMs = 500;
-/** A shorter absence of the database, such as its restart, ends sooner than partitions move to another process and back. */
-const patienceMs = 3_000;
+const turnMs = 500;
+/**
+ * A shorter absence of the database, such as its restart, ends sooner than partitions move to another process and back.
+ * A database that answers, however slowly, is not away: leaving would only add to its load.
+ */
+const patienceMs = 4_000;
+/** A process that was frozen for longer has not read the answer yet. It gets this many turns to do so. */
+const leastTurns = 3;
 
 /**
  * Keeps a process in its consumer groups while it can do their work, and only then. Otherwise its partitions would wait
  * for it, although other processes could take them.
- * - It joins when it can use the database, and leaves when it could not for 3 s.
+ * - It joins when the database answers, and leaves when it has not for 4 s.
  * - It also leaves the groups whose members decide while its clock and the database's disagree.
  * - A member that has all partitions of a group stays, because nobody would take them.
  */
 export function createMembership({ probe, clock, deciding, queries, logger }: MembershipOptions) {
   const firstJoin = Promise.withResolvers<void>();
   let isUsable = false;
-  let failing: { since: number; probes: number } | undefined;
+  /** Since when the database has not answered, and what it answered instead. */
+  let silence: { since: number; turns: number; error?: unknown } | undefined;
+  let isAsking = false;
 
-  async function look(): Promise<void> {
-    const begun = performance.now();
+  async function ask(): Promise<void> {
+    isAsking = true;
+    const asked = (silence ??= { since: performance.now(), turns: 0 });
     try {
       await probe();
-      if (!isUsable) logger.info('the database can be used; joining the consumer groups');
+      silence = undefined;
+      if (isUsable) return;
       isUsable = true;
-      failing = undefined;
+      logger.info('the database can be used; joining the consumer groups');
+      turns.wake();
     } catch (error) {
-      failing = { since: failing?.since ?? begun, probes: (failing?.probes ?? 0) + 1 };
-      const isFirst = failing.probes === 1;
-      // In a process that was frozen, the probe times out before its response is read. So one probe proves nothing.
-      const isLost = isUsable && !isFirst && performance.now() - failing.since >= patienceMs;
-      if (isLost) isUsable = false;
-      if (isLost || (isFirst && !isUsable))
-        logger.warn({ err: error }, 'cannot use the database; staying out of the consumer groups until it can');
+      if (!isUsable && asked.error === undefined) warn(error);
+      asked.error = error;
+    } finally {
+      isAsking = false;
     }
+  }
+
+  const warn = (err: unknown): void =>
+    logger.warn({ err }, 'cannot use the database; staying out of the consumer groups until it can');
+
+  /** Asks again unless an answer is outstanding. */
+  function look(): void {
+    if (silence) silence.turns += 1;
+    if (!isAsking) void ask();
+    if (!isUsable || !silence || silence.turns < leastTurns) return;
+    if (performance.now() - silence.since < patienceMs) return;
+    isUsable = false;
+    silence.error ??= new Error('the database does not answer');
+    warn(silence.error);
   }
 
   const settle = (member: Member, mayWork: boolean): Promise<void> => {
@@ -55,7 +78,7 @@ export function createMembership({ probe, clock, deciding, queries, logger }: Me
   };
 
   async function turn(): Promise<boolean> {
-    await look();
+    look();
     const mayDecide = isUsable && clock.check().ok;
     const settled = Promise.all([settle(queries, isUsable), ...deciding.map((member) => settle(member, mayDecide))]);
     // Joining may take long and is not waited for, because the process must be able to leave meanwhile.
@@ -63,7 +86,7 @@ export function createMembership({ probe, clock, deciding, queries, logger }: Me
     return false;
   }
 
-  const turns = sweeping('joining and leaving the consumer groups', turn, probeEveryMs, logger);
+  const turns = sweeping('joining and leaving the consumer groups', turn, turnMs, logger);
   return {
     /** Resolves when all groups have been joined for the first time. */
     start(): Promise<void> {
@@ -71,5 +94,8 @@ export function createMembership({ probe, clock, deciding, queries, logger }: Me
       return firstJoin.promise;
     },
     stop: turns.stop,
+    /** Not ok, with the last error, while the process stays out of its groups because of the database. */
+    health: (): CheckResult =>
+      isUsable || silence?.error === undefined ? { ok: true } : { ok: false, reason: reasonOf(silence.error) },
   };
 }

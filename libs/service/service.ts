@@ -55,7 +55,7 @@ export function poolsOf(
  * The options of the pool that only watches the database. A busy process waits for connections of its other pools, which
  * does not mean that the database is away.
  */
-export const watching: Partial<PoolOptions> = { max: 1, connection_timeout_ms: 1_500 };
+export const watching: Partial<PoolOptions> = { max: 1, connection_timeout_ms: 4_000 };
 
 /** Registers the pools to be closed, rejects an unusable database, and starts the bank's clock. */
 export async function connectDatabase(
@@ -114,7 +114,21 @@ export async function serve(
   { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready }: ServeOptions,
   { logger, onStop }: RunContext,
 ): Promise<void> {
-  measureExecution(metrics, execution);
+  const { queries, ...deciding } = consumers;
+  const membership = createMembership({
+    probe: () => readTime(watch),
+    clock,
+    deciding: Object.values(deciding),
+    queries,
+    logger,
+  });
+  const executing = {
+    health: () => {
+      const member = membership.health();
+      return member.ok ? execution.health() : member;
+    },
+  };
+  measureExecution(metrics, executing);
   measureClock(metrics, clock);
   const ofConsumers = (check: (consumer: Consumer) => CheckResult): Record<string, Check> =>
     Object.fromEntries(Object.entries(consumers).map(([name, consumer]) => [name, () => check(consumer)]));
@@ -126,7 +140,7 @@ export async function serve(
       database: async () => (await pool.query('select')).rowCount === 1,
       clock: () => clock.check(),
       ...ofConsumers((consumer) => consumer.health()),
-      execution: () => execution.health(),
+      execution: () => executing.health(),
       ...ready,
     },
     metrics,
@@ -138,14 +152,6 @@ export async function serve(
   await health.start();
   if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
   await Promise.all(Object.values(publishers).map((publisher) => publisher.start()));
-  const { queries, ...deciding } = consumers;
-  const membership = createMembership({
-    probe: () => readTime(watch),
-    clock,
-    deciding: Object.values(deciding),
-    queries,
-    logger,
-  });
   onStop('membership', () => membership.stop());
   await membership.start();
   relay.start();

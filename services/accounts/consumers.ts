@@ -8,6 +8,7 @@ import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { rehearse, transaction } from '#libs/postgres/transaction.ts';
+import { type Clock, whileClocksAgree } from '#libs/service/clock.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { recordIn, recording } from '#libs/service/dead-lettered.ts';
 import { createQueryConsumer, queriesLast, type Request } from '#libs/service/query-consumer.ts';
@@ -232,14 +233,18 @@ export const commandConcurrency = 6;
 export function createConsumers(
   kafka: KafkaClient,
   config: AccountsConfig,
-  { commandPool, ...deps }: Omit<ConsumerDeps, 'concurrency'> & { commandPool: Pool },
+  {
+    commandPool,
+    clock,
+    ...deps
+  }: Omit<ConsumerDeps, 'concurrency'> & { commandPool: Pool; clock: Pick<Clock, 'check'> },
 ) {
   const group = consumerGroups(kafka, config, deps.logger);
   const execution = accountsCommands({ ...deps, pool: commandPool, concurrency: commandConcurrency });
   // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
   const answerQueries = accountsQueries({ ...deps, concurrency: 1 });
   const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
-    handle: queriesLast(execution.handle, answerQueries),
+    handle: queriesLast(whileClocksAgree(clock, execution.handle), answerQueries),
   });
   const queries = group('accounts-queries', ['accounts.queries'], {
     handle: answerQueries,

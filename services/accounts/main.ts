@@ -55,6 +55,7 @@ run('accounts', async (context) => {
   const { commands, queries, execution } = createConsumers(kafka, config, {
     pool,
     commandPool,
+    clock,
     prefix,
     keys,
     logger,

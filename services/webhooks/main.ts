@@ -2,6 +2,7 @@ import { feedTopics, storedDays, topicName } from '#libs/contracts/topics.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { repeatUntilDone } from '#libs/kafka/wait.ts';
 import { lookupPlans } from '#libs/postgres/pool.ts';
+import { whileClocksAgree } from '#libs/service/clock.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { watchFaults, worstOf } from '#libs/service/faults.ts';
 import { measurePools } from '#libs/service/measures.ts';
@@ -64,6 +65,7 @@ run('webhooks', async (context) => {
     sender,
     secretKeys,
     now,
+    mayDecide: () => clock.check().ok,
     concurrency: config.WEBHOOK_CONCURRENCY,
     logger,
     onRecorded({ ended, disabled }) {
@@ -75,7 +77,8 @@ run('webhooks', async (context) => {
   });
   onStop('deliveries', () => deliverer.stop());
   const retentionDays = storedDays(config.EVENTS_RETENTION_DAYS);
-  const sweeper = sweeping('deleting expired rows', () => sweep(pool, retentionDays), 60_000, logger);
+  const sweepNow = async () => clock.check().ok && (await sweep(pool, retentionDays));
+  const sweeper = sweeping('deleting expired rows', sweepNow, 60_000, logger);
   onStop('sweeper', () => sweeper.stop());
   const deps = { pool, prefix, keys, logger, replies, addresses, retentionDays, now };
   const commands = webhooksCommands({
@@ -96,7 +99,7 @@ run('webhooks', async (context) => {
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
   const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
   const consumers = {
-    commands: group('webhooks', ['webhooks.commands'], { handle: queriesLast(commands.handle, queries.handle) }),
+    commands: group('webhooks', ['webhooks.commands'], { handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle) }),
     queries: group('webhooks-queries', ['webhooks.queries'], queries),
     events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };

@@ -54,4 +54,4 @@ it('processes that lose their database let the others take their partitions, and
   expect(await depositsToAll(accounts)).toEqual(Array(count).fill(201));
   for (const one of cutOff) await one.restart();
   proxy.close();
-});
+}, 180_000);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { type Approval, type ApprovalRequest, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
@@ -385,6 +385,12 @@ describe('not approving', () => {
     const late = await approve(approval_id);
     expect(late).toMatchObject({ ok: false, refusal: { code: 'approval_decided', details: { status: 'Expired' } } });
     expect(await sent(request)).toEqual([]);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 7_200_000 });
+    try {
+      await expect(expireApprovals(bank.pool)).rejects.toThrow(/clock is 7200\.\d s behind/);
+    } finally {
+      vi.useRealTimers();
+    }
     expect(
       (await Promise.all([expireApprovals(bank.pool), expireApprovals(bank.pool)])).reduce((sum, count) => sum + count),
     ).toBeGreaterThan(0);

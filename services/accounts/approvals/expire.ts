@@ -2,6 +2,7 @@ import { auditId } from '#libs/contracts/ids.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { requireSameTime } from '#libs/service/clock.ts';
 import { writeAudit } from '../audit/audit.ts';
 import { decisionEvent, factsOf } from './decide.ts';
 import { type ApprovalRow, approvalColumns } from './store.ts';
@@ -11,7 +12,7 @@ const due = `status = 'Waiting' and expires_at <= clock_timestamp()`;
 
 /**
  * Records approvals that expired, with event and audit record, and returns their number. Several processes can do this
- * concurrently.
+ * concurrently. Rejects, and nothing has expired, if the database's clock may be wrong.
  */
 export async function expireApprovals(pool: Pool): Promise<number> {
   if ((await pool.query({ name: 'due_approvals', text: `select from approvals where ${due} limit 1` })).rowCount === 0)
@@ -24,6 +25,7 @@ export async function expireApprovals(pool: Pool): Promise<number> {
        returning ${approvalColumns}, clock_timestamp() as now`,
       [perSweep],
     );
+    if (rows[0]) requireSameTime(rows[0].now);
     await writeOutbox(
       client,
       rows.map((row) => decisionEvent({ context: { ...row.context, traceparent: undefined }, now: row.now }, row)),

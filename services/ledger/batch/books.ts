@@ -1,5 +1,6 @@
 import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import { requireSameTime } from '#libs/service/clock.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, SingleCommand } from '../domain/decision.ts';
 import { expireHolds } from '../domain/holds.ts';
@@ -27,7 +28,7 @@ interface Named {
 
 /**
  * Locks the accounts that the commands may post to, and the accounts `ids`, and returns the state that the commands
- * are decided on, in which due holds have expired. Every statement that reads which commands are known starts after the
+ * are decided on, in which due holds have expired. Throws if the database's clock may be wrong. Every statement that reads which commands are known starts after the
  * locks are held.
  */
 export async function openBooks(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Books> {
@@ -54,6 +55,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
       singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : [])),
     ),
   ]);
+  requireSameTime(now);
   const repeated = await readTransactions(client, known);
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
   const moved = new Set([...currencies, ...cash.flatMap((id) => accounts.get(id)?.currency ?? [])]);

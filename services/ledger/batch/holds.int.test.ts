@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
@@ -306,6 +306,30 @@ describe('an expired hold', () => {
     });
     expect(await verifyBooks(ledger.owner)).toEqual([]);
   });
+
+  it.each([2, -2])(
+    'is not decided, nor anything else, while the clocks of host and database are %i hours apart',
+    async (hours) => {
+      const a = await ledger.open('Savings', '100');
+      const hold = holdId();
+      const expires_at = inMs(500);
+      await book([placing(a, '10', hold, expires_at)]);
+      await sleep(Date.parse(expires_at) - Date.now() + 50);
+      const deposit = ledger.cash('Deposit', a, '1');
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 });
+      try {
+        await expect(sweepHolds(one)).rejects.toThrow(/clock is 7200\.\d s/);
+        await expect(book([deposit])).rejects.toThrow(/clock/);
+      } finally {
+        vi.useRealTimers();
+      }
+      const statusOf = async () =>
+        (await ledger.owner.query('select status from holds where hold_id = $1', [idBits(hold)])).rows[0]?.status;
+      expect(await statusOf()).toBe('Active');
+      expect(await book([deposit])).toEqual(['done']);
+      expect(await statusOf()).toBe('Expired');
+    },
+  );
 
   it('is recorded by the sweeper once if nothing else uses the account, however many processes sweep', async () => {
     const accounts = await Promise.all(Array.from({ length: 3 }, () => ledger.open('Savings', '100')));

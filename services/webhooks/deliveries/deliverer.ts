@@ -19,6 +19,8 @@ export interface DelivererOptions {
   secretKeys: SecretKeys;
   /** Returns the bank's time in ms since 1970. */
   now: () => number;
+  /** False while the clocks disagree, so that it is unknown what is due. */
+  mayDecide: () => boolean;
   /** The maximum number of concurrent requests, in addition to one per webhook. */
   concurrency: number;
   logger: Logger;
@@ -52,7 +54,7 @@ interface Receiver {
  * receiver that hangs therefore does not delay others.
  */
 export function createDeliverer(options: DelivererOptions) {
-  const { pool, feedPool, sender, secretKeys, now, concurrency, logger } = options;
+  const { pool, feedPool, sender, secretKeys, now, mayDecide, concurrency, logger } = options;
   const receivers = new Map<string, Receiver>();
 
   const running = (): number => receivers.values().reduce((sum, receiver) => sum + receiver.running, 0);
@@ -61,6 +63,7 @@ export function createDeliverer(options: DelivererOptions) {
   async function round(): Promise<boolean> {
     const pace = sleep(paceMs);
     const isFed = await feedAll(feedPool);
+    if (!mayDecide()) return isFed;
     let shared = concurrency;
     const loads = [...receivers].map(([webhook_id, { running: count, failures }]) => {
       shared -= Math.max(0, count - 1);

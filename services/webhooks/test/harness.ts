@@ -129,6 +129,7 @@ export async function startHarness() {
         sender,
         secretKeys: options.secretKeys ?? secretKeys,
         now: deps.now,
+        mayDecide: () => true,
         concurrency: options.concurrency ?? 512,
         logger: silent,
         onRecorded: () => undefined,
