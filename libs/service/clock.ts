@@ -40,7 +40,7 @@ const driftMs = 1;
 const slowestMs = 1_000;
 
 /** Thrown while two clocks disagree. It is a fault: what an unknown clock decides could not be undone, so it waits. */
-export class ClockError extends Error {
+class ClockError extends Error {
   override name = 'ClockError';
 }
 

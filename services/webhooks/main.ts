@@ -99,7 +99,9 @@ run('webhooks', async (context) => {
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
   const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
   const consumers = {
-    commands: group('webhooks', ['webhooks.commands'], { handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle) }),
+    commands: group('webhooks', ['webhooks.commands'], {
+      handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle),
+    }),
     queries: group('webhooks-queries', ['webhooks.queries'], queries),
     events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };

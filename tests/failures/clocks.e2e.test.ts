@@ -65,6 +65,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
   });
 
   test('a ledger decides nothing, and another one does in its place', async () => {
+    // contract: idempotency-14
     skewed = 'ledger-2';
     const accounts = await together(24, () => world.api.newAccount({ initial_deposit: 10 }));
     await startSkewed(skewed, hours);

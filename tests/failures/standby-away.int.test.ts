@@ -137,6 +137,7 @@ test.each<[string, (at: string) => Omit<Query, 'context'>]>([
     (to) => ({ name: 'get_statement', data: { account_id: savings, to, limit: 9, order: 'asc' } }),
   ],
 ])('%s does not change any more: a posting that is being committed is waited for', async (_what, asked) => {
+  // contract: accounts-30
   await standby('nobody');
   const posting = ledger.book([ledger.cash('Deposit', savings, '5')]);
   await commitWaits(posting);

@@ -387,7 +387,7 @@ describe('not approving', () => {
     expect(await sent(request)).toEqual([]);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 7_200_000 });
     try {
-      await expect(expireApprovals(bank.pool)).rejects.toThrow(/clock is 7200\.\d s behind/);
+      await expect(expireApprovals(bank.pool)).rejects.toThrow(/clock is (7199|7200)\.\d s behind/);
     } finally {
       vi.useRealTimers();
     }

@@ -388,6 +388,7 @@ describe('constraints of the database', () => {
   });
 
   it('reject entries of one statement whose times decrease', async () => {
+    // contract: envelope-14
     const id = idBits(await open('Savings', '10'));
     const entries = (first: string, second: string) =>
       refused(

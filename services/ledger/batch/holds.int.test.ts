@@ -21,7 +21,10 @@ let two: Pool;
 beforeAll(async () => {
   ledger = await startLedger();
   const connect = (name: string) =>
-    createPool({ url: ledger.serviceUrl, application_name: name, schema: ledgerSchema, max: 8 }, silent);
+    createPool(
+      { url: ledger.serviceUrl, application_name: name, schema: ledgerSchema, max: 8, connection_timeout_ms: 30_000 },
+      silent,
+    );
   [one, two] = [connect('one'), connect('two')];
 });
 afterAll(async () => {
@@ -310,6 +313,7 @@ describe('an expired hold', () => {
   it.each([2, -2])(
     'is not decided, nor anything else, while the clocks of host and database are %i hours apart',
     async (hours) => {
+      // contract: idempotency-14
       const a = await ledger.open('Savings', '100');
       const hold = holdId();
       const expires_at = inMs(500);
@@ -318,7 +322,7 @@ describe('an expired hold', () => {
       const deposit = ledger.cash('Deposit', a, '1');
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 });
       try {
-        await expect(sweepHolds(one)).rejects.toThrow(/clock is 7200\.\d s/);
+        await expect(sweepHolds(one)).rejects.toThrow(/clock is (7199|7200)\.\d s/);
         await expect(book([deposit])).rejects.toThrow(/clock/);
       } finally {
         vi.useRealTimers();

@@ -41,6 +41,7 @@ describe('deposit and withdrawal', () => {
   });
 
   it('posts nothing before the last posting of any of its accounts, although the clock was set back', () => {
+    // contract: envelope-14
     const ahead = (seconds: number) => new Date(Date.parse(now) + seconds * 1000).toISOString();
     const [from, to] = [accountOf(1, 'Checking', 'USD', 'Active', 5000n), accountOf(2, 'Savings')];
     from.last_posted_at = ahead(-1);
