@@ -7,14 +7,15 @@ import {
   replyType,
   toHeaders,
 } from './envelope.ts';
-import type { MacKeys } from './mac.ts';
+import type { MacKeys, Signer } from './mac.ts';
 import { type MessageName, maySend, messageOfType, messages } from './messages.ts';
 import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 
 /** Decodes requests on the command and query topics, and builds their replies. Pure. */
 export type DecodedRequest =
   | { kind: 'request'; name: MessageName; context: MessageContext; data: unknown; address: ReplyAddress | undefined }
-  | Unreadable;
+  | Unreadable
+  | Unverifiable;
 
 /** A message that can never be processed. It is dead-lettered, and replied to if it has a valid reply address. */
 export interface Unreadable {
@@ -22,6 +23,15 @@ export interface Unreadable {
   code: string;
   reason: string;
   address: ReplyAddress | undefined;
+}
+
+/**
+ * A message whose MAC this process cannot check, because it lacks the key. It may be authentic, so it is a fault of the
+ * process's configuration: a command waits for the key.
+ */
+export interface Unverifiable {
+  kind: 'unknown_key';
+  reason: string;
 }
 
 /** Settings for consumers of requests: the topic prefix, and the keys of the services that may send requests. */
@@ -41,6 +51,26 @@ export const notAuthentic = {
   address: undefined,
 } as const;
 
+/** Returns undefined if a service that may send the message has signed it. */
+export function whyNotAuthentic(
+  message: { headers: Record<string, string>; value: Buffer | null },
+  keys: MacKeys,
+  mayBeSentBy: (signer: Signer) => boolean,
+): typeof notAuthentic | Unverifiable | undefined {
+  const signer = keys.signerOf(message);
+  if (signer !== undefined) return mayBeSentBy(signer) ? undefined : notAuthentic;
+  return waitingFor(keys.missingKey(message.headers), mayBeSentBy);
+}
+
+function waitingFor(
+  missing: { signer: Signer; name: string } | undefined,
+  mayBeSentBy: (signer: Signer) => boolean,
+): typeof notAuthentic | Unverifiable {
+  if (missing === undefined || !mayBeSentBy(missing.signer)) return notAuthentic;
+  const variable = `${missing.signer.toUpperCase()}_MAC_KEYS`;
+  return { kind: 'unknown_key', reason: `it is signed with the key ${missing.name}, which is not in ${variable}` };
+}
+
 /**
  * Decodes a command or query. Never throws. The reason of a bad message names only paths and rules, because
  * values may be personal data.
@@ -50,17 +80,18 @@ export function decodeRequest(
   takes: (name: MessageName) => boolean,
   { prefix, keys }: Reader,
 ): DecodedRequest {
-  const signer = keys.signerOf(message);
+  const name = messageOfType(message.headers['ce_type'] ?? '');
+  const stranger = whyNotAuthentic(message, keys, (signer) => name === undefined || maySend(signer, name));
+  if (stranger) return stranger;
   const renewal = keys.renewal(message.headers);
-  if (signer === undefined || renewal === null) return notAuthentic;
+  if (renewal === null)
+    return waitingFor(keys.missingKey(message.headers, 'renewal'), (signer) => signer === 'accounts');
   const context = fromHeaders(message.headers);
   if (context === undefined) return bad('malformed_headers', 'a required header is missing or malformed');
   Object.assign(context, renewal);
   const address = replyAddress(context);
   if (address && !maySendTo(address, context, prefix))
     return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
-  const name = messageOfType(context.type);
-  if (name !== undefined && !maySend(signer, name)) return notAuthentic;
   if (name === undefined || !takes(name)) return bad('unknown_type', `no handler here for ${context.type}`, address);
   const json = parseJson(message.value);
   if (json === undefined) return bad('malformed_json', 'the value is not JSON', address);

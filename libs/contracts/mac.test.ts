@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { MacKeys } from './mac.ts';
+import { MacKeys, type Signer } from './mac.ts';
 
 const [first, second] = ['the first secret of the gateway', 'the second secret of the gateway'];
 const keys = new MacKeys({ gateway: [first, second], accounts: ['a secret of accounts'] });
@@ -127,4 +127,32 @@ test('only accounts can renew the deadline of a message, and only of that messag
   expect(keys.renewal({ ...renewed, mac: signed('{}').headers['mac'] ?? '' })).toBeNull();
   expect(keys.renewal({ ...renewed, 'renewal-mac': message.headers['mac'] ?? '' })).toBeNull();
   expect(() => new MacKeys({ gateway: [first] }).renewed(message.headers, 'x')).toThrow('no MAC key of accounts');
+});
+
+test('a key that is missing is told apart from a wrong MAC, for services whose keys this process has', () => {
+  const message = signed();
+  const name = message.headers['mac']?.split(':')[0] ?? '';
+  const missing = (known: Partial<Record<Signer, string[]>>, mac = message.headers['mac']) =>
+    new MacKeys(known).missingKey(mac === undefined ? {} : { ...message.headers, mac });
+  expect(missing({ gateway: [second] })).toEqual({ signer: 'gateway', name });
+  expect(missing({ gateway: [second, first] }, `${name}:wrong`)).toBeUndefined();
+  expect(missing({ accounts: [first] })).toBeUndefined();
+  expect(missing({ gateway: [second, `refused:${name}`] })).toBeUndefined();
+  const malformed = ['', 'gateway', `${name}`, 'gateway/0123456:x', 'gateway/01234567', 'nobody/01234567:x'];
+  for (const mac of malformed) expect(missing({ gateway: [second] }, mac), mac).toBeUndefined();
+});
+
+test('a refused key neither signs nor verifies', () => {
+  const name = signed().headers['mac']?.split(':')[0];
+  const refusing = new MacKeys({ gateway: [`refused:${name}`, second] });
+  const message = { headers: headers(), value: null };
+  refusing.sign('gateway', message);
+  expect([refusing.signerOf(message), refusing.signerOf(signed())]).toEqual(['gateway', undefined]);
+});
+
+test('the key of a renewed deadline can be missing too', () => {
+  const renewed = keys.renewed(signed().headers, '2027-01-01T00:00:00.000Z');
+  const others = new MacKeys({ gateway: [first], accounts: ['another key of accounts, for this test'] });
+  expect([others.missingKey(renewed), keys.missingKey(renewed, 'renewal')]).toEqual([undefined, undefined]);
+  expect(others.missingKey(renewed, 'renewal')?.signer).toBe('accounts');
 });

@@ -43,14 +43,23 @@ interface MacKey {
   outer: Buffer;
 }
 
+/** An element `refused:<name of a key>` of a list of secrets: messages with a MAC by that key are forged. */
+export const refusedKey = /^refused:([a-z]+\/[\w-]{8})$/;
+
 /** The secrets of each service that this process knows. The first secret of a service signs; all of them verify. */
 export class MacKeys {
   readonly #signing = new Map<Signer, MacKey>();
   readonly #byName = new Map<string, MacKey>();
+  readonly #refused = new Set<string>();
 
   constructor(secrets: Partial<Record<Signer, readonly string[]>>) {
     for (const [signer, ofSigner] of Object.entries(secrets) as [Signer, readonly string[]][]) {
       for (const secret of ofSigner) {
+        const refused = refusedKey.exec(secret)?.[1];
+        if (refused !== undefined) {
+          this.#refused.add(refused);
+          continue;
+        }
         const key = macKey(signer, secret);
         this.#byName.set(key.name, key);
         if (!this.#signing.has(signer)) this.#signing.set(signer, key);
@@ -89,6 +98,18 @@ export class MacKeys {
     const signer = this.#verify(headers[renewalMacHeader], renewal(headers, deadline, decided), null);
     if (signer !== 'accounts') return null;
     return decided === undefined ? { deadline } : { deadline, decided };
+  }
+
+  /**
+   * Returns the key of the message's MAC, or of its renewed deadline's, if this process lacks it although it has keys of
+   * that service and does not refuse it. The message may then be authentic: the keys of two processes differ, for example
+   * during a rotation.
+   */
+  missingKey(headers: Headers, of: 'message' | 'renewal' = 'message'): { signer: Signer; name: string } | undefined {
+    const mac = headers[of === 'message' ? macHeader : renewalMacHeader] ?? '';
+    const [, name = '', signer = ''] = /^(([a-z]+)\/[\w-]{8}):/.exec(mac) ?? [];
+    const isMissing = this.#signing.has(signer as Signer) && !this.#byName.has(name) && !this.#refused.has(name);
+    return isMissing ? { signer: signer as Signer, name } : undefined;
   }
 
   #mac(signer: Signer, text: string, value: Value): string {

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { idsOf, type ReplyAddress } from '#libs/contracts/envelope.ts';
-import type { Unreadable } from '#libs/contracts/exchange.ts';
+import type { Unreadable, Unverifiable } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { tookTooLong } from '#libs/postgres/errors.ts';
-import { type Watched, watchFaults } from './faults.ts';
+import { unverifiable, type Watched, watchFaults } from './faults.ts';
 import { inParallel } from './in-parallel.ts';
 import { executeOrBlame, isDefect, mayBePoison, type PoisonRule } from './poison.ts';
 import type { Answer, Replies } from './replies.ts';
@@ -18,7 +18,7 @@ export type CommandConsumer = Watched;
 
 export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }>
   extends PoisonRule {
-  decode(message: ReceivedMessage): T | Unreadable;
+  decode(message: ReceivedMessage): T | Unreadable | Unverifiable;
   /** Replies to repeats without executing them, in any order, and returns the other items. */
   answerRepeats?(items: Item<T>[]): Promise<{ answers: Answer[]; fresh: Item<T>[] }>;
   /**
@@ -42,6 +42,7 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
  * - Poison: a group is halved until the failing command is found. If it fails alone although the probe succeeds, it is
  *   dead-lettered (executeOrBlame), and the others are executed. If the probe fails too, that is a fault.
  * - A group that timed out is halved too; a single command that timed out is a fault.
+ * - A message that is signed with a key that this process lacks is a fault: it waits for the key.
  * - A fault is thrown, and the same messages are delivered again until they succeed. Messages that were
  *   executed are not executed again.
  */
@@ -88,6 +89,7 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     for (const message of messages) {
       if (done.has(message)) continue;
       const content = decode(message);
+      if (isUnverifiable(content)) throw unverifiable(message, content);
       if (isUnreadable(content)) await replies.deadLetter(message, content);
       else items.push({ message, content });
     }
@@ -105,6 +107,10 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   }
 
   return watchFaults(handleAll);
+}
+
+function isUnverifiable<T extends { kind: string }>(content: T | Unverifiable): content is Unverifiable {
+  return content.kind === 'unknown_key';
 }
 
 function isUnreadable<T extends { kind: string }>(content: T | Unreadable): content is Unreadable {

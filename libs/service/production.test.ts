@@ -130,6 +130,8 @@ test.each<[string, string | undefined, RegExp]>([
   ['SESSION_SECRET', 'correct horse battery', /less than 32/],
   ['GATEWAY_MAC_KEYS', undefined, /is missing/],
   ['GATEWAY_MAC_KEYS', 'short', /at least 32/],
+  ['GATEWAY_MAC_KEYS', 'refused:gateway/0123abcd', /at least one key/],
+  ['GATEWAY_MAC_KEYS', `${random(32)},refused:gateway/0123`, /at least 32/],
   ['ACCOUNTS_MAC_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
   ['API_KEY_PUBLIC_KEYS', undefined, /is missing/],
   ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { refusedKey } from '#libs/contracts/mac.ts';
 import { areVast, touchLocal } from './networks.ts';
 
 /**
@@ -28,6 +29,16 @@ export function productionProblems(
     return problem === undefined ? [] : [{ name, problem }];
   });
 }
+
+/** A refused key is named, not disclosed. */
+const macKeys: Rule = (value, all) =>
+  eachSecret(
+    value &&
+      elementsOf(value)
+        .filter((key) => !refusedKey.test(key))
+        .join(),
+    all,
+  );
 
 const rules = {
   NODE_TLS_REJECT_UNAUTHORIZED: (value) =>
@@ -67,10 +78,10 @@ const rules = {
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
   IDEMPOTENCY_SECRET: eachSecret,
-  GATEWAY_MAC_KEYS: eachSecret,
-  ACCOUNTS_MAC_KEYS: eachSecret,
-  LEDGER_MAC_KEYS: eachSecret,
-  WEBHOOKS_MAC_KEYS: eachSecret,
+  GATEWAY_MAC_KEYS: macKeys,
+  ACCOUNTS_MAC_KEYS: macKeys,
+  LEDGER_MAC_KEYS: macKeys,
+  WEBHOOKS_MAC_KEYS: macKeys,
   WEBHOOK_SECRET_KEYS: eachSecret,
   WEBHOOK_ALLOW_NETWORKS: noLoopback,
   DASHBOARD_CLIENT_SECRET: secret(24, 'create a longer random one at the issuer'),

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { toHeaders } from '#libs/contracts/envelope.ts';
+import { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -44,7 +45,8 @@ function query(name: MessageName, replyBy = clock.now + 5_000): ReceivedMessage 
 function start() {
   const sent: string[] = [];
   const begun: (() => void)[] = [];
-  const handle = createQueryConsumer({
+  const dead: string[] = [];
+  const { handle, health } = createQueryConsumer({
     takes: () => true,
     isBatched: () => false,
     concurrency: 1,
@@ -60,10 +62,10 @@ function start() {
     replies: {
       send: (answers: Answer[]) =>
         void sent.push(...answers.map(({ body }) => (body.ok ? String(body.data) : body.refusal.code))),
-      deadLetter: async () => undefined,
+      deadLetter: async ({ headers }: ReceivedMessage) => void dead.push(headers['ce_id'] ?? ''),
     } as never,
   });
-  return { handle, sent, begun };
+  return { handle, health, sent, begun, dead };
 }
 
 test('expensive queries run separately with limited concurrency, and delay no others', async () => {
@@ -93,4 +95,20 @@ test('when a hundred queries are waiting, more are refused, and expired ones are
     await turn();
   }
   expect(sent.filter((name) => name === 'get_trial_balance')).toHaveLength(101);
+});
+
+test('a query under an unknown key is neither answered nor dead-lettered, delays no others, and makes the process not ready', async () => {
+  const { handle, health, sent, dead } = start();
+  const stranger = query('get_time');
+  new MacKeys({ gateway: ['a key that this process does not know'] }).sign('gateway', stranger);
+  const forged = query('get_time');
+  forged.headers['mac'] = `${forged.headers['mac']}x`;
+  await handle([forged, query('get_time')]);
+  expect([sent, dead, health()]).toEqual([['get_time'], [forged.headers['ce_id']], { ok: true }]);
+  await handle([stranger, query('get_time')]);
+  expect([sent.length, dead.length]).toEqual([2, 1]);
+  expect(health()).toEqual({
+    ok: false,
+    reason: expect.stringMatching(/gateway\/[\w-]{8}, which is not in GATEWAY_MAC_KEYS/),
+  });
 });

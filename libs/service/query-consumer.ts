@@ -5,6 +5,7 @@ import { type DecodedRequest, decodeRequest, type Reader } from '#libs/contracts
 import { type MessageName, messageOfType, messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Item } from './command-consumer.ts';
+import { createFault, unverifiable, type Watched } from './faults.ts';
 import { inParallel } from './in-parallel.ts';
 import { mayBePoison } from './poison.ts';
 import { failure, type Replies } from './replies.ts';
@@ -36,9 +37,10 @@ const unavailable = refused(refusal('service_unavailable', 'the service cannot a
 
 /**
  * Answers queries. A failed query gets an error reply and is not retried, because its caller may no longer
- * wait. A query whose caller no longer waits is dropped.
+ * wait. A query whose caller no longer waits is dropped, and so is one that is signed with a key that this process lacks:
+ * waiting for the key would delay the others for longer than its caller waits. The process is then not ready.
  */
-export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
+export function createQueryConsumer(options: QueryConsumerOptions): Watched {
   const { takes, isBatched, answer, concurrency, apart, replies, logger, now } = options;
 
   const isAbandoned = ({ name, context, address }: Request): boolean =>
@@ -62,6 +64,7 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
     );
   };
 
+  const unknownKeys = createFault();
   const waitingApart: Item<Request>[] = [];
   let underWayApart = 0;
   /** Never rejects, because nothing awaits it. */
@@ -79,11 +82,15 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
     void answerApart();
   };
 
-  return async (messages) => {
+  async function handle(messages: ReceivedMessage[]): Promise<void> {
     const items: Item<Request>[] = [];
     for (const message of messages) {
       const content = decodeRequest(message, takes, options);
-      if (content.kind === 'bad') await replies.deadLetter(message, content);
+      if (content.kind === 'unknown_key') {
+        const err = unverifiable(message, content);
+        logger.error({ err }, 'dropped a query');
+        unknownKeys.note(err);
+      } else if (content.kind === 'bad') await replies.deadLetter(message, content);
       else if (isAbandoned(content)) continue;
       else if (apart?.takes(content)) takeApart({ message, content });
       else items.push({ message, content });
@@ -92,7 +99,8 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
       ...Map.groupBy(items, (item) => (isBatched(item.content.name) ? item.content.name : item)).values(),
     ];
     await inParallel(groups, concurrency, answerAndReply);
-  };
+  }
+  return { handle, health: unknownKeys.health };
 }
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;

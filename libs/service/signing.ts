@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
+import { MacKeys, refusedKey, type Signer } from '#libs/contracts/mac.ts';
 import { createSigner, createVerifier } from '#libs/contracts/signature.ts';
 import { list, pem, works } from './config.ts';
 
@@ -7,17 +7,21 @@ import { list, pem, works } from './config.ts';
 
 const minLength = 32;
 
-const secret = z
-  .string()
-  .min(minLength, `must have at least ${minLength} characters; create one with: openssl rand -hex 32`);
+const tooShort = `must have at least ${minLength} characters; create one with: openssl rand -hex 32`;
+const secret = z.string().min(minLength, tooShort);
+const macKey = z.string().refine((key) => key.length >= minLength || refusedKey.test(key), tooShort);
 const secrets = list
   .pipe(z.array(secret).min(1, 'must contain at least one key'))
   .meta({ title: 'secrets, separated by commas' });
 
 const macKeysOf = (service: string) =>
-  secrets.describe(
-    `Keys of the MACs of messages by ${service}: the first one signs, all are accepted (docs/operations.md, Rotating secrets)`,
-  );
+  list
+    .pipe(z.array(macKey))
+    .refine((keys) => keys.some((key) => !refusedKey.test(key)), 'must contain at least one key')
+    .meta({ title: 'secrets, separated by commas' })
+    .describe(
+      `Keys of the MACs of messages by ${service}: the first one signs, all are accepted, except that refused:<name of a key> refuses a key (docs/operations.md, Rotating secrets)`,
+    );
 
 /** For services that read commands. The gateway has only its own key. */
 export const macConfig = {

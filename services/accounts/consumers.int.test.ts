@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
@@ -198,6 +199,24 @@ test.each(written)(
     expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
   },
 );
+
+test('commands and replies that are signed with a key that accounts lacks wait for the key; a wrong MAC is forged', async () => {
+  const lacking = new MacKeys({ gateway: ['x'], ledger: ['y'], accounts: ['z'] });
+  const { handle, health } = accountsCommands({ ...bank.deps, keys: lacking });
+  const message = newClientMessage();
+  const reply = ledgerReply(newId('account'), 'x', { ok: true, data: 1 });
+  for (const [waiting, variable] of [
+    [message, 'GATEWAY_MAC_KEYS'],
+    [reply, 'LEDGER_MAC_KEYS'],
+  ] as const) {
+    await expect(handle([waiting])).rejects.toThrow(variable);
+    expect([health(), bank.deadLetters]).toEqual([{ ok: false, reason: expect.stringContaining(variable) }, []]);
+  }
+  const wrong = [message, reply].map((one) => ({ ...one, headers: { ...one.headers, mac: `${one.headers['mac']}x` } }));
+  await bank.handleCommands([...wrong, message]);
+  expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['not_authentic', 'not_authentic']);
+  expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+});
 
 test('a killed connection is a fault, not a dead letter', async () => {
   const blocked = newId('client');

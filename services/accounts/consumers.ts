@@ -11,6 +11,7 @@ import { rehearse, transaction } from '#libs/postgres/transaction.ts';
 import { type Clock, whileClocksAgree } from '#libs/service/clock.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { recordIn, recording } from '#libs/service/dead-lettered.ts';
+import { type Watched, worstOf } from '#libs/service/faults.ts';
 import { createQueryConsumer, queriesLast, type Request } from '#libs/service/query-consumer.ts';
 import { replyToRepeat } from '#libs/service/repeats.ts';
 import type { Answer, Replies } from '#libs/service/replies.ts';
@@ -184,7 +185,7 @@ const isBatched = (name: MessageName): name is BatchedQueryName => Object.hasOwn
  * Answers the queries waiting on accounts.queries. All get_account queries are combined into one statement, and
  * so are all get_client queries.
  */
-export function accountsQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
+export function accountsQueries(deps: ConsumerDeps): Watched {
   return createQueryConsumer({
     ...deps,
     takes: (name) => table[name].topic === 'accounts.queries',
@@ -240,16 +241,16 @@ export function createConsumers(
   }: Omit<ConsumerDeps, 'concurrency'> & { commandPool: Pool; clock: Pick<Clock, 'check'> },
 ) {
   const group = consumerGroups(kafka, config, deps.logger);
-  const execution = accountsCommands({ ...deps, pool: commandPool, concurrency: commandConcurrency });
+  const executing = accountsCommands({ ...deps, pool: commandPool, concurrency: commandConcurrency });
   // Each call runs one statement at a time, so the number of concurrent calls is the number of concurrent statements.
-  const answerQueries = accountsQueries({ ...deps, concurrency: 1 });
+  const answering = accountsQueries({ ...deps, concurrency: 1 });
   const commands = group('accounts', ['accounts.commands', 'ledger.audit', ...deadLetterTopics], {
-    handle: queriesLast(whileClocksAgree(clock, execution.handle), answerQueries),
+    handle: queriesLast(whileClocksAgree(clock, executing.handle), answering.handle),
   });
   const queries = group('accounts-queries', ['accounts.queries'], {
-    handle: answerQueries,
+    handle: answering.handle,
     concurrency: 4,
     maxBatch: 50,
   });
-  return { commands, queries, execution };
+  return { commands, queries, execution: { health: () => worstOf(executing.health(), answering.health()) } };
 }

@@ -53,7 +53,7 @@ run('ledger', async (context) => {
   onStop('hold sweeper', () => holdSweeper.stop());
   onStop('verifier', () => verifier.stop());
 
-  const answerQueries = ledgerQueries({
+  const queries = ledgerQueries({
     pool: reads,
     searches,
     replies,
@@ -73,7 +73,7 @@ run('ledger', async (context) => {
     logger,
     wake: () => relay.wake(),
     observe: observeBatches(metrics, tracing),
-    answerQueries,
+    answerQueries: queries.handle,
   };
   const pace = { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS };
   const singles = ledgerCommands({ ...writing, pace, partitions: () => partitionsOf(consumers.commands) });
@@ -89,9 +89,9 @@ run('ledger', async (context) => {
   const consumers = {
     commands: group('ledger', ['ledger.commands'], { handle: takeSingles, maxBatch: config.BATCH_MAX }),
     batches: group('ledger-batches', ['ledger.batches'], { handle: callersBatches.handle }),
-    queries: group('ledger-queries', ['ledger.queries'], { handle: answerQueries, concurrency: queryConcurrency }),
+    queries: group('ledger-queries', ['ledger.queries'], { handle: queries.handle, concurrency: queryConcurrency }),
   };
-  const execution = { health: () => worstOf(singles.health(), callersBatches.health()) };
+  const execution = { health: () => worstOf(singles.health(), callersBatches.health(), queries.health()) };
   measurePools(metrics, { writes, reads, searches });
   measureBooks(metrics, reads, () => relay.active());
 

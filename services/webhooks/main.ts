@@ -97,17 +97,17 @@ run('webhooks', async (context) => {
   });
   const group = consumerGroups(kafka, config, logger);
   // Each call for queries runs one statement at a time, so concurrent calls are the concurrency.
-  const queries = { handle: webhooksQueries(deps), concurrency: 4, maxBatch: 20 };
+  const queries = webhooksQueries(deps);
   const consumers = {
     commands: group('webhooks', ['webhooks.commands'], {
       handle: queriesLast(whileClocksAgree(clock, commands.handle), queries.handle),
     }),
-    queries: group('webhooks-queries', ['webhooks.queries'], queries),
+    queries: group('webhooks-queries', ['webhooks.queries'], { handle: queries.handle, concurrency: 4, maxBatch: 20 }),
     events: group('webhooks-events', feedTopics, { handle: events.handle }),
   };
   measureDeliveries(metrics, pool, deliverer);
   measurePools(metrics, { pool, feeds: feedPool });
-  const execution = { health: () => worstOf(commands.health(), events.health()) };
+  const execution = { health: () => worstOf(commands.health(), queries.health(), events.health()) };
   const ready = { replies: () => publishers.replies.health(), outbox: () => publishers.events.health() };
   const parts = { kafka, pool, watch, clock, consumers, execution, publishers, relay, metrics, ready };
   await serve(config, parts, context);

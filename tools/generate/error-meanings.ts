@@ -172,7 +172,10 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
   },
   approval_decided: { meaning: 'The approval is already Approved, Rejected, or Expired.', action: 'Read it.' },
   client_erased: { meaning: 'The client was erased and can no longer be changed.', action: 'Create a new client.' },
-  dead_letter_expired: { meaning: 'Retention has deleted the message of the dead letter.', action: 'Drop it.' },
+  dead_letter_expired: {
+    meaning: 'Retention has deleted the message of the dead letter, or its key is no longer accepted.',
+    action: 'Drop it.',
+  },
   version_mismatch: {
     meaning: 'The resource has changed since the ETag in `If-Match` was read.',
     action: 'Read it again and repeat the change if it still applies.',

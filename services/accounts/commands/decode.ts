@@ -1,6 +1,13 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, replyType } from '#libs/contracts/envelope.ts';
-import { decodeRequest, notAuthentic, parseJson, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
+import {
+  decodeRequest,
+  parseJson,
+  type Reader,
+  type Unreadable,
+  type Unverifiable,
+  whyNotAuthentic,
+} from '#libs/contracts/exchange.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
@@ -17,12 +24,12 @@ export type Decoded =
  * Decodes a message of accounts.commands, which includes replies to saga steps, or of a dead letter topic.
  * Never throws.
  */
-export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unreadable {
+export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unreadable | Unverifiable {
   if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, reader.prefix) };
   if (message.headers['ce_type'] !== replyType)
     return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', reader);
-  const signer = reader.keys.signerOf(message);
-  if (signer !== 'ledger' && signer !== 'accounts') return notAuthentic;
+  const stranger = whyNotAuthentic(message, reader.keys, (signer) => signer === 'ledger' || signer === 'accounts');
+  if (stranger) return stranger;
   const step_id = message.headers['ce_id'];
   const body = replySchema.safeParse(parseJson(message.value));
   if (step_id !== undefined && body.success) return { kind: 'ledger_reply', step_id, body: body.data };

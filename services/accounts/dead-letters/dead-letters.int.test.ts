@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DeadLetter } from '#libs/contracts/administration.ts';
+import { MacKeys } from '#libs/contracts/mac.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { PublishError } from '#libs/kafka/publish/publish.ts';
@@ -257,4 +258,17 @@ test('text is truncated between characters; other bytes are shown in base64', ()
   expect(shownValue(Buffer.from('x'.repeat(65_536)))).toMatchObject({ truncated: false });
   expect(shownValue(Buffer.from([0xff, 0x01]))).toEqual({ value: '/wE=', encoding: 'base64', truncated: false });
   expect(shownValue(null)).toEqual({ value: null, encoding: null, truncated: false });
+});
+
+test('a dead letter that is signed with a key that is no longer accepted is not redriven, only dropped', async () => {
+  const message = dead();
+  new MacKeys({ gateway: ['a key that has been removed'] }).sign('gateway', message);
+  const { dead_letter_id } = await listed(message);
+  const before = bank.redriven.length;
+  expect(await bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: true })).toMatchObject({
+    ok: false,
+    refusal: { code: 'dead_letter_expired', message: expect.stringMatching(/gateway\/.{8}.*no longer accepted/) },
+  });
+  expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: 'old' })).toMatchObject({ ok: true });
+  expect(bank.redriven).toHaveLength(before);
 });

@@ -139,7 +139,7 @@ function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader
   if (
     deadline === undefined ||
     ce_time === undefined ||
-    decodeRequest({ headers: sent.headers, value: message.value }, isCommand, reader).kind === 'bad'
+    decodeRequest({ headers: sent.headers, value: message.value }, isCommand, reader).kind !== 'request'
   )
     return undefined;
   return { ...sent, headers: reader.keys.renewed(sent.headers, ce_time) };
@@ -162,6 +162,13 @@ export async function redriveDeadLetter(
       return refusal(
         'dead_letter_expired',
         `the message of ${dead_letter_id} was deleted by retention: it can only be dropped`,
+      );
+    // It would stop the consumers that lack the key.
+    const missing = work.keys.missingKey(message.headers);
+    if (missing)
+      return refusal(
+        'dead_letter_expired',
+        `the key ${missing.name}, with which ${dead_letter_id} is signed, is no longer accepted: it can only be dropped`,
       );
     await work.deadLetters.publish(redriven(letter, message, work, renew_deadline, work.now));
   });

@@ -116,7 +116,7 @@ function createProcess(pool: Pool, commandPool: Pool) {
     now,
     observe: () => undefined,
   };
-  const handleQueries = accountsQueries({ ...deps, pool });
+  const { handle: handleQueries } = accountsQueries({ ...deps, pool });
   const handleCommands = queriesLast(accountsCommands(deps).handle, handleQueries);
   const repliesTo = (correlationId: string) =>
     replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest, type Unreadable } from '#libs/contracts/exchange.ts';
+import { decodeRequest, type Unreadable, type Unverifiable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { commandPartitions } from '#libs/contracts/topics.ts';
@@ -82,9 +82,9 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
   return { ...consumer, handle: queriesLast(consumer.handle, deps.answerQueries) };
 }
 
-function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest | Unreadable {
+function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest | Unreadable | Unverifiable {
   const decoded = decodeRequest(message, (name) => name === 'create_batch', deps);
-  if (decoded.kind === 'bad') return decoded;
+  if (decoded.kind !== 'request') return decoded;
   const request = decoded as BatchRequest;
   return isSound(request.context) && isId('batch', request.data.batch_id) ? request : unsound(request);
 }

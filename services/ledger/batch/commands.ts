@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest, type Reader, type Unreadable } from '#libs/contracts/exchange.ts';
+import { decodeRequest, type Reader, type Unreadable, type Unverifiable } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -119,9 +119,9 @@ export function slotOf(batch: Item<unknown>[], { partitions }: Pick<CommandDepen
   return Math.min(first, ...others);
 }
 
-function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable {
+function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable | Unverifiable {
   const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.commands', reader);
-  return decoded.kind === 'bad' || ownIdsAreSound(decoded as SingleCommand & Request) ? decoded : unsound(decoded);
+  return decoded.kind !== 'request' || ownIdsAreSound(decoded as SingleCommand & Request) ? decoded : unsound(decoded);
 }
 
 export function unsound({ address }: Request): Unreadable {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
+import { MacKeys } from '#libs/contracts/mac.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
@@ -25,12 +26,12 @@ afterAll(async () => {
   await ledger.stop();
 });
 
-const consumer = () =>
+const consumer = (keys = testKeys) =>
   ledgerCommands({
     pool: ledger.writes,
     replies: { send: (answers) => void (replied += answers.length), deadLetter: async (one) => void dead.push(one) },
     prefix: '',
-    keys: testKeys,
+    keys,
     logger: silent,
     wake: () => undefined,
     partitions: () => [0],
@@ -169,4 +170,20 @@ it('a command that alone is rejected is dead-lettered by a process that has exec
     await owned('alter table transactions drop constraint newer');
   }
   expect([dead, replied]).toEqual([[bad, bad], 1]);
+});
+
+it('a command that is signed with a key that this ledger lacks waits for the key; a wrong MAC is forged', async () => {
+  [dead, replied] = [[], 0];
+  const [good, other, forged] = [deposit(), deposit(), deposit()];
+  forged.headers['mac'] = `${forged.headers['mac']}x`;
+  const lacking = consumer(new MacKeys({ gateway: ['another key of gateways, for this test'] }));
+  for (const batch of [[other, good], [good]])
+    await expect(lacking.handle(batch)).rejects.toThrow(/ledger.commands\/0\/0 .*gateway\/[\w-]{8}, which is not in/);
+  expect([dead, replied, lacking.health()]).toEqual([
+    [],
+    0,
+    { ok: false, reason: expect.stringContaining('GATEWAY_MAC_KEYS') },
+  ]);
+  await consumer().handle([other, forged, good]);
+  expect([dead, replied]).toEqual([[forged], 2]);
 });

@@ -3,9 +3,9 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
 import { type MessageData, type MessageName, messages as table } from '#libs/contracts/messages.ts';
 import { isScan } from '#libs/contracts/searches.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
+import type { Watched } from '#libs/service/faults.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
 import type { Verifier } from '#libs/service/verifications.ts';
@@ -34,7 +34,7 @@ function isExpensive({ name, data, context }: Request): boolean {
 }
 
 /** Answers the waiting queries. Balance lookups are combined into one statement. */
-export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
+export function ledgerQueries(deps: QueryDependencies): Watched {
   const apart = { takes: isExpensive, concurrency: deps.searches.options.max };
   return createQueryConsumer({
     ...deps,

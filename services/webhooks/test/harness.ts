@@ -87,7 +87,7 @@ export async function startHarness() {
     onExecuted: () => deliverers.forEach((one) => one.wake()),
   };
   const { handle } = webhooksCommands(deps);
-  const ask = webhooksQueries(deps);
+  const { handle: ask } = webhooksQueries(deps);
   const deliverers: ReturnType<typeof createDeliverer>[] = [];
 
   async function send<N extends MessageName>(
