@@ -55,6 +55,7 @@ export const failureCodes = [
   'hold_not_active',
   'amount_exceeds_hold',
   'account_not_found',
+  'internal_error',
 ] as const;
 
 export const requestChannels = ['api_key', 'token', 'staff', 'system'] as const;

@@ -1,3 +1,4 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
@@ -35,7 +36,10 @@ export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): 
     );
     seconds.observe((times.committed - times.begun) / 1000);
     waits.observe((times.read - times.begun) / 1000);
-    replies.forEach((reply, i) => count(commands[i]?.name ?? '', outcomeOf(reply)));
+    for (const [i, command] of commands.entries()) {
+      const isPoison = command.name === 'create_batch' && command.items.some((item) => item.isPoison);
+      count(command.name, isPoison ? 'internal_error' : outcomeOf(replies[i] as ReplyBody));
+    }
     trace?.(batch);
   };
 }

@@ -246,41 +246,80 @@ describe('executed once', () => {
 });
 
 describe('poison', () => {
-  it('an item: the others are executed, and the message becomes a dead letter', async () => {
+  it('an item is Failed internal_error in its place, for good, and the others stand', async () => {
+    // contract: batches-9
     const account = await ledger.open('Savings', '0');
+    const other = await ledger.open('Savings', '0');
     const batch_id = batchIdOf();
-    const { handle } = handler();
-    await handle([message(batchIdOf(), [deposit(account)])]);
+    const transfer = {
+      from_account_id: account,
+      to_account_id: other,
+      amount: '6.66',
+      currency: 'USD',
+      description: 'x',
+    };
     const sent = message(batch_id, [
       ...times(20, () => deposit(account)),
-      deposit(account, '6.66'),
+      deposit(account, '6.66', 'a text'),
+      { transfer },
       ...times(20, () => deposit(account)),
     ]);
-    await refusing(666, '22003', () => handle([sent, message(batchIdOf(), [deposit(account)], { bucket: 1 })]));
-    expect(dead).toEqual([sent]);
-    expect(await balance(account)).toBe(4200n);
-    const { counts, results } = await read(batch_id);
-    expect([counts, results[20]]).toEqual([
-      { completed: 40, failed: 0, pending: 1 },
-      { index: 20, status: 'Pending' },
+    const next = message(batchIdOf(), [deposit(account)], { bucket: 1 });
+    await refusing(666, '22003', () => handler().handle([sent, next]));
+    expect([dead, answers.length, await balance(account), await balance(other)]).toEqual([[], 2, 4100n, 0n]);
+    const answered = resultsOf(answers[0] as Answer);
+    expect(codes(answers[0])).toEqual([
+      ...times(20, () => 'Completed'),
+      'internal_error',
+      'internal_error',
+      ...times(20, () => 'Completed'),
     ]);
-    const { rows } = await ledger.owner.query(
-      "select 'txn_' || replace(command_id::text, '-', '') as id from dead_lettered_commands",
-    );
-    const answered = await Promise.all(
-      rows.map(async ({ id }) => {
-        const reply = await ledger.ask({ name: 'get_transaction', data: { transaction_id: String(id) } });
-        return reply.ok ? (reply.data as { status: string }).status : reply.refusal.code;
-      }),
-    );
-    // Of the batch itself there is a reply.
-    expect([
-      answered.filter((one) => one === 'Completed').length,
-      answered.filter((one) => one === 'service_unavailable').length,
-      answered.filter((one) => one === 'transaction_not_found').length,
-    ]).toEqual([40, 1, 1]);
+    expect(answered[20]).toMatchObject({
+      status: 'Failed',
+      transaction: { account_id: account, amount: '6.66', description: null, failure_code: 'internal_error' },
+    });
+    expect(answered[21]).toMatchObject({
+      status: 'Failed',
+      transfer: { from_account_id: account, to_account_id: other, status: 'Failed', failure_code: 'internal_error' },
+    });
+    // What failed is not executed later, and reads and repeats return the same.
     await handler().handle([{ ...sent }]);
-    expect((await read(batch_id)).counts).toEqual({ completed: 41, failed: 0, pending: 0 });
+    expect(answers.at(-1)?.body).toEqual({ ...answers[0]?.body, replayed: true });
+    const { counts, results } = await read(batch_id);
+    expect([counts, results]).toEqual([{ completed: 40, failed: 2, pending: 0 }, answered]);
+    const { transaction_id } = answered[20]?.transaction ?? { transaction_id: '' };
+    expect(await ledger.ask({ name: 'get_transaction', data: { transaction_id } })).toMatchObject({
+      data: { status: 'Failed', failure_code: 'internal_error' },
+    });
+  });
+
+  it('an item waits if no other command can be executed either', async () => {
+    const account = await ledger.open('Savings', '0');
+    const sent = message(batchIdOf(), [deposit(account), deposit(account, '6.66')]);
+    const { handle, health } = handler();
+    await ledger.owner.query('alter table transactions add constraint newer check (reference is not null) not valid');
+    try {
+      await expect(handle([sent])).rejects.toThrow('newer');
+      expect([dead, answers, health().ok]).toEqual([[], [], false]);
+    } finally {
+      await ledger.owner.query('alter table transactions drop constraint newer');
+    }
+    await handle([sent]);
+    expect([codes(answers[0]), health()]).toEqual([['Completed', 'Completed'], { ok: true }]);
+  });
+
+  it('a message becomes a dead letter if not even the failure of its item can be recorded', async () => {
+    const account = await ledger.open('Savings', '0');
+    const sent = message(batchIdOf(), [deposit(account), deposit(account)]);
+    await ledger.owner.query(
+      `alter table transactions add constraint odd check (account_id <> '${account.slice(4)}') not valid`,
+    );
+    try {
+      await handler().handle([sent]);
+    } finally {
+      await ledger.owner.query('alter table transactions drop constraint odd');
+    }
+    expect([dead, answers]).toEqual([[sent], []]);
   });
 
   it('an atomic batch becomes a dead letter with nothing posted, and its state is known', async () => {

@@ -10,7 +10,7 @@ import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/se
 import { recording } from '#libs/service/dead-lettered.ts';
 import { executeOrBlame, mayBePoison, type PoisonRule } from '#libs/service/poison.ts';
 import { queriesLast, type Request } from '#libs/service/query-consumer.ts';
-import { type BatchCommand, batchCommand } from '../domain/batches.ts';
+import { type BatchCommand, type Item as BatchItem, batchCommand } from '../domain/batches.ts';
 import { type CommandDependencies, isSound, slotOf, unsound } from './commands.ts';
 import { recordIn } from './dead-lettered.ts';
 import { runBatch, uniqueIndexes } from './engine.ts';
@@ -56,12 +56,18 @@ export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
     return replies;
   };
 
+  const logPoison = ({ index, command: { context } }: BatchItem, err: unknown) =>
+    logger.error(
+      { err, index, batch_id: context.batch_id, request_id: context.request_id },
+      'an item of a batch cannot be decided',
+    );
+
   const execute = async (group: Item<BatchRequest>[]) => {
     const commands = group.map(({ content }) => batchCommand(content.data, content.context));
     const [first] = commands as [BatchCommand];
     const replies =
       commands.length === 1 && first.data.mode === 'independent'
-        ? [await runInParts(first, step(), (part) => run([part], group), rule)]
+        ? [await runInParts(first, step(), (part) => run([part], group), rule, logPoison)]
         : await run(commands, group);
     const answers = group.map(({ content: { address, context } }, i) => ({
       address,
@@ -104,34 +110,34 @@ function nextGroup(lanes: Item<BatchRequest>[][], most: number): Item<BatchReque
 }
 
 /**
- * Executes an independent message in several transactions. Each item is a separate command. If one is poison,
- * it is found by halving, and the others are executed before the message is dead-lettered. Their decisions are
- * final.
+ * Executes an independent message in several transactions. Each item is a separate command. If one is poison, it is
+ * found by halving and recorded as Failed. `onPoison` is then called. The decisions about the others stand.
  */
 async function runInParts(
   command: BatchCommand,
   size: number,
   run: (part: BatchCommand) => Promise<ReplyBody[]>,
   rule: PoisonRule,
+  onPoison: (item: BatchItem, error: unknown) => void,
 ): Promise<ReplyBody> {
   const replies: ReplyBody[] = [];
-  const poison: unknown[] = [];
   const runOrHalve = async (part: BatchCommand): Promise<void> => {
     try {
       replies.push(...(await run(part)));
     } catch (error) {
+      const [item, ...others] = part.items as [BatchItem, ...BatchItem[]];
       if (!mayBePoison(error, rule.uniqueIndexes) && !tookTooLong(error)) throw error;
-      if (part.items.length > 1) {
+      if (others.length > 0) {
         for (const half of partsOf(part, Math.ceil(part.items.length / 2))) await runOrHalve(half);
         return;
       }
       const result = await executeOrBlame(error, () => run(part), rule);
-      if ('outcome' in result) replies.push(...result.outcome);
-      else poison.push(result.poison);
+      if ('outcome' in result) return void replies.push(...result.outcome);
+      replies.push(...(await run({ ...part, items: [{ ...item, isPoison: true }] })));
+      onPoison(item, result.poison);
     }
   };
   for (const part of partsOf(command, size)) await runOrHalve(part);
-  if (poison.length > 0) throw poison[0];
   return together(replies);
 }
 

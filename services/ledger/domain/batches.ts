@@ -23,9 +23,11 @@ export interface BatchCommand {
   context: MessageContext;
 }
 
-interface Item {
+export interface Item {
   index: number;
   command: Posting;
+  /** Set if the command cannot be decided because of a defect, so that only this is recorded. */
+  isPoison?: true;
 }
 
 /** What is stored of a batch regardless of its outcome, by its first transaction. */
@@ -42,7 +44,7 @@ export interface BatchRecord {
   metadata: Record<string, string> | null;
 }
 
-type Decide = (command: Posting, books: Books) => Decision;
+type Decide = (item: Item, books: Books) => Decision;
 
 /** Expands a message into its commands: all, or those that are sent again after a restore. */
 export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
@@ -89,7 +91,7 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
 }
 
 function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isKnown: boolean): Decision {
-  const parts = command.items.map((item) => decideItem(item.command, books));
+  const parts = command.items.map((item) => decideItem(item, books));
   const isReplayed = parts.every(({ reply }) => reply.replayed === true);
   const reply: ReplyBody = { ok: true, data: resultsOf(command, books), ...(isReplayed ? { replayed: true } : {}) };
   return { ...only(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
@@ -99,7 +101,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   if (pastDeadline(command.context, books)) return refuse(command, deadlineExceeded());
   const draft = draftOf(command, books);
   const parts = command.items.map((item) => {
-    const part = decideItem(item.command, draft.books);
+    const part = decideItem(item, draft.books);
     if (isDestinationRefused(part.reply)) takeFromPayer(part, draft.books);
     return part;
   });

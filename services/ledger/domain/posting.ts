@@ -1,6 +1,7 @@
+import { refusal } from '#libs/contracts/errors.ts';
 import { commandKey, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
-import { decideBatch } from './batches.ts';
+import { decideBatch, type Item, type Posting } from './batches.ts';
 import { accountNotFound, badAmount, customer, deadlineExceeded, pastDeadline } from './checks.ts';
 import {
   type Books,
@@ -46,10 +47,37 @@ export function decide(command: Command, books: Books): Decision {
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
     case 'create_batch':
-      return remembered(command, decideBatch(command, books, decide), books);
+      return remembered(command, decideBatch(command, books, decideItem), books);
     case 'change_ledger_account_status':
       return replayedStep(command, books) ?? remembered(command, changeStatus(command, books), books);
   }
+}
+
+function decideItem({ command, isPoison }: Item, books: Books): Decision {
+  return isPoison ? (replayed(command, books) ?? failUndecided(command, books)) : decide(command, books);
+}
+
+/**
+ * Records that an item cannot be decided. Its texts, and whatever else may be the reason, are left out; the amount is
+ * kept as it was sent.
+ */
+function failUndecided(command: Posting, books: Books): Decision {
+  const { name, data, context } = command;
+  const draft =
+    name === 'create_transfer'
+      ? draftOf(context, recordId(command), data.from_account_id, data.to_account_id, 'Transfer', 'debit', null, null)
+      : draftOf(
+          context,
+          data.transaction_id,
+          data.account_id,
+          null,
+          data.transaction_type,
+          data.transaction_type === 'Deposit' ? 'credit' : 'debit',
+          null,
+          null,
+        );
+  const reason = refusal('internal_error', 'the service failed on this item, and nothing was posted');
+  return fail(name, draft, { decimal: data.amount, currency: null }, reason, books);
 }
 
 /** Returns the id of the transaction that is a command's record. */
