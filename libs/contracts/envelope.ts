@@ -117,7 +117,13 @@ export function fromHeaders(headers: Record<string, string>): MessageContext | u
 /** The value of a reply: a result or a refusal. `replayed`: the command had already been decided. */
 export const replySchema = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), replayed: z.boolean().optional(), data: z.unknown() }),
-  z.object({ ok: z.literal(false), replayed: z.boolean().optional(), refusal: refusalSchema }),
+  z.object({
+    ok: z.literal(false),
+    replayed: z.boolean().optional(),
+    refusal: refusalSchema,
+    /** Of "not found": no command with this id was ever decided, so that one may still be on its way. */
+    unseen: z.boolean().optional(),
+  }),
 ]);
 export type ReplyBody = z.infer<typeof replySchema>;
 

@@ -45,18 +45,21 @@ export async function repliesToUnknown(
   notFound: (id: string) => Refusal,
 ): Promise<Map<string, ReplyBody>> {
   if (ids.length === 0) return new Map();
-  const { rows } = await db.query<{ command_id: string; has_begun: boolean }>(
-    `select id as command_id, c.command_id is not null as has_begun from unnest($1::text[]) as id
-       left join commands c on c.command_id = id left join dead_lettered_commands d on d.command_id = id
-     where c.reply is null and (c.command_id is not null or d.command_id is not null)`,
+  const { rows } = await db.query<{ id: string; state: 'decided' | 'begun' | 'dead' | null }>(
+    `select id, case when c.reply is not null then 'decided' when c.command_id is not null then 'begun'
+       when d.command_id is not null then 'dead' end as state
+     from unnest($1::text[]) as id
+       left join commands c on c.command_id = id left join dead_lettered_commands d on d.command_id = id`,
     [ids],
   );
-  const undecided = new Map(rows.map(({ command_id, has_begun }) => [command_id, has_begun]));
-  const refusalOf = (id: string): Refusal => {
-    const hasBegun = undecided.get(id);
-    return hasBegun === undefined ? notFound(id) : hasBegun ? inProgress(id) : deadLettered(id);
-  };
-  return new Map(ids.map((id) => [id, refused(refusalOf(id))]));
+  return new Map(
+    rows.map(({ id, state }): [string, ReplyBody] => {
+      if (state === 'begun') return [id, refused(inProgress(id))];
+      if (state === 'dead') return [id, refused(deadLettered(id))];
+      const reply = refused(notFound(id));
+      return [id, state === 'decided' ? reply : { ...reply, unseen: true }];
+    }),
+  );
 }
 
 export async function replyToUnknown(db: Queries, id: string, notFound: (id: string) => Refusal): Promise<ReplyBody> {

@@ -34,6 +34,8 @@ beforeAll(async () => {
     if (scope !== null) lacking.set(scope, api.withKey((await api.key({ scopes: others })).api_key));
   }
   await eventually(async () => (await api.withKey(expired.api_key).get('/')).status === 401);
+  // webhooks is told of an expired key, which is not what these tests count.
+  await eventually(async () => (await world.sql('select from accounts.api_keys where expiry_told')).length > 0);
 });
 
 /** Returns `text` with a matching checksum. */

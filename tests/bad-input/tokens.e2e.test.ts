@@ -376,7 +376,6 @@ describe('valid tokens are accepted, so the forgeries are refused because of the
     ['CLIENTS:READ'],
     ['clients:read,accounts:read'],
     ['clients:readx xclients:read'],
-    [['clients:read']],
     [{ 'clients:read': true }],
     [true],
     [null],

@@ -153,11 +153,10 @@ describe('Poison', () => {
       publish: async (message: unknown) => void sent.push(message),
       publishAll: async () => undefined,
     };
-    const pool = {
-      connect: async () => {
-        throw new Error('Connection terminated unexpectedly');
-      },
+    const terminated = async () => {
+      throw new Error('Connection terminated unexpectedly');
     };
+    const pool = { connect: terminated, query: async () => ({ rows: [], rowCount: 0 }) };
     const replies = createReplies({ publisher, source: 'test', logger: silent, now: Date.now });
     const { handle } = ledgerCommands({
       pool,

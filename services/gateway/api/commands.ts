@@ -1,7 +1,7 @@
 import type { Check } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
-import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
+import { bucketOf, bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
 import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
@@ -271,9 +271,11 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs, forwarder }: CommandDe
         maker_key_id: caller.keyId ?? null,
         secret_hash: hashApiKey(pepper, apiKey),
       };
-      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }));
+      const plan = creation('key_id', bits, (key_id) => ({ key_id, ...fields }), rotates_key_id);
       return {
         ...plan,
+        // In the bucket of the new key, whose id a caller may read.
+        bucket: bucketOf(plan.id),
         async finish(data, replayed) {
           await Promise.all([
             apiKeys.seen(plan.id, () => true),

@@ -15,7 +15,7 @@ import { freshAt } from './ids.ts';
 
 export type Outcome<T = unknown> =
   | { kind: 'done'; data: T; replayed: boolean }
-  | { kind: 'refused'; refusal: Refusal; replayed: boolean }
+  | { kind: 'refused'; refusal: Refusal; replayed: boolean; unseen?: boolean | undefined }
   /**
    * not_sent: nothing was or will be executed. no_reply: the broker has the message. unacknowledged, malformed:
    * unknown.
@@ -130,7 +130,7 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
      * publication of a command may be delayed without limit, but after its deadline the command is refused. Known only
      * of a command without an Idempotency-Key, whose id contains its time.
      */
-    mayArrive: (id: string) => now() < freshAt(id) + deadlineMs + slackMs,
+    mayArrive: (id: string) => Math.abs(now() - freshAt(id)) < deadlineMs + slackMs,
     breakers: () =>
       services.map((service) => {
         return { service, state: breakers.get(service)?.closed ? ('closed' as const) : ('open' as const) };
@@ -150,7 +150,7 @@ function readReply<N extends MessageName>(
   try {
     const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
     const replayed = reply.replayed === true;
-    if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
+    if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed, unseen: reply.unseen };
     return { kind: 'done', data: messages[name].result.parse(reply.data) as MessageResult<N>, replayed };
   } catch (error) {
     logger.error(

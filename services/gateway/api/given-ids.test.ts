@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { deadLettered } from '#libs/contracts/errors.ts';
 import { batchOf } from '#libs/contracts/resources.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -124,7 +125,8 @@ describe.each(rows)('%s %s without an outcome', (name, _, request) => {
     asked = await given(name, request);
   });
   afterEach(() => asked.close());
-  const unknown = refused('transaction_not_found');
+  const decided = refused('transaction_not_found');
+  const unknown: Answer = { ...(decided as ReplyBody & { ok: false }), unseen: true };
 
   test('no reply: GET is 503 with Retry-After, also if the id is unknown before its command', async () => {
     expect([200, 202, 504]).toContain(asked.status);
@@ -144,6 +146,10 @@ describe.each(rows)('%s %s without an outcome', (name, _, request) => {
     if (name !== 'create_batch') expect((await asked.get(unknown, unknown)).status).toBe(503);
     vi.setSystemTime(Date.now() + 36_000);
     expect((await asked.get(unknown, unknown)).status).toBe(404);
+  });
+
+  test('decided: GET of what concerns others, was refused, or was deleted is 404 at once', async () => {
+    expect((await asked.get(decided, decided)).status).toBe(404);
   });
 
   test('dead-lettered: GET is 503', async () => {

@@ -9,6 +9,12 @@ test('ids are 32 hex digits; new ones are ordered by time, and contain it', () =
   expect(first < second).toBe(true);
   expect([freshAt(`txn_${first}`), freshAt(second)]).toEqual([now, now + 1]);
   expect(freshAt(`txn_${'a'.repeat(32)}`)).toBe(-Infinity);
+  // The last byte of a transaction's id becomes the bucket of its command.
+  expect(freshAt(`txn_${first.slice(0, 30)}00`)).toBe(now);
+  for (let at = 0; at < 32; at++) {
+    const mistyped = first.slice(0, at) + (first.charAt(at) === '0' ? '1' : '0') + first.slice(at + 1);
+    expect([at, freshAt(`acc_${mistyped}`)]).toEqual([at, -Infinity]);
+  }
 });
 
 test('new ids of the same time do not repeat', () => {

@@ -200,5 +200,7 @@ export async function queryBehind<N extends ById>(
   );
   const [unknown] = outcomes as [Outcome<MessageResult<N>>];
   const known = outcomes.find((one) => !isNotFound(one));
-  return known ?? (forwarder.mayArrive(id) ? { kind: 'refused', refusal: unreadable, replayed: false } : unknown);
+  if (known) return known;
+  const isUnseen = unknown.kind === 'refused' && unknown.unseen === true;
+  return isUnseen && forwarder.mayArrive(id) ? { kind: 'refused', refusal: unreadable, replayed: false } : unknown;
 }

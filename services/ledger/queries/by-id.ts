@@ -96,14 +96,21 @@ function itemOf(index: number, record: TransactionRecord | undefined): ItemResul
 type Kind = 'transaction' | 'transfer' | 'batch' | 'hold';
 
 /**
- * Returns the reply for an id under which there is nothing: there was no such command, or it was refused, or it was
- * dead-lettered and is undecided.
+ * Returns the reply for an id under which the caller sees nothing: there was no such command, or it was refused, or it
+ * was dead-lettered and is undecided, or it concerns others.
  */
 export async function unknown(pool: Pool, id: string, kind: Kind): Promise<ReplyBody> {
-  if (isId(kind, id) && (await readDeadLettered(pool, [id])).size > 0) return refused(deadLettered(id));
-  return notFound(id, kind);
+  if (!isId(kind, id)) return notFound(id, kind);
+  if ((await readDeadLettered(pool, [id])).size > 0) return refused(deadLettered(id));
+  const { rowCount } = await pool.query({
+    name: 'is_decided',
+    text: `select from transactions where id_key(transaction_id) = id_key($1::uuid)
+      union all select from commands where command_id = $2::uuid limit 1`,
+    values: [bits(kind, id), commandKey(id)],
+  });
+  return rowCount === 0 ? { ...notFound(id, kind), unseen: true } : notFound(id, kind);
 }
 
-function notFound(id: string, kind: Kind): ReplyBody {
+function notFound(id: string, kind: Kind): ReplyBody & { ok: false } {
   return refused(refusal(`${kind}_not_found`, `${kind} ${id} not found`));
 }

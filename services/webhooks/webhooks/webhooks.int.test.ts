@@ -113,7 +113,7 @@ describe('a webhook', () => {
     for (const by of callers) {
       const late = creation();
       for (let i = 0; i < 2; i++) expect(await create(late, by)).toEqual(refusedWith('insufficient_scope'));
-      expect(await harness.send('get_webhook', { webhook_id: late.webhook_id })).toEqual(
+      expect(await harness.send('get_webhook', { webhook_id: late.webhook_id })).toMatchObject(
         refusedWith('webhook_not_found'),
       );
       expect(await harness.send('update_webhook', resumption, by)).toEqual(refusedWith('insufficient_scope'));
