@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -89,14 +89,15 @@ export async function restoreTo(cluster: Cluster, moment: string): Promise<void>
   await Promise.all(cluster.nodes.map((node) => node.stop()));
   await withPool(cluster, 'ledger', (pool) => pool.query('select pg_switch_wal()'));
   await cluster.postgres.stop();
-  renameSync(data, `${data}.lost`);
-  await execute('cp', ['-a', `${data}.backup`, data]);
+  // The directory itself stays, because an earlier row may have mounted a file system there.
+  await execute('find', [data, '-mindepth', '1', '-delete']);
+  await execute('cp', ['-a', `${data}.backup/.`, data]);
   appendFileSync(
     join(data, 'postgresql.auto.conf'),
     `restore_command = 'cp "${archive(cluster)}/%f" "%p"'\nrecovery_target_time = '${moment}'\nrecovery_target_action = 'promote'\n`,
   );
   writeFileSync(join(data, 'recovery.signal'), '');
-  await ownedAs(`${data}.lost`, data);
+  await ownedAs(data, data);
   await cluster.postgres.start();
   await eventually(
     () =>
