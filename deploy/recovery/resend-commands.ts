@@ -37,6 +37,7 @@ export const resendConfig = z.object({
 const renewedMs = 24 * 60 * 60_000;
 const publishTimeoutMs = 30_000;
 const comparedAtOnce = 500;
+const patienceMs = 600_000;
 const pollMs = 100;
 const commandTopics = Object.keys(groups) as Commands[];
 
@@ -93,14 +94,24 @@ function again({ message, isRenewed, decided }: Sending, keys: MacKeys): Outgoin
   return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
 }
 
-/** Resolves when everything that was sent to this topic was decided, with the sagas that it started. */
+/**
+ * Resolves when everything that was sent to this topic was decided, with the sagas that it started. Rejects after ten
+ * minutes.
+ */
 async function caughtUp(kafka: KafkaClient, topic: Commands, { prefix, accounts }: ResendOptions): Promise<void> {
   const isDone = async () => {
     const lags = await groupLag(kafka, prefix + groups[topic], [topicName(prefix, topic)]);
     if (lags.some(({ lag }) => lag > 0n)) return false;
     return topic !== 'accounts.commands' || (await accounts.query('select from saga_steps limit 1')).rowCount === 0;
   };
-  while (!(await isDone())) await sleep(pollMs);
+  const endsAt = performance.now() + patienceMs;
+  while (!(await isDone())) {
+    if (performance.now() > endsAt)
+      throw new Error(
+        `what was sent to ${topic} is not decided yet: /readyz of its service names the reason; run this again`,
+      );
+    await sleep(pollMs);
+  }
 }
 
 async function send(
