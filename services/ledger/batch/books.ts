@@ -28,8 +28,8 @@ interface Named {
 
 /**
  * Locks the accounts that the commands may post to, and the accounts `ids`, and returns the state that the commands
- * are decided on, in which due holds have expired. Throws if the database's clock may be wrong. Every statement that reads which commands are known starts after the
- * locks are held.
+ * are decided on, in which due holds have expired. Throws if the database's clock may be wrong. Every statement that
+ * reads which commands are known starts after the locks are held.
  */
 export async function openBooks(client: Queries, commands: Command[], slot: number, ids: string[]): Promise<Books> {
   const named = await readNamed(client, commands);
