@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { fullTimeOf, timeOf, untilOf } from '../../services/gateway/dashboard/html/show.ts';
+import { fullTimeOf, timeOf, untilOf } from '../../services/dashboard/html/show.ts';
 import { dayOf, endOf, momentOf, moneyText, setBankFormats } from './formats.ts';
 
 afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));

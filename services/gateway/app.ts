@@ -7,6 +7,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
+import { addDashboard, type DashboardOptions } from '../dashboard/dashboard.ts';
 import { createAuthenticate } from './access/auth.ts';
 import type { RouteGroup } from './access/gate.ts';
 import { createGate, createRouteCheck, isFromInside, undecodable } from './access/gate.ts';
@@ -14,7 +15,6 @@ import { createLimiter } from './access/limits.ts';
 import { createTokenVerifier, type TokenOptions } from './access/tokens.ts';
 import { addRoutes, type RouteDependencies } from './api/routes.ts';
 import type { AuditRecords } from './audit/audit-records.ts';
-import { addDashboard, type DashboardOptions } from './dashboard/dashboard.ts';
 import { checkCodings, parseBody, type Received, receiveBody } from './http/body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './http/client-errors.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './http/connections.ts';

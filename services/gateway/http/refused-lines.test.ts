@@ -2,7 +2,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { createLogger } from '#libs/service/logger.ts';
-import { issuer, testDashboard } from '../dashboard/test/test-dashboard.ts';
+import { issuer, testDashboard } from '../../dashboard/test/test-dashboard.ts';
 import { ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
+import { testDashboard } from '../../dashboard/test/test-dashboard.ts';
 import { type RouteGroup, routeGroups } from '../access/gate.ts';
-import { testDashboard } from '../dashboard/test/test-dashboard.ts';
 import { ids, ok, samples } from '../test/test-app.ts';
 
 /**

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
-import { testDashboard } from '../dashboard/test/test-dashboard.ts';
+import { testDashboard } from '../../dashboard/test/test-dashboard.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { createHeldBodies, maxHeldBytes } from './held-bodies.ts';
 import { createLoadShedding } from './load-shedding.ts';

@@ -1,5 +1,5 @@
 import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import { rawJSON } from '../../api/present.ts';
+import { rawJSON } from '../../gateway/api/present.ts';
 
 /** Parses amounts that people type. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { ids, ok, refused, samples } from '../../test/test-app.ts';
+import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { fileText } from '#libs/service/csv.ts';
-import { refuse } from '../../http/errors.ts';
+import { refuse } from '../../gateway/http/errors.ts';
 
 export type Receive = (request: FastifyRequest, payload: IncomingMessage) => Promise<Buffer>;
 

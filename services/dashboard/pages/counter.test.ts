@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Answer, ids, ok, refused, samples } from '../../test/test-app.ts';
+import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '#libs/contracts/resources.ts';
-import { samples } from '../../test/test-app.ts';
+import { samples } from '../../gateway/test/test-app.ts';
 import { checkLines, type Mode } from './batch-check.ts';
 
 const account = (account_number: string, changes: Partial<Account> = {}): [string, Account] => [

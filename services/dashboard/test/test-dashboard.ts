@@ -1,6 +1,6 @@
 import { pino } from 'pino';
-import { type Service, testApp } from '../../test/test-app.ts';
-import { hs256Token, hs256Tokens } from '../../test/test-token.ts';
+import { type Service, testApp } from '../../gateway/test/test-app.ts';
+import { hs256Token, hs256Tokens } from '../../gateway/test/test-token.ts';
 import { createEndedSessions } from '../session/ended-sessions.ts';
 import { createSessions } from '../session/session.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { ok, samples } from '../../test/test-app.ts';
+import { ok, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
 /** The first page without a browser: today's figures, and that a missing part does not affect the others. */

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { FourEyes } from '../access/four-eyes.ts';
-import type { Limiter } from '../access/limits.ts';
-import type { VerifyToken } from '../access/tokens.ts';
-import type { AuditRecords } from '../audit/audit-records.ts';
-import { refuse } from '../http/errors.ts';
+import type { FourEyes } from '../gateway/access/four-eyes.ts';
+import type { Limiter } from '../gateway/access/limits.ts';
+import type { VerifyToken } from '../gateway/access/tokens.ts';
+import type { AuditRecords } from '../gateway/audit/audit-records.ts';
+import { refuse } from '../gateway/http/errors.ts';
 import { addAssets } from './html/assets.ts';
 import { addPage, createEntrance, createFormCheck } from './html/frame.ts';
 import { addUploads, type Receive, readFields } from './html/upload.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { ok, samples } from '../test/test-app.ts';
+import { ok, samples } from '../gateway/test/test-app.ts';
 import { ownPath } from './pages/sign-in.ts';
 import { issuer, testDashboard } from './test/test-dashboard.ts';
 

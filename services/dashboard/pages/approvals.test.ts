@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setBankFormats } from '#libs/service/formats.ts';
-import { type Answer, ids, ok, refused, samples } from '../../test/test-app.ts';
+import { type Answer, ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** Approvals without a browser: what is shown to whom, and what a decision sends. The person is ada. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { ok, refused } from '../../test/test-app.ts';
+import { ok, refused } from '../../gateway/test/test-app.ts';
 import { actorText } from '../html/actors.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 

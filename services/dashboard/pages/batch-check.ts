@@ -1,9 +1,9 @@
 import { bodies } from '#libs/contracts/fields.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import type { Posting } from '../../access/four-eyes.ts';
-import { parseFields } from '../../api/input.ts';
-import { Refused } from '../../http/errors.ts';
+import type { Posting } from '../../gateway/access/four-eyes.ts';
+import { parseFields } from '../../gateway/api/input.ts';
+import { Refused } from '../../gateway/http/errors.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';
 import type { FileLine } from './batch-file.ts';
 import { availableOf, reasonOf, refusalText } from './counter-instructions.ts';
