@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PROJECT } from '../tools/local/local-dir.ts';
 import { type Chart, type Series, stackedBars, svg } from './chart.ts';
 import type { Machine } from './machine.ts';
-import { markdown, table } from './report.ts';
+import { goalsTable, table } from './report.ts';
 import type { Minute, Outcome } from './row.ts';
 import { groups } from './rows.ts';
 
@@ -14,14 +14,12 @@ import { groups } from './rows.ts';
 type Kept = Record<string, { measured_at: string; machine: Machine; outcome: Outcome }>;
 
 const pictures = join(PROJECT, 'docs', 'performance');
-const page = join(PROJECT, 'docs', 'performance.md');
+const page = join(pictures, 'results.md');
 const results = join(pictures, 'results.json');
-const [begin, end] = ['<!-- written by npm run bench -- --write-docs, from here -->', '<!-- to here -->'];
 
 /**
- * Writes docs/performance.md, its pictures, and results.json. A run of some groups replaces only those; each has the
- * commit at which it was measured. Text outside the two marks in the page is not changed. Results of groups that no
- * longer exist are removed.
+ * Writes docs/performance/results.md, its pictures, and results.json. A run of some groups replaces only those; each has
+ * the commit at which it was measured. Results of groups that no longer exist are removed.
  */
 export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): void {
   mkdirSync(pictures, { recursive: true });
@@ -35,38 +33,37 @@ export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): 
   writeFileSync(join(pictures, 'accounts.svg'), svg(accountsChart(all)));
   writeFileSync(join(pictures, 'cost.svg'), costChart(all));
   writeFileSync(join(pictures, 'endurance.svg'), svg(enduranceChart(all)));
-  writeFileSync(
-    page,
-    between(existsSync(page) ? readFileSync(page, 'utf8') : `# Performance\n\n${begin}\n${end}\n`, generated(kept)),
-  );
+  writeFileSync(page, resultsPage(kept));
 }
 
-function between(text: string, part: string): string {
-  const [before, rest] = text.split(begin);
-  const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined)
-    throw new Error(`docs/performance.md lacks its marks: ${begin} and ${end}`);
-  return `${before}${begin}\n\n${part}\n${end}${after}`;
-}
-
-function generated(kept: Kept): string {
-  const newest = Object.values(kept).sort((a, b) => b.measured_at.localeCompare(a.measured_at))[0];
-  const measured = Object.entries(kept).map(([name, { measured_at, machine }]) => [
+function resultsPage(kept: Kept): string {
+  const outcomes = Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome]));
+  const measured = Object.entries(kept).map(([name, { measured_at, machine, outcome }]) => [
     name,
     machine['commit'] ?? '',
-    `${measured_at.slice(0, 16).replace('T', ' ')} UTC`,
+    measured_at.slice(0, 10),
+    machine['processor']?.split(',')[0] ?? '',
+    outcome.trust?.mostElsewhere.toFixed(2) ?? '–',
   ]);
-  return [
-    markdown(
-      Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome])),
-      newest?.machine ?? {},
-    ).trimEnd(),
-    table(['rows', 'measured at commit', 'on'], measured),
-    '![Latency against load](performance/latency.svg)',
-    '![CPU per transfer by process](performance/cost.svg)',
-    '![Latency of each minute](performance/endurance.svg)',
-    '![Throughput against accounts](performance/accounts.svg)\n',
-  ].join('\n\n');
+  return `# Results
+
+Written by \`npm run bench -- --write-docs\`; [performance.md](../performance.md) explains what is compared with what. results.json has all
+figures.
+
+${goalsTable(outcomes)}
+
+Each group of rows was measured at this commit. *Others* is the CPU that other programs used meanwhile, at most, in cores.
+
+${table(['rows', 'commit', 'on', 'processor', 'others'], measured)}
+
+![Latency against load](latency.svg)
+
+![CPU per transfer by process](cost.svg)
+
+![Latency of each minute](endurance.svg)
+
+![Throughput against accounts](accounts.svg)
+`;
 }
 
 /** Returns the contenders in their order, each with its color. */

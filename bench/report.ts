@@ -4,12 +4,9 @@ import type { Line, Outcome } from './row.ts';
 
 /** Returns the report of a run in Markdown: the goals, the figures for them, then machine and settings. */
 export function markdown(groups: Record<string, Outcome>, machine: Machine): string {
-  const outcomes = Object.values(groups);
-  const lines = outcomes.flatMap(({ lines }) => lines);
-  const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
   const parts = [
-    table(['what', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
-    ...outcomes
+    goalsTable(groups),
+    ...Object.values(groups)
       .flatMap(({ figures = [] }) => figures)
       .map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
     table(
@@ -19,6 +16,13 @@ export function markdown(groups: Record<string, Outcome>, machine: Machine): str
     table(['measured with', ''], Object.entries(machine)),
   ];
   return `${parts.join('\n\n')}\n`;
+}
+
+/** Returns each goal with its figures, in the order of the goals. */
+export function goalsTable(groups: Record<string, Outcome>): string {
+  const lines = Object.values(groups).flatMap(({ lines }) => lines);
+  const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
+  return table(['what', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow));
 }
 
 function goalRow(line: Line): string[] {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { Campaign, type CampaignOptions, type Result } from './campaign.ts';
-import { print, table, totals, writeDocs } from './report.ts';
+import { print, table, totals } from './report.ts';
 import { type Row, titleOf } from './row.ts';
 import { rows } from './rows/all.ts';
 import { selfTest } from './self-test.ts';
@@ -21,7 +21,6 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     json: { type: 'string' },
     list: { type: 'boolean', default: false },
-    'write-docs': { type: 'boolean', default: false },
     'self-test': { type: 'boolean', default: false },
   },
 });
@@ -31,8 +30,6 @@ async function main(): Promise<Verdict> {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
   if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list shows all rows`);
-  if (options['write-docs'] && (options.quick || wanted))
-    throw new Error('docs/faults.md is written from a run of every row at full length: without --quick and --only');
   const chosen = wanted ? rows.filter(({ name }) => wanted.includes(name)) : rows;
   const seed = options.seed ?? String(Date.now() % 1_000_000_007);
   const slowness = Number(process.env['FAULTS_SLOWNESS'] ?? 1);
@@ -48,7 +45,6 @@ async function main(): Promise<Verdict> {
     `\n${table(results, options.quick)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`,
   );
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
-  if (options['write-docs']) writeDocs(results, slowness);
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else
     say(

@@ -7,12 +7,11 @@ import { Campaign, type Result } from '../faults/campaign.ts';
 import type { Cluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { print, totals } from '../faults/report.ts';
-import { titleOf } from '../faults/row.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';
 import { requirePrograms } from './preflight.ts';
-import { type Run, table, writeDocs } from './report.ts';
+import { table } from './report.ts';
 import { certificateRows } from './rows-certificates.ts';
 import { kafkaRows } from './rows-kafka.ts';
 import { postgresRows } from './rows-postgres.ts';
@@ -32,7 +31,6 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     json: { type: 'string' },
     list: { type: 'boolean', default: false },
-    'write-docs': { type: 'boolean', default: false },
   },
 });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
@@ -98,25 +96,6 @@ function judged(results: Result[], { mustFail }: Suite): Result[] {
     .map((result) => ({ ...result, findings: isFound ? [] : ['the loss that was planted was not found'] }));
 }
 
-function thisRun(results: Result[]): Run {
-  const quick = options.quick || options.short;
-  const run = new Set(results.map(({ row }) => row.name));
-  const notRun = suites
-    .flatMap(({ rows }) => rows)
-    .filter(({ name }) => !run.has(name))
-    .map((row) => titleOf(row, false));
-  return {
-    // Only the file of results depends on the machine.
-    options: process.argv
-      .slice(2)
-      .join(' ')
-      .replace(/ ?--json \S+/, ''),
-    quick,
-    slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1),
-    notRun,
-  };
-}
-
 async function main(): Promise<Verdict> {
   requirePrograms();
   const wanted = options.only?.split(',') ?? (options.short ? shortRows : undefined);
@@ -134,7 +113,6 @@ async function main(): Promise<Verdict> {
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
-  if (options['write-docs']) writeDocs(results, thisRun(results));
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else
     say(
