@@ -17,6 +17,9 @@ afterAll(() => collector.stop());
 const world = useBank({ webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
 const { api } = world;
 
+/** Enough requests without a reply to open the breaker. */
+const sent = 20;
+
 const look = (name: 'gateway' | 'ledger' | 'accounts' | 'webhooks') => scrape(world.bank.process(name));
 const outcomes = async (service: 'ledger' | 'accounts', name: string) => {
   const { series } = await look(service);
@@ -185,9 +188,9 @@ describe('Metrics', () => {
     const late = (await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0;
     const ledger = world.bank.process('ledger');
     await ledger.stop();
-    // This is longer than the three seconds without a reply that open the breaker.
-    const waiting = Array.from({ length: 5 }, async (_, i) => {
-      await new Promise((resolve) => setTimeout(resolve, 1000 * i));
+    // All of them are sent before the breaker opens, eight seconds after the first.
+    const waiting = Array.from({ length: sent }, async (_, i) => {
+      await new Promise((resolve) => setTimeout(resolve, 300 * i));
       return (
         await api.post(
           '/transactions',
@@ -197,9 +200,9 @@ describe('Metrics', () => {
       ).status;
     });
     await eventually(async () => ((await look('gateway')).value('corebanking_gateway_pending_replies') ?? 0) > 0);
-    expect(await Promise.all(waiting)).toEqual(Array(5).fill(202));
+    expect(await Promise.all(waiting)).toEqual(Array(sent).fill(202));
     await eventually(
-      async () => (await look('gateway')).value('corebanking_consumer_lag_messages', { group: 'ledger' }) === 5,
+      async () => (await look('gateway')).value('corebanking_consumer_lag_messages', { group: 'ledger' }) === sent,
     );
     await eventually(
       async () => (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 1,
@@ -208,7 +211,7 @@ describe('Metrics', () => {
     await ledger.restart();
     // The gateway's own queries for the database's time are late, too.
     await eventually(
-      async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 5,
+      async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + sent,
     );
     await eventually(
       async () =>
@@ -242,7 +245,7 @@ describe('Logs', () => {
   it('contain the ids of the request and its command, if the line is about one', () => {
     const command = { request_id: expect.stringMatching(/./), command_id: expect.stringMatching(/^\w+_[0-9a-f]{32}$/) };
     expect(logged('gateway', 'no reply').filter(({ message }) => message === 'create_transaction')).toEqual(
-      Array(5).fill(expect.objectContaining({ ...command, stage: 'no_reply' })),
+      Array(sent).fill(expect.objectContaining({ ...command, stage: 'no_reply' })),
     );
     expect(logged('ledger', 'dead-lettered')).toEqual(
       Array(2).fill(

@@ -13,69 +13,94 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const isRefusing = () => ask().then(() => false, isRefused);
-const ask = (answer: string | Error = 'reply') =>
-  breaker.fire(() => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
-const fail = (error: Error) => ask(error).catch(() => undefined);
+type Service = (sentAtMs: number) => { afterMs: number; error?: Error };
+const replying: Service = () => ({ afterMs: 10 });
+const silent: Service = () => ({ afterMs: 5_000, error: silence });
 
-/** Makes requests every half second that fail in this way. */
-async function failFor(seconds: number, error: Error): Promise<void> {
-  for (let i = 0; i < 2 * seconds; i++) {
-    await fail(error);
-    vi.advanceTimersByTime(500);
+const isRefusing = () => send(replying).then(() => false, isRefused);
+const send = (service: Service) =>
+  breaker.fire(async () => {
+    const { afterMs, error } = service(Date.now());
+    await new Promise((resolve) => setTimeout(resolve, afterMs));
+    if (error) throw error;
+    return 'reply';
+  });
+
+/** Sends requests evenly for this time, without waiting for their replies. Returns whether the breaker stayed closed. */
+async function sendFor(seconds: number, perSecond: number, service: Service): Promise<boolean> {
+  let stayedClosed = true;
+  for (let i = 0; i < seconds * perSecond; i++) {
+    void send(service).catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(1_000 / perSecond);
+    stayedClosed &&= breaker.closed;
   }
+  return stayedClosed;
 }
 
+/** Lets a service stop until the breaker opens. */
 async function open(): Promise<void> {
-  await failFor(3, silence);
-  expect(breaker.closed).toBe(true);
-  await fail(silence);
-  expect(breaker.opened).toBe(true);
+  await sendFor(5, 10, replying);
+  await sendFor(9, 10, silent);
+  expect(breaker.opened || breaker.halfOpen).toBe(true);
 }
 
-test('three seconds without replies open the breaker, and nothing more is sent', async () => {
+test.each([2, 10, 100])('at %i requests per second, eight seconds without a reply open it', async (perSecond) => {
+  await sendFor(5, perSecond, replying);
+  expect(await sendFor(7, perSecond, silent)).toBe(true);
+  expect(await sendFor(2, perSecond, silent)).toBe(false);
+});
+
+test('while it is open, nothing more is sent', async () => {
   await open();
+  breaker.open();
   expect(await isRefusing()).toBe(true);
 });
 
-test('one reply among many timeouts keeps it closed', async () => {
-  for (let i = 0; i < 20; i++) {
-    await Promise.all([fail(silence), fail(silence), ask()]);
-    vi.advanceTimersByTime(1_000);
-  }
-  expect(breaker.closed).toBe(true);
+test('a pause of seven seconds does not open it', async () => {
+  await sendFor(5, 20, replying);
+  const end = Date.now() + 7_000;
+  const paused: Service = (atMs) =>
+    end - atMs > 5_000 ? { afterMs: 5_000, error: silence } : { afterMs: Math.max(end - atMs, 10) };
+  expect(await sendFor(20, 20, paused)).toBe(true);
+});
+
+test('a service that answers every second request keeps it closed', async () => {
+  let count = 0;
+  expect(await sendFor(30, 20, (at) => (++count % 2 === 0 ? replying(at) : silent(at)))).toBe(true);
+});
+
+test('fewer than five requests in four seconds keep it closed, and each is sent', async () => {
+  expect(await sendFor(60, 1, silent)).toBe(true);
 });
 
 test('errors that are not timeouts keep it closed', async () => {
-  await failFor(20, new Error('the broker is away'));
-  expect(breaker.closed).toBe(true);
+  expect(await sendFor(20, 20, () => ({ afterMs: 10, error: new Error('the broker is away') }))).toBe(true);
 });
 
 test('a burst of timeouts at one moment does not open it', async () => {
-  await Promise.all(Array.from({ length: 100 }, () => fail(silence)));
-  vi.advanceTimersByTime(10_000);
-  expect(await ask()).toBe('reply');
-  await fail(silence);
-  expect(breaker.closed).toBe(true);
+  await Promise.all([
+    ...Array.from({ length: 100 }, () => send(silent).catch(() => undefined)),
+    vi.advanceTimersByTimeAsync(5_000),
+  ]);
+  expect(await sendFor(10, 20, replying)).toBe(true);
 });
 
 test('after a second one request is sent: a timeout opens it again, a reply closes it', async () => {
   await open();
-  vi.advanceTimersByTime(1_000);
-  const trial = fail(silence);
+  // The requests sent before it opened have ended.
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(breaker.halfOpen).toBe(true);
+  const trial = send(silent).catch(() => undefined);
   expect(await isRefusing()).toBe(true);
+  await vi.advanceTimersByTimeAsync(5_000);
   await trial;
-  expect(await isRefusing()).toBe(true);
-  vi.advanceTimersByTime(1_000);
-  expect(await ask()).toBe('reply');
-  expect(breaker.closed).toBe(true);
+  expect(breaker.opened).toBe(true);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await sendFor(10, 20, replying)).toBe(true);
 });
 
-test('a reply to an earlier request closes it immediately', async () => {
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const early = breaker.fire(() => promise);
+test('a service that replies again under load closes it within seconds', async () => {
   await open();
-  resolve('late, but in time');
-  expect(await early).toBe('late, but in time');
-  expect(breaker.closed).toBe(true);
+  await sendFor(6, 20, replying);
+  expect(await sendFor(10, 20, replying)).toBe(true);
 });
