@@ -55,7 +55,6 @@ function settingsOf(world: World, name: string, ownerUrl: string, env: Record<st
     // There is no identity provider: callers use API keys.
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: local.secret('api_key_pepper'),
-    idempotencySecret: local.secret('idempotency_secret'),
     webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
     env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info', ...env },

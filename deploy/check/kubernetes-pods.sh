@@ -68,7 +68,7 @@ kubectl --namespace bank create configmap load --from-file "$here/kubernetes/loa
 openssl genpkey -algorithm ed25519 -out "$run/signing.pem"
 openssl pkey -in "$run/signing.pem" -pubout -out "$run/public.pem"
 kubectl --namespace bank create secret generic core-banking --from-file API_KEY_SIGNING_KEY="$run/signing.pem" --from-file API_KEY_PUBLIC_KEYS="$run/public.pem" \
-  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal WEBHOOKS_MAC_KEYS="$(secret)" --from-literal WEBHOOK_SECRET_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
+  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal WEBHOOKS_MAC_KEYS="$(secret)" --from-literal WEBHOOK_SECRET_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
   --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" \
   --from-literal WEBHOOKS_DATABASE_URL="$(database core_banking_webhooks "$webhooks")" > /dev/null
 kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" --from-literal WEBHOOKS_ROLE_PASSWORD="$webhooks" > /dev/null

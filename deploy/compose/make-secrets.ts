@@ -35,7 +35,7 @@ for (const service of ['ledger', 'accounts', 'webhooks']) {
   const password = secret(`migrations/${service}_password`);
   kept(`${service}/database_url`, () => databaseUrl(`${OWNER}_${service}`, password));
 }
-for (const name of ['api_key_pepper', 'idempotency_secret', 'session_secret']) secret(`gateway/${name}`);
+for (const name of ['api_key_pepper', 'session_secret']) secret(`gateway/${name}`);
 const readers = {
   gateway: ['accounts', 'ledger', 'webhooks'],
   accounts: ['accounts', 'ledger', 'webhooks'],

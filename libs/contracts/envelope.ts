@@ -32,7 +32,7 @@ const headerNames = {
   idempotency_key: 'idempotency-key',
   /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
   fingerprint: 'fingerprint',
-  /** 'true': reply with the outcome stored under this id, and execute nothing if there is none (docs/decisions/0047). */
+  /** 'true': reply with the outcome stored under this id, and execute nothing if there is none. */
   repeat_only: 'repeat-only',
   /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
   staff: 'staff',

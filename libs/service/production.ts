@@ -77,7 +77,6 @@ const rules = {
       : undefined,
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
-  IDEMPOTENCY_SECRET: eachSecret,
   GATEWAY_MAC_KEYS: macKeys,
   ACCOUNTS_MAC_KEYS: macKeys,
   LEDGER_MAC_KEYS: macKeys,
@@ -111,7 +110,6 @@ const rules = {
 const secrets = [
   'API_KEY_PEPPER',
   'API_KEY_PEPPER_PREVIOUS',
-  'IDEMPOTENCY_SECRET',
   'SESSION_SECRET',
   'DATABASE_URL',
   'MIGRATION_DATABASE_URL',

@@ -12,7 +12,6 @@ const base = {
   JWT_AUDIENCE: 'core-banking',
   JWKS_URL: 'http://issuer.example/jwks',
   API_KEY_PEPPER: 'a pepper of sixteen',
-  IDEMPOTENCY_SECRET: 'a secret of sixteen',
   GATEWAY_MAC_KEYS: 'a MAC key of at least thirty-two characters',
   WEBHOOK_SECRET_KEYS: 'a key of at least thirty-two characters',
   API_KEY_PUBLIC_KEYS: generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString(),
@@ -30,18 +29,6 @@ it('the dashboard is configured completely or not at all', () => {
     ...dashboard,
     SESSION_SECRET: [dashboard.SESSION_SECRET],
   });
-});
-
-it('there is one idempotency secret, or two with the time from which the first one is used', () => {
-  const secrets = (IDEMPOTENCY_SECRET: string, IDEMPOTENCY_SECRET_SINCE?: string) =>
-    loadConfig(gatewayConfig, { ...base, IDEMPOTENCY_SECRET, IDEMPOTENCY_SECRET_SINCE }).IDEMPOTENCY_SECRET;
-  const [one, other, since] = ['one secret of sixteen', 'another of sixteen', '2026-12-01T02:00:00Z'];
-  expect(secrets(one)).toEqual([one]);
-  expect(secrets(`${one}, ${other}`, since)).toEqual([one, other]);
-  expect(() => secrets(`${one},${other}`)).toThrow('IDEMPOTENCY_SECRET_SINCE belongs to');
-  expect(() => secrets(one, since)).toThrow('IDEMPOTENCY_SECRET_SINCE belongs to');
-  expect(() => secrets(`${one},${other},${one}`, since)).toThrow('must be one secret, or two');
-  expect(() => secrets(`${one},${other}`, 'tomorrow')).toThrow('IDEMPOTENCY_SECRET_SINCE');
 });
 
 it('all actions need a second person unless the settings say otherwise', () => {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
+import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
@@ -13,7 +14,6 @@ import { routeGroups } from './access/gate.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms, tokenTypes } from './access/tokens.ts';
 import { createCursors } from './api/cursor.ts';
-import { type IdempotencySecrets, inUse } from './api/idempotency.ts';
 
 /** role=scope scope;role=scope */
 const roleScopes = z
@@ -125,15 +125,6 @@ export const gatewayConfig = z
     GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
     ...secretKeysConfig,
     ...keyVerifyingConfig,
-    IDEMPOTENCY_SECRET: rotatedSecret.describe(
-      'Secret from which command ids and cursors are derived; the same for all gateways. During a rotation, the new one and the old one, with IDEMPOTENCY_SECRET_SINCE (docs/operations.md)',
-    ),
-    IDEMPOTENCY_SECRET_SINCE: z.iso
-      .datetime()
-      .optional()
-      .describe(
-        'The time from which the first of two secrets is used, in UTC (2026-12-01T02:00:00Z); it must be after the restart of the last gateway',
-      ),
     RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000)
       .prefault('6000')
       .describe('Requests per minute and caller, counted by each gateway separately; 0 for no limit'),
@@ -270,10 +261,6 @@ export const gatewayConfig = z
     'FOUR_EYES must be all, none, or names of actions',
   )
   .refine(
-    (config) => (config.IDEMPOTENCY_SECRET.length === 2) === (config.IDEMPOTENCY_SECRET_SINCE !== undefined),
-    'IDEMPOTENCY_SECRET_SINCE belongs to an IDEMPOTENCY_SECRET of two: without it gateways would not change together',
-  )
-  .refine(
     (config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined,
     'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM',
   )
@@ -307,20 +294,13 @@ export type GatewayConfig = z.output<typeof gatewayConfig>;
 
 /** Returns the settings of createApp that follow from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {
-  const since = config.IDEMPOTENCY_SECRET_SINCE;
-  const idempotencySecrets: IdempotencySecrets = {
-    secrets: config.IDEMPOTENCY_SECRET,
-    sinceMs: since === undefined ? undefined : Date.parse(since),
-  };
   return {
     apiVersion: packageJson.version,
     callingCode: config.DEFAULT_CALLING_CODE,
     pepper: config.API_KEY_PEPPER,
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
-    // The host's clock is accurate enough, because both secrets are accepted.
-    cursors: createCursors(() => inUse(idempotencySecrets, Date.now())),
-    idempotencySecrets,
+    cursors: createCursors(config.GATEWAY_MAC_KEYS.filter((key) => !refusedKey.test(key))),
     tokens: {
       issuer: config.JWT_ISSUER ?? '',
       audience: config.JWT_AUDIENCE ?? '',

@@ -22,8 +22,7 @@ import { caughtUp, publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Tests the contract of time-outs. A service hangs (SIGSTOP) or is stopped for a while. */
-const idempotencySecret = 'a secret that this test knows too';
-const world = useBank({ gateways: 2, env: { IDEMPOTENCY_SECRET: idempotencySecret } });
+const world = useBank({ gateways: 2 });
 const { api } = world;
 
 const isDone = (answer: Answer) => answer.status === 200 && answer.data<RestTransaction>().status !== 'Pending';
@@ -375,7 +374,7 @@ describe('Deadline', () => {
     of: (bits: string) => { id: string; subject: string; data: object },
   ): Promise<string> {
     const actor = `key:${parseApiKey(world.bank.api_key)?.key_id}`;
-    const { id, subject, data } = of(derivedBits(idempotencySecret, actor, route, key));
+    const { id, subject, data } = of(derivedBits(actor, route, key));
     const headers = toHeaders({
       message_id: id,
       type: messageType(name),

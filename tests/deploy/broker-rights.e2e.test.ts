@@ -134,7 +134,6 @@ beforeAll(async () => {
     rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secret(),
-    idempotencySecret: secret(),
     webhookSecretKey: secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
   };

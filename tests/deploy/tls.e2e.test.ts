@@ -108,7 +108,6 @@ beforeAll(async () => {
     rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: '',
     apiKeyPepper: secret(),
-    idempotencySecret: secret(),
     webhookSecretKey: secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
@@ -186,7 +185,6 @@ async function failureOf(kind: ServiceKind, env: Record<string, string>, url = d
     LOG_LEVEL: 'error',
     DATABASE_URL: url,
     API_KEY_PEPPER: settings.apiKeyPepper,
-    IDEMPOTENCY_SECRET: settings.idempotencySecret,
     WEBHOOK_SECRET_KEYS: settings.webhookSecretKey,
   };
   const { code, stdout, stderr } = await runToEnd(process.execPath, [`services/${kind}/main.ts`], {

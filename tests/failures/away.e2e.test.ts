@@ -24,7 +24,6 @@ const settings = {
   rolePasswords: { ledger: secret, accounts: secret, webhooks: secret },
   issuer: 'http://127.0.0.1:9',
   apiKeyPepper: secret,
-  idempotencySecret: secret,
   webhookSecretKey: secret,
   signing: { mac: testMacSecrets, keyPair: newKeyPair() },
   env: {},

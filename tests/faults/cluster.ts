@@ -186,7 +186,6 @@ export async function startCluster(
     webhooks: secret(),
     sealing: secret(),
     pepper: secret(),
-    idempotency: secret(),
   };
   const servers = await serversOf({
     dir,
@@ -203,7 +202,6 @@ export async function startCluster(
     rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts, webhooks: secrets.webhooks },
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
-    idempotencySecret: secrets.idempotency,
     webhookSecretKey: secrets.sealing,
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...staffEnv, ...fourEyes, ...servers.env },

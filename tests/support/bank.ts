@@ -101,7 +101,6 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: required('TEST_ISSUER'),
     apiKeyPepper: secret() + secret(),
-    idempotencySecret: secret() + secret(),
     webhookSecretKey: secret() + secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     dashboard:

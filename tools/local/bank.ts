@@ -31,7 +31,6 @@ export type BankSettings = {
   rolePasswords: Record<ServiceWithSchema, string>;
   issuer: string;
   apiKeyPepper: string;
-  idempotencySecret: string;
   webhookSecretKey: string;
   signing: SigningKeys;
   /** Settings of the dashboard; without them, gateways do not serve it. */
@@ -214,7 +213,6 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     JWT_WHOLE_BANK_CLIENTS: [MAIN_CLIENT, READER_CLIENT, DASHBOARD_CLIENT].join(','),
     API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
-    IDEMPOTENCY_SECRET: settings.idempotencySecret,
     ...local('RATE_LIMIT_PER_MINUTE'),
     ...local('AUTH_FAILURES_PER_MINUTE'),
     ...local('FOUR_EYES'),

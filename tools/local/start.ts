@@ -169,7 +169,6 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
       webhooks: local.secret('role_webhooks'),
     },
     apiKeyPepper: local.secret('api_key_pepper'),
-    idempotencySecret: local.secret('idempotency_secret'),
     webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
     dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },

@@ -12,8 +12,7 @@ import { dataOf, outcomeUnknown, send } from './answer.ts';
 import type { Question } from './approval-question.ts';
 import { isApprovable, questionOf } from './approval-questions.ts';
 import type { CommandDependencies } from './commands.ts';
-import type { Forwarder } from './forward.ts';
-import { isUnknownRepeat } from './idempotency.ts';
+import { type Forwarder, isUnknownRepeat } from './forward.ts';
 import { freshBits } from './ids.ts';
 import type { Plan } from './plan.ts';
 import { jsonNumber, presenterOf } from './present.ts';
@@ -93,7 +92,7 @@ export async function askForApproval(
     { name: 'request_approval' as const, id: approval_id, key: approval_id, data, acceptedAt },
     from,
   );
-  if (refusal !== undefined && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw new Refused(refusal);
+  if (refusal !== undefined && isUnknownRepeat(outcome)) throw new Refused(refusal);
   if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
   if (outcome.kind === 'failed')
     throw outcome.stage === 'not_sent' || from.repeatOnly === true

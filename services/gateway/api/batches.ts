@@ -15,9 +15,8 @@ import type { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import { checkLargeItems } from './batch-approvals.ts';
 import { checkNames } from './commands.ts';
-import type { Outcome } from './forward.ts';
-import { attemptsOf, isUnknownRepeat, makeAttempts } from './idempotency.ts';
-import { fingerprint } from './ids.ts';
+import { isUnknownRepeat, type Outcome } from './forward.ts';
+import { derivedBits, fingerprint } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import type { Planners } from './plan.ts';
 import { presenterOf } from './present.ts';
@@ -49,10 +48,7 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     const origin = originOf(request, key, fingerprint({}, body));
     await otherRequests();
     const route = `${method} ${path}`;
-    const attempts = attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, key);
-    await makeAttempts(attempts, ({ bits, ...attempt }) =>
-      execute({ request, body, bits, acceptedAt }, { ...origin, ...attempt }, reply),
-    );
+    await execute({ request, body, bits: derivedBits(caller.actor, route, key), acceptedAt }, origin, reply);
   };
 
   async function execute(
@@ -72,9 +68,9 @@ export function batchHandler(planners: ItemPlanners, deps: RouteDependencies & {
     await otherRequests();
     // A repeat gets its stored outcome, even if its items would need an approval now.
     const tooLarge = await checkLargeItems(plans, origin, deps);
-    const from = { ...origin, repeatOnly: tooLarge !== undefined || origin.repeatOnly === true };
+    const from = { ...origin, repeatOnly: tooLarge !== undefined };
     const outcome = await deps.forwarder.command(commandOf(batch_id, body, plans, acceptedAt), from);
-    if (tooLarge && origin.repeatOnly !== true && isUnknownRepeat(outcome)) throw tooLarge;
+    if (tooLarge && isUnknownRepeat(outcome)) throw tooLarge;
     await otherRequests();
     const refused = (index: number): void =>
       deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Refused } from '../http/errors.ts';
 import { createCursors, listName } from './cursor.ts';
 
-const signedBy = (first: string, ...others: string[]) => createCursors(() => ({ first, all: [first, ...others] }));
+const signedBy = (...secrets: string[]) => createCursors(secrets);
 const cursors = signedBy('a secret of sixteen');
 const place = { at: '2026-01-02T03:04:05.678Z', id: 'acc_00000000000000000000000000000001' };
 const list = listName('/accounts', { client_id: 'cli_1', order: 'desc', limit: 100 });

@@ -1,4 +1,4 @@
-import { createHmac, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { v7 } from 'uuid';
 import { sortKeys } from '#libs/contracts/etag.ts';
 import { bucketOf, idBits } from '#libs/contracts/ids.ts';
@@ -29,10 +29,12 @@ export function freshAt(id: string): number {
 
 /**
  * Returns the bits for a request with an Idempotency-Key, derived from caller, route, and key: the same on
- * every repeat and every gateway.
+ * every repeat and every gateway, for ever. No secret takes part, because a lost or changed one would make the bank
+ * execute repeats again (docs/decisions/0067). Never change what is hashed.
  */
-export function derivedBits(secret: string, actor: string, route: string, idempotencyKey: string): string {
-  return createHmac('sha256', secret).update(`${actor}\0${route}\0${idempotencyKey}`).digest('hex').slice(0, 32);
+export function derivedBits(actor: string, route: string, idempotencyKey: string): string {
+  const named = JSON.stringify(['core-banking idempotency 1', actor, route, idempotencyKey]);
+  return hash('sha256', named, 'hex').slice(0, 32);
 }
 
 /**

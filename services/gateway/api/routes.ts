@@ -17,9 +17,8 @@ import { askForApproval, checkFourEyes, readApproval, readApprovals } from './ap
 import { batchHandler } from './batches.ts';
 import { type CommandDependencies, createPlanners } from './commands.ts';
 import { type Cursors, listName } from './cursor.ts';
-import type { Forwarder, Outcome } from './forward.ts';
-import { attemptsOf, type IdempotencySecrets, isUnknownRepeat, makeAttempts } from './idempotency.ts';
-import { fingerprint, freshBits } from './ids.ts';
+import { type Forwarder, isUnknownRepeat, type Outcome } from './forward.ts';
+import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { internationalPhones, parseFields, parseQuery } from './input.ts';
 import { readOperations } from './operations.ts';
 import type { Input, Plan, Planners, WriteName } from './plan.ts';
@@ -62,7 +61,6 @@ declare module 'fastify' {
 
 export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies {
   cursors: Cursors;
-  idempotencySecrets: IdempotencySecrets;
   apiVersion: string;
   /** The calling code for national phone numbers; undefined: they are refused. */
   callingCode?: string | undefined;
@@ -205,14 +203,9 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
       idempotencyKey,
       idempotencyKey === undefined ? undefined : fingerprint(params, body),
     );
-    const attempts =
-      idempotencyKey === undefined
-        ? [{ bits: freshBits(acceptedAt.getTime()), repeatOnly: false }]
-        : attemptsOf(deps.idempotencySecrets, acceptedAt.getTime(), caller.actor, route, idempotencyKey);
-    // Usually one attempt. After a change of the idempotency secret, a repeat is first looked for under its old id.
-    await makeAttempts(attempts, ({ bits, ...attempt }) =>
-      execute({ params, body, caller, bits, acceptedAt, ifMatch }, { ...origin, ...attempt }, reply),
-    );
+    const bits =
+      idempotencyKey === undefined ? freshBits(acceptedAt.getTime()) : derivedBits(caller.actor, route, idempotencyKey);
+    await execute({ params, body, caller, bits, acceptedAt, ifMatch }, origin, reply);
   };
 
   async function execute(input: Input, origin: Origin, reply: FastifyReply): Promise<void> {
@@ -220,7 +213,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     const { idempotencyKey } = origin;
     const planned = { name, ...plan(input) };
     const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
-    const prevented = needed || origin.repeatOnly === true ? undefined : await planned.before?.(origin);
+    const prevented = needed ? undefined : await planned.before?.(origin);
     const publish = (from: Origin): Promise<Outcome> => command({ ...checked, acceptedAt }, from, deps.forwarder);
     // The request may repeat one that needed no approval, for example because the account was not Frozen yet.
     const repeat = needed && idempotencyKey !== undefined ? await publish({ ...origin, repeatOnly: true }) : undefined;
@@ -234,8 +227,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'failed') {
       const hasKey = idempotencyKey !== undefined;
-      const isRepeat = repeat !== undefined || origin.repeatOnly === true;
-      if (isRepeat || outcome.stage === 'not_sent') throw new Refused(unavailable);
+      if (repeat !== undefined || outcome.stage === 'not_sent') throw new Refused(unavailable);
       // The broker must have the command before a 202.
       if (outcome.stage !== 'no_reply' || !planned.pending || !endpoint.pending)
         throw outcomeUnknown(planned.resource, hasKey, planned.location);

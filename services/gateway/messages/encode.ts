@@ -25,8 +25,6 @@ export interface Origin {
   fingerprint?: string | undefined;
   /** The service replies with the outcome stored under this id and executes nothing. */
   repeatOnly?: boolean | undefined;
-  /** The latest time at which the command may start, in ms since 1970. */
-  notAfterMs?: number | undefined;
 }
 
 export interface Command<N extends MessageName = MessageName> {
@@ -67,7 +65,7 @@ export function encode(
     subject: key,
     request_id: origin.requestId,
     actor: origin.caller.actor,
-    deadline: new Date(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)).toISOString(),
+    deadline: new Date(ms + deadlineMs).toISOString(),
     // The clock by which the database's time is asked for may be wrong.
     reply_by:
       messages[name].kind === 'query' && name !== 'get_time' ? new Date(ms + replyWaitMs).toISOString() : undefined,

@@ -91,8 +91,7 @@ export async function testApp(
     pepper,
     secretKeys: createSecretKeys(['a key for secrets of webhooks, of tests']),
     keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
-    cursors: createCursors(() => ({ first: 'a secret of sixteen', all: ['a secret of sixteen'] })),
-    idempotencySecrets: { secrets: ['a secret of sixteen'] },
+    cursors: createCursors(['a secret of sixteen']),
     apiVersion: '1.2.3',
     tokens: {
       issuer: 'https://issuer.example',

@@ -6,10 +6,7 @@ import type { Command } from '../domain/decision.ts';
 import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 
-/**
- * While its secret is rotated, a gateway first looks for a repeat before it uses the new id
- * (docs/decisions/0047).
- */
+/** Before a gateway asks for an approval, it looks for the outcome of a request that this one repeats. */
 let ledger: LedgerHarness;
 let from: string;
 let to: string;
