@@ -55,7 +55,6 @@ const runBy: Record<string, string> = {
     'tools/release/release.int.test.ts',
   'npm run test:faults -- --quick':
     'not by a test: it takes ten minutes and tests the whole bank itself (.ci/run runs a part of it)',
-  'npm run test:faults -- --self-test': 'not by a test: it runs the faults on banks of its own, for minutes',
   'npm run bench -- --quick': 'not by a test: it measures, and wants the machine for itself',
   'npm run test:planted': 'not by a test: it runs the tests twelve times',
   'npm run test:mutation': 'not by a test: it runs the unit tests 900 times',
@@ -63,8 +62,8 @@ const runBy: Record<string, string> = {
 
 /** Documents whose commands need servers that no test machine has. */
 const notHere: Record<string, string> = {
-  'docs/kubernetes.md': 'a cluster; the chart itself is checked by the tests of deploy/helm',
-  'docs/install-on-kubernetes.md': 'a cluster and its operators; its files are checked by deploy/check/kubernetes.sh',
+  'docs/kubernetes.md':
+    'a cluster and its operators; chart and files are checked by deploy/helm and deploy/check/kubernetes.sh',
 };
 
 const documents = ['.', 'docs', 'clients', 'examples', 'deploy']
