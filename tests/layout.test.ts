@@ -178,8 +178,7 @@ describe('layout', () => {
       audit: ['domain/'],
       batch: ['domain/', 'audit/', 'rows.ts'],
       verify: ['domain/', 'audit/', 'rows.ts'],
-      erasure: ['rows.ts'],
-      queries: ['domain/', 'verify/', 'erasure/', 'rows.ts'],
+      queries: ['domain/', 'verify/', 'rows.ts'],
     });
   });
 

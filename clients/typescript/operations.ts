@@ -955,11 +955,11 @@ export interface Calls {
     rotated_from: string | null;
     disabled_webhooks?: string[];
   }>;
-  /** Erase the personal data of a client. Replaces names, contact data, and texts, also in stored responses and audit records, and revokes bound API keys. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that topics still contain and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
+  /** Erase the personal data of a client. Replaces names, contact data, and notes, also in stored responses, approvals, and audit records, and revokes bound API keys. Postings, holds, and batches keep their texts, like the books. The client can no longer be changed. Every account of the client must be Inactive and empty, and must have been opened, changed, and last posted to more than RETENTION_YEARS ago; otherwise erasure_refused names each account and the reason. The response lists the data that remains and when it is deleted. A repeat replaces what was added since. Scope: clients:erase. */
   eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
     client_id: string;
     erased_at: string;
-    replaced: { transactions: number; kept_replies: number; audit_records: number; approvals: number; status_notes: number };
+    replaced: { kept_replies: number; audit_records: number; approvals: number; status_notes: number };
     revoked_keys: number;
     remaining: { place: string; holds: string; gone_at: string | null }[];
   }>;

@@ -258,7 +258,6 @@ export type Operations = z.infer<typeof operationsSchema>;
 
 /** The text that replaces an erased one. */
 export const erasedText = '(erased)';
-export const erasedMetadata = { erased: erasedText };
 
 /** The number of records of a client that an erasure replaced, and where data of the client remains and until when. */
 export const erasureSchema = z.object({
@@ -266,7 +265,6 @@ export const erasureSchema = z.object({
   erased_at: z.string(),
   /** The number of each that this request replaced, not counting earlier requests. */
   replaced: z.object({
-    transactions: z.number().int().min(0),
     kept_replies: z.number().int().min(0),
     audit_records: z.number().int().min(0),
     approvals: z.number().int().min(0),

@@ -380,15 +380,10 @@ export const messages = {
     z.object({ outbox: outboxStateSchema, last_verification: checkSchema.nullable() }),
   ),
   /**
-   * The ledger's step of an erasure. It replaces the texts of postings on the client's accounts, unless one of
-   * them has money or a posting after `kept_since`. It is on the queries topic so that no posting waits behind
-   * it.
+   * The ledger's step of an erasure, which is refused while an account of the client is not Inactive, has money, or has a
+   * posting after `kept_since`. It is on the queries topic, because it changes nothing in the ledger.
    */
-  erase_ledger_texts: command(
-    'ledger.queries',
-    z.object({ client_id: idField('client'), kept_since: time }),
-    z.object({ transactions: z.number().int() }),
-  ),
+  check_erasure: command('ledger.queries', z.object({ client_id: idField('client'), kept_since: time }), z.object({})),
   /** Also on the queries topic. */
   verify_books: command('ledger.queries', z.object({ verification_id: id }), checkSchema),
   get_posting_statistics: ledger.query(administrationParameters.postingStatistics.shape, postingStatisticsSchema),
@@ -452,7 +447,7 @@ export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]
 const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],
-  erase_ledger_texts: ['accounts'],
+  check_erasure: ['accounts'],
   disable_webhooks: ['accounts'],
   record_audit: ['gateway', 'ledger', 'webhooks'],
   // Approvable commands are also sent by accounts, after an approval.

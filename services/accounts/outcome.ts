@@ -67,7 +67,7 @@ export interface Finished {
 export interface Step {
   /** account_id, transition_id, approval_id, or the command's id. */
   step_id: string;
-  message: 'open_ledger_account' | 'change_ledger_account_status' | 'erase_ledger_texts' | ApprovableCommand;
+  message: 'open_ledger_account' | 'change_ledger_account_status' | 'check_erasure' | ApprovableCommand;
   /**
    * The key of the message: the account_id, but the client_id for erasures, and for approved commands the key of the
    * command.

@@ -10,7 +10,6 @@ import { ledgerBatches } from './batch/batches.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { createHoldSweeper } from './batch/hold-sweeper.ts';
 import { ledgerConfig } from './config.ts';
-import { createErase } from './erasure/erase-texts.ts';
 import { measureBooks, observeBatches } from './measure.ts';
 import { createPools } from './pools.ts';
 import { createHistory, createLedgerPublishing } from './publishing.ts';
@@ -63,7 +62,6 @@ run('ledger', async (context) => {
     now,
     concurrency: config.DATABASE_POOL_MAX,
     verifier,
-    erase: createErase(pools.erasures),
   });
   const writing = {
     pool: writes,

@@ -26,7 +26,6 @@ export function createPools(
     // For queries that scan many rows, so that other reads always have connections.
     searches: newPool(name, { max: 2 }),
     relayPool: newPool(name, { verify, max: 4, options: lookupPlans }),
-    erasures: newPool(name, { verify, max: 1 }),
     // One connection for the lock and one for the check.
     verifyPool: newPool(`${name} verifies`, { max: 2 }),
   };

@@ -22,8 +22,6 @@ function grants(role: string): string[] {
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     // The rows are never updated, but only a role that may update a column can lock them.
     `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,
-    // Replaces the texts of an erased client, by functions of the owner.
-    `grant execute on function erase_texts(uuid, uuid[]), erase_hold_texts(uuid), erase_batch_texts(uuid) to ${role}`,
     `grant select on ${readableViews.join(', ')} to ${role}`,
   ];
 }

@@ -263,6 +263,7 @@ describe('Double entry: enforced by the database', () => {
     'truncate ledger.entries cascade',
     'delete from ledger.transactions',
     "update ledger.transactions set status = 'Failed'",
+    "update ledger.transactions set description = '(erased)'",
   ])('entries are append-only, even for the owner: %s', async (statement) => {
     // contract: double-entry-11
     await expect(world.sql(statement)).rejects.toThrow(/append-only/);

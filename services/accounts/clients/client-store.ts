@@ -122,7 +122,7 @@ export async function clientStates(client: Queries, ids: string[]): Promise<Map<
   // A separate statement, which sees the step of an erasure for which the locks may have waited.
   const erasing = await client.query<{ client_id: string }>({
     name: 'find_erasing',
-    text: `select account_id as client_id from saga_steps where message = 'erase_ledger_texts' and account_id = any($1::text[])`,
+    text: `select account_id as client_id from saga_steps where message = 'check_erasure' and account_id = any($1::text[])`,
     values: [wellFormed],
   });
   const under = new Set(erasing.rows.map(({ client_id }) => client_id));

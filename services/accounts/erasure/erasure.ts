@@ -2,7 +2,7 @@ import type { Erasure } from '#libs/contracts/administration.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import { type MessageData, messages } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
 import { deadLetterTopics, longestKept, storedDays, type TopicName } from '#libs/contracts/topics.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { revokeKeysOf } from '../api-keys/api-keys.ts';
@@ -23,7 +23,7 @@ import { eraseClientRow, eraseRecords, eraseReplies, type OwnAccount, settledAcc
 
 /**
  * The erasure saga (decision 46). The client's accounts must have been Inactive for RETENTION_YEARS before the saga
- * asks the ledger. The ledger refuses if it finds money or later entries; otherwise it replaces the texts of postings.
+ * asks the ledger, which refuses if it finds money or later entries, and changes nothing: books keep their texts.
  * accounts then replaces all personal data in its own tables in one transaction. Until the ledger has replied, nothing
  * new can be started for the client.
  */
@@ -44,7 +44,7 @@ export async function eraseClient(work: Work, { client_id }: MessageData<'erase_
   }
   const payload = { client_id, kept_since };
   const step = { step_id: context.message_id, account_id: client_id, payload, context, detail: { retention } };
-  return begun({ ...step, message: 'erase_ledger_texts' });
+  return begun({ ...step, message: 'check_erasure' });
 }
 
 const maxNamed = 100;
@@ -64,10 +64,9 @@ function keptAccount({ account_id, status, changed_at }: OwnAccount, keptSince: 
   return [{ account_id, reasons, ...(isYoung ? { kept_until: yearsBefore(changed_at, -years) } : {}) }];
 }
 
-/** Handles the ledger's reply: it has replaced its texts, or refused. A refusal is the outcome of the erasure. */
+/** Handles the ledger's reply: no account must be kept, or it refuses. A refusal is the outcome of the erasure. */
 export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Decided> {
   if (!body.ok) return refused(body.refusal);
-  const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
   const { context, account_id: client_id, detail } = step;
   if (!detail.retention) throw new TypeError(`step ${step.step_id} contains no retention`);
   await lockClient(client, client_id, 'update');
@@ -75,7 +74,7 @@ export async function finishErasure(client: Queries, { step, body }: Finished, n
   const replies = await eraseReplies(client, row);
   const records = await eraseRecords(client, client_id, auditId(context.message_id));
   const keys = await revokeKeysOf({ client, context, now }, client_id);
-  const replaced = { transactions, ...records, kept_replies: replies + records.kept_replies };
+  const replaced = { ...records, kept_replies: replies + records.kept_replies };
   const erased_at = row.erased_at ?? now;
   const erasure: Erasure = {
     client_id,
@@ -107,6 +106,7 @@ const held: [TopicName, string][] = [
   ...deadLetterTopics.map((name): [TopicName, string] => [name, 'messages that could not be processed']),
 ];
 
+/** Where data of the client remains: the books, what is deleted by age, and what is sent. */
 function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasure['remaining'] {
   const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
   const outbox = at(outboxHours * 60 * 60 * 1000);
@@ -116,6 +116,11 @@ function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasu
       const keptMs = longestKept(name, eventsDays);
       return { place: `topic ${name}`, holds, gone_at: keptMs === undefined ? null : at(keptMs) };
     }),
+    {
+      place: 'schema ledger',
+      holds: 'descriptions, references, external_id and metadata of postings, holds and batches, kept with the books',
+      gone_at: null,
+    },
     {
       place: 'schema webhooks',
       holds: 'descriptions, references, external_id and metadata, in the events of GET /events',

@@ -187,7 +187,7 @@ create table saga_steps (
 
 create index saga_steps_due on saga_steps (next_attempt_at);
 -- Every opening asks whether its client is being erased; while the ledger is away, thousands of other steps can be open.
-create index saga_steps_of_erasures on saga_steps (account_id) where message = 'erase_ledger_texts';
+create index saga_steps_of_erasures on saga_steps (account_id) where message = 'check_erasure';
 
 -- Requests that need the approval of a second person. The service may update only the decision, and the database itself rejects a
 -- decision by the requester.

@@ -39,8 +39,8 @@ export function addErasure(app: FastifyInstance, secrets: readonly string[]): vo
           ['E-mail', client.email],
         ],
         changes: [
-          { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
-          { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
+          { what: 'Names, contacts, notes and stored replies', before: 'kept', after: 'erased' },
+          { what: 'Postings with their texts, account numbers and dates', before: 'kept', after: 'kept' },
         ],
         warning: 'Erased data cannot be restored.',
         button: 'Erase this client permanently',
@@ -83,9 +83,9 @@ async function show(visit: Visit, client: Client, wrong: Wrong): Promise<Shown> 
   const accounts = mayRead ? await accountsOwnedBy(visit, client.client_id) : [];
   return {
     title,
-    content: html`<p>An erasure replaces the names, contacts and texts of a client permanently, everywhere in the bank. Amounts, account
-numbers and dates stay, because the books need them. Programs of the client lose their access. Do this only if the client has
-requested it and no law requires the bank to keep the data.</p>
+    content: html`<p>An erasure replaces the names, contacts and notes of a client permanently, also in stored replies, approvals and the audit.
+Postings stay as they are, with their descriptions and references, because the law requires the bank to keep its books. Programs of
+the client lose their access. Do this only if the client has requested it and no law requires the bank to keep the data.</p>
 ${facts([
   ['Client', idLink(client.client_id, nameOf(client))],
   ['Phone', client.contact_number],
@@ -139,31 +139,30 @@ function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): Show
     title: 'The client was erased',
     content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">Remaining data of the client</a></p>
 ${facts([
-  ['Texts of transactions', String(replaced.transactions)],
   ['Notes on accounts', String(replaced.status_notes)],
   ['Approvals', String(replaced.approvals)],
   ['Audit records', String(replaced.audit_records)],
   ['Stored replies', String(replaced.kept_replies)],
   ['API keys revoked', String(revoked_keys)],
 ])}
-${remaining.length > 0 && keptForAWhile(remaining)}`,
+${remaining.length > 0 && whatRemains(remaining)}`,
   };
 }
 
-function keptForAWhile(remaining: Erasure['remaining']): Html {
+function whatRemains(remaining: Erasure['remaining']): Html {
   const last = remaining
     .flatMap(({ gone_at }) => gone_at ?? [])
     .sort()
     .at(-1);
-  return html`${last !== undefined && html`<p>Copies that the bank keeps for a while are deleted by ${last.slice(0, 10)}.</p>`}
-<details><summary>Where these copies are</summary>${table<Erasure['remaining'][number]>(
-    'Copies that are kept for a while',
+  return html`<p>Postings stay in the books, with their texts.</p>${last !== undefined && html`<p>Copies that the bank keeps for a while are deleted by ${last.slice(0, 10)}.</p>`}
+<details><summary>Where data remains</summary>${table<Erasure['remaining'][number]>(
+    'Remaining data of the client',
     [
       { title: 'Where', show: ({ place }) => place },
       { title: 'What', show: ({ holds }) => html`<span class="text">${holds}</span>` },
       {
         title: 'Deleted at the latest',
-        show: ({ gone_at }) => (gone_at === null ? 'ask operations' : timeOf(gone_at)),
+        show: ({ gone_at }) => (gone_at === null ? 'no date' : timeOf(gone_at)),
       },
     ],
     remaining,

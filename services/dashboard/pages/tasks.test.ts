@@ -124,11 +124,11 @@ const cases: Case[] = [
     answer: ok({
       client_id: ids.client,
       erased_at: time,
-      replaced: { transactions: 3, kept_replies: 1, audit_records: 4, approvals: 0, status_notes: 2 },
+      replaced: { kept_replies: 1, audit_records: 4, approvals: 0, status_notes: 2 },
       revoked_keys: 1,
       remaining: [{ place: 'topic transactions', holds: 'descriptions', gone_at: time }],
     }),
-    says: ['Client x', 'Names, contacts and texts kept erased', 'cannot be restored'],
+    says: ['Client x', 'Names, contacts, notes and stored replies kept erased', 'cannot be restored'],
     sent: { client_id: ids.client },
     done: '',
   },
@@ -327,11 +327,11 @@ describe('an erasure', () => {
     expect(textOf(body)).toMatch(/SAV-1 : pay the money out, .*keep its data for longer \(until 2026-01-02\)/);
   });
 
-  it('shows what it has replaced, and what is kept for a while', async () => {
+  it('shows what it has replaced, and what remains', async () => {
     answers['erase_client'] = (cases[3] as Case).answer;
     const { confirm } = await entered(cases[3] as Case);
     expect(textOf((await confirm()).body)).toMatch(
-      /Texts of transactions 3 .*are deleted by 2026-01-02.*topic transactions descriptions 2026-01-02/,
+      /Notes on accounts 2 .*Postings stay in the books.*are deleted by 2026-01-02.*topic transactions descriptions 2026-01-02/,
     );
     answers['get_client'] = ok({ ...samples.client, erased_at: time });
     expect(textOf((await made.signedIn(everything).get(url)).body)).toContain('This client was erased');

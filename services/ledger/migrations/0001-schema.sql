@@ -130,9 +130,6 @@ create table commands (
   created_at  timestamptz not null default now()
 );
 
--- An erasure finds the reply to a release by its hold; the other replies have the id of what their command created.
-create index releases_by_hold on commands ((outcome -> 'data' ->> 'hold_id')) where name = 'release_hold';
-
 -- Callers' batches. Their outcomes are commands, and their items are transactions, whose ids are derived from the batch's id.
 create table batches (
   command_id      uuid primary key references commands,
@@ -187,28 +184,10 @@ begin
   raise exception 'ledger.% is append-only: % is refused', tg_table_name, tg_op using errcode = 'restrict_violation';
 end $$;
 
--- The only change of a transaction: the erasure of a client replaces its caller's texts
--- (docs/decisions/0046-an-erasure-replaces-texts.md). Amounts, accounts, statuses, and times never change.
-create function refuse_change_but_erasure() returns trigger language plpgsql set search_path = ledger, pg_temp as $$
-begin
-  if to_jsonb(new) - '{description,reference,external_id,metadata,idempotency_key}'::text[]
-      = to_jsonb(old) - '{description,reference,external_id,metadata,idempotency_key}'::text[]
-    and (new.description is not distinct from old.description or new.description = '(erased)')
-    and (new.reference is not distinct from old.reference or new.reference = '(erased)')
-    and (new.external_id is not distinct from old.external_id or new.external_id = '(erased)')
-    and (new.metadata::text is not distinct from old.metadata::text or new.metadata::text = '{"erased":"(erased)"}')
-    and (new.idempotency_key is not distinct from old.idempotency_key or new.idempotency_key is null) then
-    return new;
-  end if;
-  raise exception 'ledger.transactions is append-only: % is refused', tg_op using errcode = 'restrict_violation';
-end $$;
-
 create trigger entries_append_only before update or delete or truncate on entries for each statement execute function refuse_change();
-create trigger transactions_append_only before delete or truncate on transactions for each statement execute function refuse_change();
-create trigger transactions_erased_only before update on transactions for each row execute function refuse_change_but_erasure();
+create trigger transactions_append_only before update or delete or truncate on transactions for each statement execute function refuse_change();
 alter table entries enable always trigger entries_append_only;
 alter table transactions enable always trigger transactions_append_only;
-alter table transactions enable always trigger transactions_erased_only;
 
 -- Posts the entries of a statement as a whole, at its end. Operations must balance per currency (all entries of an operation are
 -- written by one statement), sides must match the class of the account, and the entries must continue the account's sequence, not go
@@ -256,85 +235,6 @@ end $$;
 create trigger entries_posted after insert on entries referencing new table as new_entries
   for each statement execute function post_entries();
 alter table entries enable always trigger entries_posted;
-
--- Returns a reply with its texts replaced.
-create function without_texts(reply jsonb) returns jsonb language plpgsql immutable set search_path = ledger, pg_temp as $$
-begin
-  return case jsonb_typeof(reply) when 'object' then (
-    select coalesce(jsonb_object_agg(key, case
-        when key in ('description', 'reference', 'external_id') and jsonb_typeof(value) = 'string' then '"(erased)"'
-        when key = 'metadata' then '{"erased":"(erased)"}'
-        else without_texts(value) end), '{}')
-    from jsonb_each(reply)
-  ) else reply end;
-end $$;
-
--- Returns the id under which the reply to the command that created this is stored (commandKey in libs/contracts/ids.ts).
-create function command_key(id uuid) returns uuid language sql immutable strict parallel safe set search_path = ledger, pg_temp as $$
-  select (left(id::text, 34) || '00')::uuid
-$$;
-
--- Replaces the texts of those of these transactions that belong to the account, or to its counterparty in the same operation. The
--- service's role may not update transactions. This function runs as the owner, for an account that is Inactive and empty.
-create function erase_texts(erased uuid, ids uuid[]) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
-declare
-  changed int;
-begin
-  if not exists (select from accounts where account_id = erased and client_id is not null and status = 'Inactive' and balance_minor = 0) then
-    raise exception 'account % is in use', erased using errcode = 'restrict_violation';
-  end if;
-  update transactions set
-      description = case when description is not null then '(erased)' end,
-      reference = case when reference is not null then '(erased)' end,
-      external_id = case when external_id is not null then '(erased)' end,
-      metadata = case when metadata is not null then '{"erased":"(erased)"}'::json end,
-      idempotency_key = null
-    where id_key(transaction_id) = any(array(select id_key(id) from unnest(ids) as id)) and (account_id = erased or counterparty_account_id = erased)
-      and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}'
-        or idempotency_key is not null);
-  get diagnostics changed = row_count;
-  update commands set outcome = without_texts(outcome::jsonb)
-    where outcome::jsonb <> without_texts(outcome::jsonb) and command_id = any(array(
-      select command_key(transaction_id) from transactions
-      where id_key(transaction_id) = any(array(select id_key(id) from unnest(ids) as id)) and (account_id = erased or counterparty_account_id = erased)));
-  return changed;
-end $$;
-revoke all on function erase_texts(uuid, uuid[]) from public;
-
--- Replaces the texts of an account's holds, and of the replies to their commands, when its client is erased.
-create function erase_hold_texts(erased uuid) returns int language plpgsql security definer set search_path = ledger, pg_temp as $$
-declare
-  changed int;
-begin
-  if not exists (select from accounts where account_id = erased and client_id is not null and status = 'Inactive' and balance_minor = 0) then
-    raise exception 'account % is in use', erased using errcode = 'restrict_violation';
-  end if;
-  update holds set
-      description = case when description is not null then '(erased)' end,
-      reference = case when reference is not null then '(erased)' end,
-      external_id = case when external_id is not null then '(erased)' end,
-      metadata = case when metadata is not null then '{"erased":"(erased)"}'::json end
-    where account_id = erased
-      and (description <> '(erased)' or reference <> '(erased)' or external_id <> '(erased)' or metadata::text <> '{"erased":"(erased)"}');
-  get diagnostics changed = row_count;
-  update commands set outcome = without_texts(outcome::jsonb)
-    where outcome::jsonb <> without_texts(outcome::jsonb) and (
-      command_id = any(array(select command_key(hold_id) from holds where account_id = erased))
-      or name = 'release_hold' and outcome -> 'data' ->> 'hold_id' = any(array(
-        select 'hld_' || replace(hold_id::text, '-', '') from holds where account_id = erased)));
-  return changed;
-end $$;
-revoke all on function erase_hold_texts(uuid) from public;
-
--- Replaces the metadata of the batches that a client sent, when the client is erased. A bound caller gives no external_id.
-create function erase_batch_texts(erased_client uuid) returns void language plpgsql security definer set search_path = ledger, pg_temp as $$
-begin
-  if exists (select from accounts where client_id = erased_client and (status <> 'Inactive' or balance_minor <> 0)) then
-    raise exception 'client % has an account in use', erased_client using errcode = 'restrict_violation';
-  end if;
-  update batches set metadata = '{"erased":"(erased)"}' where bound_client_id = erased_client and metadata is not null;
-end $$;
-revoke all on function erase_batch_texts(uuid) from public;
 
 -- The views are for read-only SQL (contract: double-entry-16). A new version may only add columns.
 create view v_accounts as

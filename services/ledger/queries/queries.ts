@@ -14,6 +14,7 @@ import { availableMinor } from './available.ts';
 import { getAccountBalance } from './balance.ts';
 import { listBatches } from './batches.ts';
 import { getBatch, getTransaction, getTransfer, unknown } from './by-id.ts';
+import { checkErasure } from './erasable.ts';
 import { getHold, listHolds } from './holds.ts';
 import { bits, listEntries, listTransactions, listTransfers } from './lists.ts';
 import { searchPostings } from './search.ts';
@@ -54,6 +55,7 @@ const queryHandlers = {
   get_posting_totals: (pool, data, { time }) => getPostingTotals(pool, data, time),
   get_timeline: async (pool, { transaction_id: id }) =>
     found(await getTimeline(pool, id), 'transaction_not_found', `transaction ${id} not found`),
+  check_erasure: (pool, data) => checkErasure(pool, data),
   get_trial_balance: async (pool) => done(await getTrialBalance(pool)),
   get_system_accounts: async (pool) => done(await getSystemAccounts(pool)),
 } satisfies { [N in MessageName]?: Handler<N> };

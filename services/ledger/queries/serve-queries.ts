@@ -9,7 +9,6 @@ import type { Watched } from '#libs/service/faults.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
 import type { Verifier } from '#libs/service/verifications.ts';
-import type { Erase } from '../erasure/erase-texts.ts';
 import { type AccountsQuery, answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
@@ -23,14 +22,13 @@ export interface QueryDependencies extends Reader {
   /** The number of concurrent answers. */
   concurrency: number;
   verifier: Pick<Verifier, 'verify'>;
-  erase: Erase;
 }
 
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
 /** Reports whether a query scans many rows. Other queries do not wait for such a query. */
 function isExpensive({ name, data, context }: Request): boolean {
-  return name === 'erase_ledger_texts' || isScan(name, data as Record<string, unknown>, context.bound_client_id);
+  return isScan(name, data as Record<string, unknown>, context.bound_client_id);
 }
 
 /** Answers the waiting queries. Balance lookups are combined into one statement. */
@@ -51,7 +49,6 @@ async function answer(requests: Item<Request>[], deps: QueryDependencies): Promi
   const { name, data, context } = query;
   if (name === 'verify_books')
     return [await deps.verifier.verify({ data: data as MessageData<'verify_books'>, context })];
-  if (name === 'erase_ledger_texts') return [await deps.erase(data as MessageData<'erase_ledger_texts'>)];
   if (name === 'get_ledger_accounts')
     return (await getLedgerAccounts(deps.pool, queries as AccountsQuery[])).map((result) => ({
       ok: true,

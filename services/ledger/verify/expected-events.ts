@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
-import { erasedMetadata, erasedText } from '#libs/contracts/administration.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { idBits, transferEventId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
@@ -125,12 +123,8 @@ const ofBatch = ['batch_id', 'batch_position'];
 /** Events from before 0.2.0 lack these fields, and reversals of transfers lack transfer_id. */
 const sinceNow = ['actor', 'request_channel', 'client_id', 'account_number'];
 
-const erasable = /^(transaction|transfer)\.(description|reference|external_id|metadata)$/;
-
 /** Returns the paths at which two JSON values differ. */
 function paths(a: unknown, b: unknown, path: string): string[] {
-  // The event was published before an erasure replaced the text. Nothing else changes the texts of a transaction.
-  if ((b === erasedText || isDeepStrictEqual(b, erasedMetadata)) && erasable.test(path)) return [];
   if (ofBatch.includes(path) || (a === undefined && sinceNow.includes(path))) return [];
   if (path === 'request_channel' && a === 'staff' && b === 'token') return [];
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b ? [] : [path];

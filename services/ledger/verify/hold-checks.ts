@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { erasedMetadata, erasedText } from '#libs/contracts/administration.ts';
 import type { EventData } from '#libs/contracts/events.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -31,16 +30,13 @@ export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit)
 const fixed = ['account_id', 'currency', 'expires_at', 'created_at'] as const;
 const texts = ['description', 'reference', 'external_id'] as const;
 
-/**
- * Reports whether the hold can have had the published state, given its current one. An ended hold does not
- * change, except for erased texts.
- */
+/** Reports whether the hold can have had the published state, given its current one. An ended hold does not change. */
 function canHaveBeen(published: HoldEvent['hold'], now: HoldState): boolean {
   const captured = BigInt(toMinor(published.captured_amount, now.currency));
   const isSame =
     fixed.every((name) => published[name] === now[name]) &&
-    texts.every((name) => now[name] === erasedText || (published[name] ?? null) === now[name]) &&
-    (isDeepStrictEqual(now.metadata, erasedMetadata) || isDeepStrictEqual(published.metadata ?? null, now.metadata)) &&
+    texts.every((name) => (published[name] ?? null) === now[name]) &&
+    isDeepStrictEqual(published.metadata ?? null, now.metadata) &&
     toMinor(published.amount, now.currency) === now.amount_minor;
   return (
     isSame &&

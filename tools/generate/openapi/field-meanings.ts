@@ -362,7 +362,6 @@ export const fieldMeanings: Record<string, string> = {
   before: 'The current value; null: none',
   after: 'The new value; null: none',
   replaced: 'Counts of what this request replaced',
-  transactions: 'Number of transactions whose texts were replaced',
   kept_replies: 'Number of stored responses from which personal data was removed',
   audit_records: 'Number of audit records from which personal details were removed',
   approvals: 'Number of approvals from which personal details were removed',

@@ -344,7 +344,7 @@ const answers: Record<EndpointName, Record<string, Json>> = {
     erased: {
       client_id,
       erased_at: '2037-01-02T09:00:00.000Z',
-      replaced: { transactions: 412, kept_replies: 2, audit_records: 17, approvals: 0, status_notes: 1 },
+      replaced: { kept_replies: 2, audit_records: 17, approvals: 0, status_notes: 1 },
       revoked_keys: 1,
       remaining: [
         { place: 'topic transactions', holds: 'descriptions and references', gone_at: '2038-02-13T09:00:00.000Z' },
