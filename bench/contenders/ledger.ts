@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
-import { collectSeldom } from '#libs/service/run.ts';
+import { tuneGarbageCollector } from '#libs/service/run.ts';
 import { runBatch } from '#services/ledger/batch/engine.ts';
 import type { Command } from '#services/ledger/domain/decision.ts';
 import { serveHelper } from '../helper.ts';
@@ -12,7 +12,7 @@ import { serveHelper } from '../helper.ts';
  * with the ledger's own settings of the connection and of V8. Every twentieth transfer is refused for insufficient
  * funds.
  */
-collectSeldom();
+tuneGarbageCollector();
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
 const pool = createPool(
   { url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: lookupPlans },

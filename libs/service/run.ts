@@ -31,7 +31,7 @@ export interface RunOptions {
  * everything started is stopped, and the process exits with 1.
  */
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
-  collectSeldom();
+  tuneGarbageCollector();
   const { stopStepMs = 10_000, stopMs = 25_000 } = options;
   const stops: [string, () => unknown][] = [];
   let logger: Logger;
@@ -86,7 +86,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
  * - With the second flag, a full collection runs when the heap has grown to three times its size after the last
  *   one, which is within V8's own range (1.3 to 4 times).
  */
-export function collectSeldom(): void {
+export function tuneGarbageCollector(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--heap-growing-percent=200');
 }

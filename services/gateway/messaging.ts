@@ -63,7 +63,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   const isSigned = createVerifier(config.API_KEY_PUBLIC_KEYS);
   const refuseState = (key: string | null): void => {
     metrics.forgedKeyState();
-    logger.error({ key_id: key }, 'ignored a state of an API key that accounts has not signed');
+    logger.error({ key_id: key }, 'ignored an API key record without a valid signature of accounts');
   };
   const keyFollower = follow(kafka, {
     topic: topicName(prefix, 'api-keys'),

@@ -76,7 +76,7 @@ export function openSession(
 
   const lose = (isStillMember: boolean): void => {
     corrupt.clear();
-    if (!over) pool.lose(isStillMember);
+    if (!over) pool.endAssignment(isStillMember);
   };
   const end = (reason: Error): void => {
     lose(false);
@@ -142,7 +142,7 @@ export function openSession(
     // kafkajs leaves the group only when its fetch returns, and an empty fetch waits at the broker.
     gate.cutFetches();
     // The calls that kafkajs waits for may return only now that it is stopping.
-    pool.lose(true);
+    pool.endAssignment(true);
     await closed;
     ended.resolve(new Error('left the group'));
   };

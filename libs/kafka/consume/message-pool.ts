@@ -63,8 +63,8 @@ export class MessagePool {
   #generation = newGeneration([]);
   #scheduled = false;
   #stopping = false;
-  #beats: NodeJS.Timeout | undefined;
-  #commits: NodeJS.Timeout | undefined;
+  #heartbeatTimer: NodeJS.Timeout | undefined;
+  #commitTimer: NodeJS.Timeout | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -82,7 +82,7 @@ export class MessagePool {
    * Ends the current assignment: its messages are neither started nor retried, and its offsets are committed
    * for the last time if `mayCommit`.
    */
-  lose(mayCommit: boolean): void {
+  endAssignment(mayCommit: boolean): void {
     const generation = this.#generation;
     if (mayCommit) void this.#commit(generation);
     generation.over.abort();
@@ -90,10 +90,10 @@ export class MessagePool {
     for (const fetch of generation.fetches) fetch.settled.resolve();
     generation.fetches = [];
     this.#generation = newGeneration([]);
-    clearInterval(this.#beats);
-    clearTimeout(this.#commits);
-    this.#beats = undefined;
-    this.#commits = undefined;
+    clearInterval(this.#heartbeatTimer);
+    clearTimeout(this.#commitTimer);
+    this.#heartbeatTimer = undefined;
+    this.#commitTimer = undefined;
   }
 
   /**
@@ -107,7 +107,7 @@ export class MessagePool {
     generation.payload = payload;
     generation.fetches.push(fetch);
     generation.waiting.push(fetch);
-    this.#beats ??= setInterval(() => void this.#beat(this.#generation), this.#options.heartbeatMs / 2);
+    this.#heartbeatTimer ??= setInterval(() => void this.#heartbeat(this.#generation), this.#options.heartbeatMs / 2);
     this.#schedule();
     return fetch.settled.promise;
   }
@@ -197,17 +197,17 @@ export class MessagePool {
   /** Commits the processed offsets together, once per interval. */
   #commitSoon(generation: Generation): void {
     if (generation !== this.#generation) return;
-    this.#commits ??= setTimeout(() => {
-      this.#commits = undefined;
+    this.#commitTimer ??= setTimeout(() => {
+      this.#commitTimer = undefined;
       void this.#commit(generation);
     }, commitIntervalMs);
   }
 
   /** Sends heartbeats while handle runs. They also reveal a rebalance. */
-  async #beat(generation: Generation): Promise<void> {
+  async #heartbeat(generation: Generation): Promise<void> {
     if (generation.fetches.length === 0 || !generation.payload) {
-      clearInterval(this.#beats);
-      this.#beats = undefined;
+      clearInterval(this.#heartbeatTimer);
+      this.#heartbeatTimer = undefined;
       return;
     }
     try {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { batchHeaderBytes, recordBytes } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
-import type { Entry, Unit } from './publish-queue.ts';
+import type { Entry, PublishCall } from './publish-queue.ts';
 import { acknowledgeOne, fail, PublishQueue } from './publish-queue.ts';
 
 const require = createRequire(import.meta.url);
@@ -26,12 +26,19 @@ function push(
   queue: PublishQueue,
   messages: OutgoingMessage[],
   deadline = 1_000,
-): { unit: Unit; outcome: Promise<undefined | PublishError> } {
+): { call: PublishCall; outcome: Promise<undefined | PublishError> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const unit: Unit = { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject };
-  queue.push(messages, unit);
+  const call: PublishCall = {
+    unacknowledged: messages.length,
+    deadline,
+    isBegun: false,
+    isSettled: false,
+    resolve,
+    reject,
+  };
+  queue.push(messages, call);
   return {
-    unit,
+    call,
     outcome: promise.then(
       () => undefined,
       (error: PublishError) => error,
@@ -107,21 +114,21 @@ test('a message that is too large or has no valid destination fails alone and is
   ]);
 });
 
-test('expired messages are removed; the outcome of a unit that was begun is unknown', async () => {
+test('expired messages are removed; the outcome of a call that was begun is unknown', async () => {
   const queue = new PublishQueue();
   const [late, begun, other] = [
     push(queue, [message('1')], 10),
     push(queue, [message('2'), message('3')], 10),
     push(queue, [message('4')], 20),
   ];
-  begun.unit.isBegun = true;
+  begun.call.isBegun = true;
   queue.expire(9, 'too late');
   expect(queue.length).toBe(4);
   queue.expire(10, 'too late');
   expect(await late.outcome).toMatchObject({ sent: false, message: 'too late' });
   expect(await begun.outcome).toMatchObject({ sent: true });
   expect(values(queue.take(limits()))).toEqual(['4']);
-  acknowledgeOne(other.unit);
-  fail(other.unit, 'too late');
+  acknowledgeOne(other.call);
+  fail(other.call, 'too late');
   expect(await other.outcome).toBeUndefined();
 });

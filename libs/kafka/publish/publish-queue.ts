@@ -4,32 +4,32 @@ import { batchHeaderBytes, PublishError, recordBytes } from './outgoing-message.
 import { partitionForKey } from './partitioner.ts';
 
 /** The messages of one publish or publishAll call. They are acknowledged, or fail, together. */
-export interface Unit {
+export interface PublishCall {
   unacknowledged: number;
   deadline: number;
-  /** True once any message of the unit was passed to a producer. */
+  /** True once any message of the call was passed to a producer. */
   isBegun: boolean;
   isSettled: boolean;
   resolve(): void;
   reject(error: PublishError): void;
 }
 
-export function acknowledgeOne(unit: Unit): void {
-  unit.unacknowledged -= 1;
-  if (unit.unacknowledged > 0 || unit.isSettled) return;
-  unit.isSettled = true;
-  unit.resolve();
+export function acknowledgeOne(call: PublishCall): void {
+  call.unacknowledged -= 1;
+  if (call.unacknowledged > 0 || call.isSettled) return;
+  call.isSettled = true;
+  call.resolve();
 }
 
-export function fail(unit: Unit, reason: string, cause?: unknown): void {
-  if (unit.isSettled) return;
-  unit.isSettled = true;
-  unit.reject(new PublishError(reason, unit.isBegun, { cause }));
+export function fail(call: PublishCall, reason: string, cause?: unknown): void {
+  if (call.isSettled) return;
+  call.isSettled = true;
+  call.reject(new PublishError(reason, call.isBegun, { cause }));
 }
 
-/** One message of a unit, queued or in flight. */
+/** One message of a call, queued or in flight. */
 export interface Entry {
-  unit: Unit;
+  call: PublishCall;
   message: OutgoingMessage;
   /** The message in the form that was passed to kafkajs; undefined before. */
   copy?: Message;
@@ -53,19 +53,19 @@ export class PublishQueue {
     return this.#entries.length;
   }
 
-  push(messages: readonly OutgoingMessage[], unit: Unit): void {
-    for (const message of messages) this.#entries.push({ unit, message });
+  push(messages: readonly OutgoingMessage[], call: PublishCall): void {
+    for (const message of messages) this.#entries.push({ call, message });
   }
 
-  /** Rejects and removes the units whose deadline has passed. */
+  /** Rejects and removes the calls whose deadline has passed. */
   expire(now: number, reason: string): void {
     let expired = false;
-    for (const { unit } of this.#entries) {
-      if (unit.deadline > now && !unit.isSettled) continue;
-      fail(unit, reason);
+    for (const { call } of this.#entries) {
+      if (call.deadline > now && !call.isSettled) continue;
+      fail(call, reason);
       expired = true;
     }
-    if (expired) this.#entries = this.#entries.filter(({ unit }) => !unit.isSettled);
+    if (expired) this.#entries = this.#entries.filter(({ call }) => !call.isSettled);
   }
 
   /**
@@ -79,8 +79,8 @@ export class PublishQueue {
     let next = 0;
     for (; next < this.#entries.length && taken.length < maxSendMessages; next++) {
       const entry = this.#entries[next] as Entry;
-      const { unit, message } = entry;
-      if (unit.isSettled) continue;
+      const { call, message } = entry;
+      if (call.isSettled) continue;
       const topic = topics.get(message.topic) ?? { limits: limitsOf(message.topic), batchBytes: [] };
       topics.set(message.topic, topic);
       const { limits, batchBytes } = topic;
@@ -89,7 +89,7 @@ export class PublishQueue {
       const size = recordBytes(message);
       const refusal = refusalOf(limits, partition, size);
       if (!limits || refusal !== undefined) {
-        fail(unit, `${message.topic}: ${refusal}`);
+        fail(call, `${message.topic}: ${refusal}`);
         continue;
       }
       const batch = (batchBytes[partition] ?? batchHeaderBytes) + size;

@@ -71,8 +71,8 @@ export class Publisher {
     this.#state = 'stopped';
     clearInterval(this.#sweeper);
     this.#queue.expire(Infinity, 'the publisher was stopped');
-    for (const { unit } of this.#inFlight?.entries ?? [])
-      fail(unit, 'the publisher was stopped before the broker acknowledged it');
+    for (const { call } of this.#inFlight?.entries ?? [])
+      fail(call, 'the publisher was stopped before the broker acknowledged it');
     await this.#link.close(timeoutMs > 0 ? 1_000 : 0);
     this.#inFlight?.abandon();
   }
@@ -165,13 +165,13 @@ export class Publisher {
   async #send(producer: Producer, entries: Entry[]): Promise<void> {
     const abandoned = Promise.withResolvers<void>();
     this.#inFlight = { entries, abandon: abandoned.resolve };
-    for (const { unit } of entries) unit.isBegun = true;
+    for (const { call } of entries) call.isBegun = true;
     try {
       await Promise.race([send(producer, entries), abandoned.promise]);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#warn(entries, 'a send failed', error);
-      for (const { unit } of entries) fail(unit, `not acknowledged: ${reason}`, error);
+      for (const { call } of entries) fail(call, `not acknowledged: ${reason}`, error);
       this.#link.replace();
     }
     this.#inFlight = undefined;
@@ -192,8 +192,8 @@ export class Publisher {
     const now = performance.now();
     this.#queue.expire(now, `publisher ${this.#options.name} could not send it in time`);
     const { entries = [], abandon } = this.#inFlight ?? {};
-    for (const { unit } of entries) if (unit.deadline <= now) fail(unit, 'the broker has not acknowledged it in time');
-    if (abandon && entries.every(({ unit }) => unit.isSettled)) {
+    for (const { call } of entries) if (call.deadline <= now) fail(call, 'the broker has not acknowledged it in time');
+    if (abandon && entries.every(({ call }) => call.isSettled)) {
       this.#warn(entries, 'a send was abandoned');
       this.#link.replace();
       abandon();

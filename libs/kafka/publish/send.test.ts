@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Message, Producer, RecordMetadata } from 'kafkajs';
 import { expect, test } from 'vitest';
-import type { Entry, Unit } from './publish-queue.ts';
+import type { Entry, PublishCall } from './publish-queue.ts';
 import { send } from './send.ts';
 
 const require = createRequire(import.meta.url);
@@ -77,10 +77,10 @@ function movingCluster(written: Written[]): Sender {
 
 function entry(partition: number, value = 'v'): { entry: Entry; outcome: Promise<string> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const unit: Unit = { unacknowledged: 1, deadline: Infinity, isBegun: true, isSettled: false, resolve, reject };
+  const call: PublishCall = { unacknowledged: 1, deadline: Infinity, isBegun: true, isSettled: false, resolve, reject };
   const message = { topic: 'topic', key: null, value, headers: {}, partition };
   return {
-    entry: { unit, message, copy: { value, partition } },
+    entry: { call, message, copy: { value, partition } },
     outcome: promise.then(
       () => 'written',
       (error: Error) => error.message,

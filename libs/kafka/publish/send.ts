@@ -17,7 +17,7 @@ export async function send(producer: Producer, entries: readonly Entry[]): Promi
     if (answer.length === 0) throw new PublishError('the broker knows none of the partitions', true);
     const written = new Set(answer.map(({ topicName, partition }) => `${topicName} ${partition}`));
     const isWritten = ({ message, copy }: Entry): boolean => written.has(`${message.topic} ${copy?.partition}`);
-    for (const entry of rest) if (isWritten(entry)) acknowledgeOne(entry.unit);
+    for (const entry of rest) if (isWritten(entry)) acknowledgeOne(entry.call);
     rest = rest.filter((entry) => !isWritten(entry));
   }
 }

@@ -32,7 +32,7 @@ export function createGatewayMetrics(metrics: Metrics) {
   const late = metrics.counter('gateway_late_replies_total', 'Replies that arrived after their request was given up');
   const forged = metrics.counter(
     'gateway_forged_key_states_total',
-    'Ignored states of API keys that accounts has not signed',
+    'Ignored API key records without a valid signature of accounts',
   );
   const cuts = metrics.counter(
     'gateway_cut_connections_total',

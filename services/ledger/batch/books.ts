@@ -12,7 +12,7 @@ import {
   createSystemAccounts,
   lockAccounts,
   lockSystemAccounts,
-  look,
+  readClockAndKnownIds,
   readOutcomes,
   readTakenNumbers,
 } from './store.ts';
@@ -41,7 +41,7 @@ export async function openBooks(client: Queries, commands: Command[], slot: numb
   const [customers, slots, { now, known }, reversals, deadLettered, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, [...touchedAccounts(named), ...ids]),
     lockSystemAccounts(client, cash, currencies, slot),
-    look(client, singles.filter(isPosting).map(recordId)),
+    readClockAndKnownIds(client, singles.filter(isPosting).map(recordId)),
     readReversals(client, reversedBy(singles)),
     readDeadLettered(client, unknownOriginals(named)),
     readOutcomes(

@@ -8,7 +8,7 @@ import { rehearse, requireReplication, transaction } from '#libs/postgres/transa
 import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
-import { type Books, type Command, type Decision, only } from '../domain/decision.ts';
+import { type Books, type Command, type Decision, replyOnly } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
 import { isPosting, openBooks } from './books.ts';
 import { balanceEvent, eventsOf, holdEvent } from './events.ts';
@@ -112,7 +112,7 @@ async function runOnce(client: Queries, commands: Command[], slot: number, ids: 
 /** An error thrown by the pure decision is a bug in our code that this command triggers. */
 function decideOne(command: Command, books: Books): Decision {
   try {
-    return isUnknownRepeat(command, books) ? only(refused(unknownRepeat)) : decide(command, books);
+    return isUnknownRepeat(command, books) ? replyOnly(refused(unknownRepeat)) : decide(command, books);
   } catch (cause) {
     throw new Defect(`${command.name} could not be decided`, { cause });
   }

@@ -4,7 +4,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { prefixed } from '../rows.ts';
 import { balanceEvent } from './events.ts';
-import { lockAccounts, look } from './store.ts';
+import { lockAccounts, readClockAndKnownIds } from './store.ts';
 
 /**
  * Publishes the current balances among these states, in one transaction. This replaces a late copy of an older
@@ -48,7 +48,7 @@ export async function republishAllBalances(pool: Pool, schema: string): Promise<
 async function republish(pool: Pool, ids: string[]): Promise<void> {
   await transaction(pool, async (client) => {
     const accounts = await lockAccounts(client, ids);
-    const { now } = await look(client, []);
+    const { now } = await readClockAndKnownIds(client, []);
     await writeOutbox(
       client,
       accounts.map((account) => balanceEvent(account, now, true)),

@@ -109,7 +109,7 @@ export async function readTakenNumbers(client: Queries, numbers: string[]): Prom
  * Returns the database's time (ISO 8601 UTC), and which of these transactions exist (equality as in
  * readTransactions).
  */
-export async function look(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
+export async function readClockAndKnownIds(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
   const { rows } = await client.query<{ now: string; known: string[] | null }>({
     name: 'look',
     text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions

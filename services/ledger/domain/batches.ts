@@ -5,7 +5,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
 import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
-import { type Books, type CommandOf, type Decision, only, outcomeOf, reusedKey } from './decision.ts';
+import { type Books, type CommandOf, type Decision, outcomeOf, replyOnly, reusedKey } from './decision.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
 
 /**
@@ -84,7 +84,7 @@ export function decideBatch(command: BatchCommand, books: Books, decideItem: Dec
   const { data, context } = command;
   const known = books.outcomes.get(commandKey(context.message_id));
   if (known && known.fingerprint !== context.fingerprint) return reusedKey();
-  if (known && !known.outcome.ok) return only({ ok: false, refusal: known.outcome.refusal, replayed: true });
+  if (known && !known.outcome.ok) return replyOnly({ ok: false, refusal: known.outcome.refusal, replayed: true });
   return data.mode === 'atomic' && !known
     ? decideAtomic(command, books, decideItem)
     : decideEach(command, books, decideItem, known !== undefined);
@@ -94,7 +94,7 @@ function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isK
   const parts = command.items.map((item) => decideItem(item, books));
   const isReplayed = parts.every(({ reply }) => reply.replayed === true);
   const reply: ReplyBody = { ok: true, data: resultsOf(command, books), ...(isReplayed ? { replayed: true } : {}) };
-  return { ...only(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
+  return { ...replyOnly(reply), parts, ...(isKnown ? {} : kept(command, { ok: true, data: null })) };
 }
 
 function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
@@ -113,7 +113,7 @@ function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): 
   }
   draft.apply();
   return {
-    ...only({ ok: true, data: resultsOf(command, books) }),
+    ...replyOnly({ ok: true, data: resultsOf(command, books) }),
     parts,
     ...kept(command, { ok: true, data: null }),
   };
@@ -146,7 +146,7 @@ function namedRefusals({ items, context }: BatchCommand, parts: Decision[], { ac
 
 function refuse(command: BatchCommand, reason: Refusal): Decision {
   const reply = refused(reason);
-  return { ...only(reply), ...kept(command, reply) };
+  return { ...replyOnly(reply), ...kept(command, reply) };
 }
 
 function violationOf({ index, command }: Item, { code, message }: Refusal) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cashIn, cashOut, classOf, isSystem, move, sideOf, systemAccountNumber, turned } from './chart.ts';
+import { cashIn, cashOut, classOf, isSystem, move, reverseLegs, sideOf, systemAccountNumber } from './chart.ts';
 
 describe('the chart of accounts', () => {
   it('has a class and two sides for each type', () => {
@@ -53,6 +53,6 @@ describe('the chart of accounts', () => {
     ]);
     expect(legs(move('source', 'destination', false))).toEqual(['source debit', 'destination credit']);
     expect(legs(move('source', 'loan', true))).toEqual(['source debit', 'loan debit']);
-    expect(legs(turned(move('source', 'loan', true)))).toEqual(['loan credit', 'source credit']);
+    expect(legs(reverseLegs(move('source', 'loan', true)))).toEqual(['loan credit', 'source credit']);
   });
 });

@@ -66,7 +66,7 @@ export function move<A>(source: A, destination: A, toLoan: boolean): Leg<A>[] {
 }
 
 /** Returns the legs in the opposite direction and reverse order. */
-export function turned<A>(legs: Leg<A>[]): Leg<A>[] {
+export function reverseLegs<A>(legs: Leg<A>[]): Leg<A>[] {
   return legs.map((leg) => ({ account: leg.account, direction: opposite(leg.direction) })).reverse();
 }
 

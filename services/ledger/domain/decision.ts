@@ -118,18 +118,18 @@ export interface Amount {
 }
 
 /** A decision whose reply is stored as sent under the command's id, because no transaction is its record. */
-export function keeping(reply: ReplyBody): Decision {
-  return { ...only(reply), keep: reply };
+export function storeReply(reply: ReplyBody): Decision {
+  return { ...replyOnly(reply), keep: reply };
 }
 
 /** A decision that writes nothing: a repeat, or the starting point of a decision with a record. */
-export function only(reply: ReplyBody): Decision {
+export function replyOnly(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };
 }
 
 /** The decision about a command whose Idempotency-Key belongs to another request. */
 export function reusedKey(): Decision {
-  return only(refused(refusal('idempotency_key_reused', 'this Idempotency-Key was used for another request')));
+  return replyOnly(refused(refusal('idempotency_key_reused', 'this Idempotency-Key was used for another request')));
 }
 
 /** Returns the reply to a command from its record, for the first reply and for repeats. */
@@ -242,7 +242,7 @@ export function complete(
   const postedAt = postingTime(legs, books);
   const entries = legs.map((leg) => {
     const transactionId = idByAccount.get(leg.account.account_id) ?? primary.transaction_id;
-    return enter(leg, minor, primary, transactionId, postedAt, books);
+    return postEntry(leg, minor, primary, transactionId, postedAt, books);
   });
   for (const record of records) {
     books.transactions.set(idKey(record.transaction_id), record);
@@ -267,7 +267,7 @@ function postingTime(legs: Leg<AccountState>[], { now }: Books): string {
  * Applies one entry to the balance and sequence of its account. Throws if the balance is out of bounds, which
  * means that a check is missing.
  */
-function enter(
+function postEntry(
   { account, direction }: Leg<AccountState>,
   minor: bigint,
   primary: TransactionRecord,

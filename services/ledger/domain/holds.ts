@@ -20,8 +20,8 @@ import {
   draftOf,
   fail,
   type HoldChange,
-  keeping,
-  only,
+  replyOnly,
+  storeReply,
 } from './decision.ts';
 import { moveBetween, moveCash } from './movement.ts';
 import { type AccountState, type Failure, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
@@ -68,7 +68,7 @@ function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountS
 }
 
 export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Books): Decision {
-  const refuse = (reason: Refusal) => keeping(refused(reason));
+  const refuse = (reason: Refusal) => storeReply(refused(reason));
   const { account_id, hold_id, description, reference, external_id = null, metadata = null } = data;
   const expires_at = data.expires_at ?? timeAfter(context.time, holdLifetimeMs);
   const account = customer(books, account_id, context.bound_client_id);
@@ -79,7 +79,9 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
   if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
   // A validation error is not kept. Repeats of this message are refused again, because both conditions remain true.
   if (expires_at <= books.now || expires_at > timeAfter(context.time, maxHoldLifetimeMs))
-    return only(refused(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead')));
+    return replyOnly(
+      refused(invalidField('expires_at', 'expires_at must be in the future, and at most 31 days ahead')),
+    );
   const reason =
     onLoan(account, 'a hold is not possible on a Loan account') ??
     inactive(account) ??
@@ -109,22 +111,22 @@ export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Boo
   account.held_minor += minor;
   if (account.hold_expires_at === null || expires_at < account.hold_expires_at) account.hold_expires_at = expires_at;
   return {
-    ...keeping({ ok: true, data: toHold(hold) }),
+    ...storeReply({ ok: true, data: toHold(hold) }),
     hold: { ...noteChange('placed', hold, account, books), request_id },
   };
 }
 
 export function releaseHold({ data, context }: CommandOf<'release_hold'>, books: Books): Decision {
   const found = holdOf(data.hold_id, context.bound_client_id, books);
-  if (found === undefined) return keeping(refused(holdNotFound(data.hold_id)));
+  if (found === undefined) return storeReply(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const reason = pastDeadline(context, books) ? deadlineExceeded() : notActive(hold);
-  if (reason) return keeping(refused(reason));
+  if (reason) return storeReply(refused(reason));
   account.held_minor -= leftOf(hold);
   hold.status = 'Released';
   hold.updated_at = books.now;
   return {
-    ...keeping({ ok: true, data: toHold(hold) }),
+    ...storeReply({ ok: true, data: toHold(hold) }),
     hold: { ...noteChange('released', hold, account, books), request_id: context.request_id },
   };
 }
@@ -132,7 +134,7 @@ export function releaseHold({ data, context }: CommandOf<'release_hold'>, books:
 /** Captures a hold: a posting that takes the held amount. */
 export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, books: Books): Decision {
   const found = holdOf(data.hold_id, context.bound_client_id, books);
-  if (found === undefined) return only(refused(holdNotFound(data.hold_id)));
+  if (found === undefined) return replyOnly(refused(holdNotFound(data.hold_id)));
   const { hold, account } = found;
   const { currency, reference } = hold;
   const left = leftOf(hold);

@@ -4,7 +4,16 @@ import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, type Leg } from './chart.ts';
 import { accountNotFound, beyondSlots, customer } from './checks.ts';
-import { type Books, type CommandOf, complete, completed, type Decision, draftOf, keeping, only } from './decision.ts';
+import {
+  type Books,
+  type CommandOf,
+  complete,
+  completed,
+  type Decision,
+  draftOf,
+  replyOnly,
+  storeReply,
+} from './decision.ts';
 import { type AccountState, availableMinor } from './records.ts';
 
 /** Opens ledger accounts with their initial amount, and changes their status. Pure. */
@@ -12,7 +21,7 @@ import { type AccountState, availableMinor } from './records.ts';
 export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
   if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
     const message = `an account with the number ${data.account_number} already exists`;
-    return keeping(refused(refusal('duplicate_account_number', message)));
+    return storeReply(refused(refusal('duplicate_account_number', message)));
   }
   const account: AccountState = {
     account_id: data.account_id,
@@ -35,11 +44,13 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} was not validated by the gateway`);
   const legs = minor === 0n ? [] : openingLegs(account, books);
   const full = beyondSlots(legs, minor);
-  if (full) return keeping(refused(full));
+  if (full) return storeReply(refused(full));
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
   const opening =
-    minor === 0n ? only({ ok: true, data: null }) : postOpening(account, legs, minor, context, books, data.migrated);
+    minor === 0n
+      ? replyOnly({ ok: true, data: null })
+      : postOpening(account, legs, minor, context, books, data.migrated);
   const reply: ReplyBody = {
     ok: true,
     data: {
@@ -84,11 +95,11 @@ function postOpening(
 
 export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
   const account = customer(books, data.account_id, undefined);
-  if (account === undefined) return keeping(refused(accountNotFound(data.account_id)));
+  if (account === undefined) return storeReply(refused(accountNotFound(data.account_id)));
   const from = account.status;
   if (from === 'Frozen' && data.status !== 'Frozen' && data.keep_frozen === true) {
     const message = `account ${data.account_id} is frozen: a second person must approve this`;
-    return keeping(refused(refusal('approval_required', message)));
+    return storeReply(refused(refusal('approval_required', message)));
   }
   const changed = from !== data.status;
   if (changed) {
@@ -108,5 +119,5 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
       changed_at: books.now,
     },
   };
-  return changed ? { ...keeping(reply), statusChanged: account } : keeping(reply);
+  return changed ? { ...storeReply(reply), statusChanged: account } : storeReply(reply);
 }

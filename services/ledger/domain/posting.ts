@@ -10,8 +10,8 @@ import {
   type Decision,
   draftOf,
   fail,
-  only,
   outcomeOf,
+  replyOnly,
   reusedKey,
 } from './decision.ts';
 import { captureHold, placeHold, releaseHold } from './holds.ts';
@@ -95,7 +95,7 @@ function replayed(
   const { fingerprint } = command.context;
   if (fingerprint !== undefined && record.fingerprint !== null && fingerprint !== record.fingerprint)
     return reusedKey();
-  return only({ ...outcomeOf(command.name, record), replayed: true });
+  return replyOnly({ ...outcomeOf(command.name, record), replayed: true });
 }
 
 /** Returns the stored reply to a repeated command whose reply is kept as sent. */
@@ -104,7 +104,7 @@ function replayedStep({ context }: Command, books: Books): Decision | undefined 
   if (known === undefined) return undefined;
   const reused =
     context.fingerprint !== undefined && known.fingerprint !== null && known.fingerprint !== context.fingerprint;
-  return reused ? reusedKey() : only({ ...known.outcome, replayed: true });
+  return reused ? reusedKey() : replyOnly({ ...known.outcome, replayed: true });
 }
 
 /**

@@ -2,7 +2,7 @@ import { refused } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
+import { cashIn, cashOut, isSystem, type Leg, move, opposite, reverseLegs } from './chart.ts';
 import {
   beyondLimit,
   beyondOutstanding,
@@ -23,7 +23,7 @@ import {
   type Draft,
   draftOf,
   fail,
-  only,
+  replyOnly,
 } from './decision.ts';
 import { type AccountState, type Failure, isTransferLeg, type TransactionRecord } from './records.ts';
 
@@ -107,7 +107,7 @@ function reversalOf(
       original.transaction_type === 'Deposit'
         ? cashIn(account, teller, vault)
         : cashOut(account, teller, vault, original.direction);
-    return { legs: turned(legs), records: [draft] };
+    return { legs: reverseLegs(legs), records: [draft] };
   }
   const other = customer(books, original.counterparty_account_id ?? '', undefined);
   if (other === undefined) throw new Error(`counterparty of ${original.transaction_id} is not locked`);
@@ -123,7 +123,7 @@ function reversalOf(
     direction: fromSource && !toLoan ? 'debit' : 'credit',
     reverses_transaction_id: originalSibling,
   };
-  return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
+  return { legs: reverseLegs(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
 function refusedLeg({ account, direction }: Leg<AccountState>, minor: bigint): Failure | undefined {
@@ -138,5 +138,5 @@ function beyondBalance(account: AccountState, minor: bigint): Failure | undefine
 
 /** A refusal without a transaction as its record. */
 function refuse(code: ErrorCode, message: string, details?: Record<string, unknown>): Decision {
-  return only(refused(refusal(code, message, details && { details })));
+  return replyOnly(refused(refusal(code, message, details && { details })));
 }
