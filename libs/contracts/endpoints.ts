@@ -6,10 +6,11 @@ import {
   verificationSchema,
 } from './administration.ts';
 import { approvalBodies, approvalParameters, approvalSchema } from './approvals.ts';
+import type { EndpointRow } from './endpoint-row.ts';
 import type { ErrorCode } from './errors.ts';
 import { notFoundCode } from './errors.ts';
-import { bodies, parameters } from './fields.ts';
-import { holdBodies, holdParameters } from './holds.ts';
+import { bodies, moneyErrors, parameters, postingErrors } from './fields.ts';
+import { holdEndpoints } from './holds.ts';
 import { kindOf } from './ids.ts';
 import type { MessageName } from './messages.ts';
 import { messages } from './messages.ts';
@@ -17,85 +18,27 @@ import { accountSchema, apiKeySchema, batchSchema } from './resources.ts';
 import type { Scope } from './scopes.ts';
 import { webhookBodies, webhookParameters, webhookWithSecretSchema } from './webhooks.ts';
 
-/**
- * An endpoint. Routes of the gateway, OpenAPI, and clients are derived from the table below. Paths use fastify's
- * syntax (`:name`).
- */
-export interface Endpoint {
+/** An endpoint: a row of the table below with all its fields. Routes of the gateway, OpenAPI, and clients are derived from it. */
+export interface Endpoint
+  extends Omit<EndpointRow, 'route' | 'message' | Defaulted>,
+    Required<Pick<EndpointRow, Defaulted>> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   tag: string;
-  summary: string;
-  /** The required scope; null for any authenticated caller. If there are several, any of them is sufficient. */
-  scope: Scope | readonly Scope[] | null;
-  /** A second required scope, for an endpoint that also shows data of another resource. */
-  also?: Scope;
-  /** Not for credentials bound to one client, whatever the request contains. */
-  ofBank?: true;
-  query: z.ZodType;
-  body?: z.ZodType;
-  /** The maximum body size in bytes, if it is not the default of 64 KiB. */
-  bodyLimit?: number;
-  /** The request must have an Idempotency-Key. */
-  needsKey?: true;
-  /** Information that callers need beyond the summary. */
-  description?: string;
-  /**
-   * The schema of `data`; `shape` says how it is used. `document`: one object, a part of which is paged.
-   * `feed`: a list with a cursor for polling.
-   */
-  result: z.ZodType;
-  shape: 'one' | 'list' | 'page' | 'document' | 'feed' | 'bare' | 'health';
-  success: 200 | 201;
-  /** Returns 202 with a Pending resource if no reply arrives in time. */
-  pending?: true;
-  /** Returns an HTML page made for paper if the request accepts one. */
-  printed?: true;
-  /** The response has an ETag, which a PATCH accepts in If-Match. */
-  versioned?: true;
-  /** The message that the endpoint sends. For a read composed of several messages, the first one. */
   message: MessageName | null;
-  /** The error codes in addition to those of every endpoint. */
-  errors: ErrorCode[];
 }
-
-/** A row of the table. `complete` derives or adds its absent fields. */
-type Row = Omit<Endpoint, 'method' | 'path' | 'tag' | Defaulted> & {
-  route: `${Endpoint['method']} ${string}`;
-} & Partial<Pick<Endpoint, Defaulted>>;
-type Defaulted = 'query' | 'result' | 'shape' | 'success' | 'message' | 'errors';
+type Defaulted = 'query' | 'result' | 'shape' | 'success' | 'errors';
+type Row = Omit<EndpointRow, 'message'> & { message?: MessageName | null };
 
 /** An endpoint with the exact types of its row. */
 type Completed<R extends Row> = Omit<Endpoint, keyof R | 'method'> &
   Omit<R, 'route'> & { method: R['route'] extends `${infer Method} ${string}` ? Method : never };
-
-const moneyErrors: ErrorCode[] = [
-  'invalid_amount',
-  'invalid_amount_precision',
-  'amount_too_large',
-  'unsupported_currency',
-];
-const postingErrors: ErrorCode[] = [
-  ...moneyErrors,
-  'account_not_found',
-  'insufficient_funds',
-  'inactive_account',
-  'invalid_account_type',
-  'currency_mismatch',
-  'balance_limit_exceeded',
-];
 
 const searched = (when: string) =>
   `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
 
 const ofStaff = 'Notes are of staff, for staff: not for credentials bound to one client. A note is never changed.';
 
-/**
- * A row without a query takes no parameters, or those of a page; a POST without a body takes an empty one. Without a
- * message it sends the one of the same name, and without a result it returns what the message returns: one resource,
- * unless it has a shape. Without a success status it returns 200. Errors that follow from the route, shape, and message
- * are not listed (`notFoundErrors`, `listErrors`, `writeErrors`).
- */
 const rows = {
   health: {
     route: 'GET /',
@@ -130,7 +73,7 @@ const rows = {
     route: 'POST /clients',
     summary: 'Create a client',
     scope: 'clients:write',
-    ofBank: true,
+    bankOnly: true,
     body: bodies.createClient,
     description: 'Not for credentials bound to one client.',
     success: 201,
@@ -151,7 +94,7 @@ const rows = {
     route: 'POST /clients/:client_id/notes',
     summary: 'Leave a note on a client',
     scope: 'clients:write',
-    ofBank: true,
+    bankOnly: true,
     body: bodies.addNote,
     description: ofStaff,
     success: 201,
@@ -161,7 +104,7 @@ const rows = {
     route: 'GET /clients/:client_id/notes',
     summary: 'Notes on a client',
     scope: 'clients:read',
-    ofBank: true,
+    bankOnly: true,
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
@@ -214,7 +157,7 @@ const rows = {
     route: 'POST /accounts/:account_id/notes',
     summary: 'Leave a note on an account',
     scope: 'accounts:write',
-    ofBank: true,
+    bankOnly: true,
     body: bodies.addNote,
     description: ofStaff,
     success: 201,
@@ -224,7 +167,7 @@ const rows = {
     route: 'GET /accounts/:account_id/notes',
     summary: 'Notes on an account',
     scope: 'accounts:read',
-    ofBank: true,
+    bankOnly: true,
     description: ofStaff,
     shape: 'page',
     message: 'list_notes',
@@ -316,59 +259,7 @@ const rows = {
     pending: true,
     errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
   },
-  list_holds: {
-    route: 'GET /accounts/:account_id/holds',
-    summary: 'List the holds of an account',
-    scope: 'transactions:read',
-    query: holdParameters.listHolds,
-    shape: 'page',
-  },
-  get_hold: {
-    route: 'GET /holds/:hold_id',
-    summary: 'Get a hold',
-    scope: 'transactions:read',
-  },
-  place_hold: {
-    route: 'POST /accounts/:account_id/holds',
-    summary: 'Place a hold on an account',
-    scope: 'holds:write',
-    body: holdBodies.placeHold,
-    description:
-      'Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans; an account has at most 1,000 Active holds.',
-    success: 201,
-    errors: [
-      ...moneyErrors,
-      'insufficient_funds',
-      'inactive_account',
-      'invalid_account_type',
-      'currency_mismatch',
-      'too_many_holds',
-    ],
-  },
-  capture_hold: {
-    route: 'POST /holds/:hold_id/capture',
-    summary: 'Capture a hold, in cash or to another account',
-    scope: 'holds:write',
-    body: holdBodies.captureHold,
-    description:
-      'With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. ' +
-      'If the account is not Active, the capture is refused and the hold remains.',
-    success: 201,
-    errors: [
-      'hold_not_active',
-      'amount_exceeds_hold',
-      'same_account',
-      'amount_exceeds_outstanding',
-      ...postingErrors.filter((code) => code !== 'unsupported_currency'),
-    ],
-  },
-  release_hold: {
-    route: 'POST /holds/:hold_id/release',
-    summary: 'Release a hold',
-    scope: 'holds:write',
-    description: 'Also possible if the account is not Active.',
-    errors: ['hold_not_active'],
-  },
+  ...holdEndpoints,
   create_batch: {
     route: 'POST /batches',
     summary: 'Post up to 1,000 transactions and transfers in one request',
@@ -558,7 +449,7 @@ const rows = {
     route: 'GET /admin/search',
     summary: 'Search clients, accounts, postings, and audit records',
     scope: null,
-    ofBank: true,
+    bankOnly: true,
     query: administrationParameters.search,
     description:
       'Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
@@ -572,7 +463,7 @@ const rows = {
     route: 'GET /admin/transactions/:transaction_id/timeline',
     summary: 'Get the timeline of a transaction: request, command, entries, events',
     scope: 'audit:read',
-    also: 'transactions:read',
+    alsoRequires: 'transactions:read',
     description:
       'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication.',
   },
@@ -627,7 +518,7 @@ const rows = {
     route: 'GET /admin/dead-letters/:dead_letter_id',
     summary: 'Get a dead letter with headers and value',
     scope: 'ops:manage',
-    also: 'clients:read',
+    alsoRequires: 'clients:read',
   },
   redrive_dead_letter: {
     route: 'POST /admin/dead-letters/:dead_letter_id/redrive',
@@ -749,8 +640,8 @@ export const endpoints = Object.fromEntries(Object.entries<Row>(rows).map(comple
  * Returns what the endpoint requires before it reads a body: one scope of each list. No list means any authenticated
  * caller.
  */
-export function neededScopes({ scope, also }: Pick<Endpoint, 'scope' | 'also'>): (readonly Scope[])[] {
-  return [scope, also].flatMap((needed) => (needed === null || needed === undefined ? [] : [[needed].flat()]));
+export function neededScopes({ scope, alsoRequires }: Pick<Endpoint, 'scope' | 'alsoRequires'>): (readonly Scope[])[] {
+  return [scope, alsoRequires].flatMap((needed) => (needed === null || needed === undefined ? [] : [[needed].flat()]));
 }
 
 /** Reports whether the endpoint returns pages with a Link to the next one. */

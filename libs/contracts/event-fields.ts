@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { MessageContext } from './envelope.ts';
 import { type IdKind, idPrefix } from './ids.ts';
+import type { TopicName } from './topics.ts';
 
 /**
- * Fields of events. The schemas allow only values that the bank publishes, so that they reject all others
+ * Fields of events, and the makers of their rows in the events table (events.ts). The schemas allow only values that the bank publishes, so that they reject all others
  * (docs/events-evolution.md).
  */
 
@@ -80,4 +81,28 @@ export function askedBy({ actor, staff }: Pick<MessageContext, 'actor' | 'staff'
   if (actor.startsWith('key:')) return { actor, request_channel: 'api_key' };
   if (!actor.startsWith('jwt:')) return { actor: actor || 'system', request_channel: 'system' };
   return { actor, request_channel: staff === 'true' ? 'staff' : 'token' };
+}
+
+/** `summary`: the change that the event type reports, and when it is published. */
+interface EventRow<S extends z.ZodRawShape> {
+  summary: string;
+  fields: S;
+  example: z.infer<z.ZodObject<NoInfer<S>>>;
+}
+
+/**
+ * The batch in which the ledger decided, and the position in it: together the order of its decisions, over all
+ * accounts. The relay adds both when it publishes (libs/postgres/outbox). Unlike `transaction.batch_id`, this batch is
+ * not a caller's.
+ */
+export const decided = {
+  batch_id: since('0.2.0', count).describe(
+    'The batch in which the ledger decided, which may combine many requests; not the batch of a caller',
+  ),
+  batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
+};
+
+export function ledgerRow<S extends z.ZodRawShape>(topic: TopicName, { summary, fields, example }: EventRow<S>) {
+  const data = z.object({ ...fields, ...decided });
+  return { topic, summary, data, example: { ...example, batch_id: 4711, batch_position: 2 } };
 }

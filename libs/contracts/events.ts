@@ -6,6 +6,7 @@ import {
   asked,
   count,
   currencyCode,
+  decided,
   entryId,
   failureCodes,
   idField,
@@ -16,7 +17,7 @@ import {
   positiveMoney,
   since,
 } from './event-fields.ts';
-import { type HoldStatus, holdSchema, holdStatus } from './holds.ts';
+import { holdEvents } from './holds.ts';
 import { shownNames } from './names.ts';
 import {
   accountMasterSchema,
@@ -98,26 +99,9 @@ const completedTransfer = transferSchema
   .omit({ reverses_transfer_id: true, reversed_by_transfer_id: true, failure_code: true })
   .extend({ ...transferIds, ...time, amount: positiveMoney, currency: currencyCode, status: z.literal('Completed') });
 
-const eventHold = holdSchema.extend({
-  ...time,
-  hold_id: idField('hold'),
-  account_id: idField('account'),
-  amount: positiveMoney,
-  currency: currencyCode,
-  expires_at: moment,
-  updated_at: moment,
-});
-
-/**
- * The hold after the change, and the number of the change among all changes of the account's holds, gap-free
- * from 1.
- */
-const holdChange = (statuses: HoldStatus[]) => ({
-  hold: eventHold.extend({ status: holdStatus.extract(statuses) }),
-  hold_version: count,
-  ...ownership,
-  ...asked,
-});
+/** A row without its documentation. */
+const event = <S extends z.ZodRawShape>(topic: TopicName, fields: S) => ({ topic, data: z.object(fields) });
+const ledgerEvent = <S extends z.ZodRawShape>(topic: TopicName, fields: S) => event(topic, { ...fields, ...decided });
 
 const client = { client_id: idField('client'), client_type: clientType };
 const eventAccount = accountMasterSchema.extend({
@@ -128,27 +112,6 @@ const eventAccount = accountMasterSchema.extend({
   created_at: moment,
   updated_at: moment,
 });
-
-/** An event type: its topic, and the fields of its data. */
-function event<S extends z.ZodRawShape>(topic: TopicName, fields: S) {
-  return { topic, data: z.object(fields) };
-}
-
-/**
- * The batch in which the ledger decided, and the position in it: together the order of its decisions, over all
- * accounts. The relay adds both when it publishes (libs/postgres/outbox). Unlike `transaction.batch_id`, this batch is
- * not a caller's.
- */
-const decided = {
-  batch_id: since('0.2.0', count).describe(
-    'The batch in which the ledger decided, which may combine many requests; not the batch of a caller',
-  ),
-  batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
-};
-
-function ledgerEvent<S extends z.ZodRawShape>(topic: TopicName, fields: S) {
-  return event(topic, { ...fields, ...decided });
-}
 
 export const events = {
   'corebanking.transaction.completed.v1': ledgerEvent('transactions', {
@@ -194,16 +157,7 @@ export const events = {
     operation_id: idField('operation'),
     ...asked,
   }),
-  'corebanking.hold.placed.v1': ledgerEvent('holds', holdChange(['Active'])),
-  /** `amount`: the captured amount. */
-  'corebanking.hold.captured.v1': ledgerEvent('holds', {
-    ...holdChange(['Active', 'Captured']),
-    amount: positiveMoney,
-    transaction_id: idField('transaction'),
-    transfer_id: idField('transfer').optional(),
-  }),
-  'corebanking.hold.released.v1': ledgerEvent('holds', holdChange(['Released'])),
-  'corebanking.hold.expired.v1': ledgerEvent('holds', holdChange(['Expired'])),
+  ...holdEvents,
   'corebanking.account.opened.v1': event('accounts', { account: eventAccount, ...asked }),
   'corebanking.account.status_changed.v1': event('accounts', {
     account_id: idField('account'),

@@ -78,6 +78,23 @@ export function orNumber<S extends z.ZodType>(value: number, schema: S) {
     .meta({ input_default: value });
 }
 
+/** The errors of an amount and its currency, and those of every posting. */
+export const moneyErrors: ErrorCode[] = [
+  'invalid_amount',
+  'invalid_amount_precision',
+  'amount_too_large',
+  'unsupported_currency',
+];
+export const postingErrors: ErrorCode[] = [
+  ...moneyErrors,
+  'account_not_found',
+  'insufficient_funds',
+  'inactive_account',
+  'invalid_account_type',
+  'currency_mismatch',
+  'balance_limit_exceeded',
+];
+
 type Body = Record<string, unknown>;
 
 /**

@@ -1,5 +1,18 @@
 import { z } from 'zod';
-import { amount, amountFits, currency, description, id, moment, page, reference } from './fields.ts';
+import type { EndpointRows } from './endpoint-row.ts';
+import * as event from './event-fields.ts';
+import {
+  exampleAsked,
+  exampleBits,
+  exampleChangedAt,
+  exampleIds,
+  exampleOwnership,
+  exampleTime,
+  pick,
+} from './examples.ts';
+import * as field from './fields.ts';
+import { inUnits, type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
 import { money, transactionSchema, transferSchema } from './resources.ts';
 
@@ -44,29 +57,288 @@ export const capturedHoldSchema = z.object({
 });
 export type CapturedHold = z.infer<typeof capturedHoldSchema>;
 
-export const holdBodies = {
-  placeHold: z
-    .strictObject({
-      amount: amount(false),
-      currency: currency.nullish(),
-      description,
-      reference,
-      expires_at: moment.nullish().meta({ description: 'Within 31 days from now; 7 days from now if omitted' }),
+const listFilters = z.strictObject({
+  status: holdStatus.optional(),
+  external_id: externalId.optional(),
+  ...field.page,
+});
+
+const holdExample = {
+  hold_id: exampleIds.hold,
+  account_id: exampleIds.account,
+  amount: '40.00',
+  captured_amount: '0.00',
+  currency: 'USD',
+  status: 'Active' as const,
+  description: 'Hotel',
+  reference: 'AUTH-7',
+  expires_at: '2026-01-09T03:04:05.678Z',
+  created_at: exampleTime,
+  updated_at: exampleChangedAt,
+};
+const hotel = { ...holdExample, amount: 40, captured_amount: 0, updated_at: '2026-01-02T03:04:05.690Z' };
+const newHotel = pick(hotel, 'amount', 'currency', 'description', 'reference');
+const names = { external_id: 'booking-7', metadata: { channel: 'app' } };
+const captured = {
+  hold_id: hotel.hold_id,
+  description: 'Hotel',
+  status: 'Completed',
+  created_at: '2026-01-03T10:00:00.000Z',
+  currency: 'USD',
+};
+
+export const holdEndpoints = {
+  list_holds: {
+    route: 'GET /accounts/:account_id/holds',
+    summary: 'List the holds of an account',
+    scope: 'transactions:read',
+    query: listFilters,
+    shape: 'page',
+    answers: { hotel },
+  },
+  get_hold: {
+    route: 'GET /holds/:hold_id',
+    summary: 'Get a hold',
+    scope: 'transactions:read',
+    answers: { hotel },
+  },
+  place_hold: {
+    route: 'POST /accounts/:account_id/holds',
+    summary: 'Place a hold on an account',
+    scope: 'holds:write',
+    body: z
+      .strictObject({
+        amount: field.amount(false),
+        currency: field.currency.nullish(),
+        description: field.description,
+        reference: field.reference,
+        expires_at: field.moment.nullish().meta({ description: 'Within 31 days from now; 7 days from now if omitted' }),
+        ...givenNames,
+      })
+      .check(...field.amountFits('amount')),
+    description:
+      'Reserves money: the `available_balance` decreases, while the balance and the books do not change. Only for Active accounts that are not Loans; an account has at most 1,000 Active holds.',
+    success: 201,
+    errors: [
+      ...field.moneyErrors,
+      'insufficient_funds',
+      'inactive_account',
+      'invalid_account_type',
+      'currency_mismatch',
+      'too_many_holds',
+    ],
+    requests: { hotel: newHotel, names: { ...newHotel, ...names } },
+    answers: { hotel, names: { ...hotel, ...names } },
+  },
+  capture_hold: {
+    route: 'POST /holds/:hold_id/capture',
+    summary: 'Capture a hold, in cash or to another account',
+    scope: 'holds:write',
+    body: z.strictObject({
+      amount: field.amount(false).nullish().meta({
+        description:
+          'How much to capture, in units of the currency, with at most its decimal places; the remaining amount if omitted',
+      }),
+      to_account_id: field.id.nullish().meta({ description: 'The destination of a transfer; a withdrawal if omitted' }),
+      final: z.boolean().default(true).meta({ description: 'false: the remaining amount stays held' }),
+      description: field.description,
       ...givenNames,
-    })
-    .check(...amountFits('amount')),
-  captureHold: z.strictObject({
-    amount: amount(false).nullish().meta({
-      description:
-        'How much to capture, in units of the currency, with at most its decimal places; the remaining amount if omitted',
     }),
-    to_account_id: id.nullish().meta({ description: 'The destination of a transfer; a withdrawal if omitted' }),
-    final: z.boolean().default(true).meta({ description: 'false: the remaining amount stays held' }),
-    description,
-    ...givenNames,
+    description:
+      'With `to_account_id` it is a transfer, which also requires `transfers:write`; otherwise a withdrawal, which also requires `transactions:write`. The hold becomes Captured after a `final` capture, or when nothing is left. ' +
+      'If the account is not Active, the capture is refused and the hold remains.',
+    success: 201,
+    errors: [
+      'hold_not_active',
+      'amount_exceeds_hold',
+      'same_account',
+      'amount_exceeds_outstanding',
+      ...field.postingErrors.filter((code) => code !== 'unsupported_currency'),
+    ],
+    requests: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
+    answers: {
+      cash: {
+        hold: { ...hotel, status: 'Captured', captured_amount: 40, updated_at: '2026-01-03T10:00:00.012Z' },
+        transaction: {
+          ...captured,
+          transaction_id: `txn_${exampleBits(3)}`,
+          account_id: exampleIds.account,
+          transaction_type: 'Withdrawal',
+          amount: 40,
+          reference: 'AUTH-7',
+          direction: 'debit',
+        },
+      },
+      transfer: {
+        hold: { ...hotel, captured_amount: 32.5, updated_at: '2026-01-03T10:00:00.012Z' },
+        transfer: {
+          ...captured,
+          transfer_id: `trf_${exampleBits(3)}`,
+          from_account_id: exampleIds.account,
+          to_account_id: exampleIds.otherAccount,
+          amount: 32.5,
+        },
+      },
+    },
+  },
+  release_hold: {
+    route: 'POST /holds/:hold_id/release',
+    summary: 'Release a hold',
+    scope: 'holds:write',
+    description: 'Also possible if the account is not Active.',
+    errors: ['hold_not_active'],
+    requests: { release: {} },
+    answers: { release: { ...hotel, status: 'Released' } },
+  },
+} satisfies EndpointRows;
+
+export const holdMessages = {
+  /**
+   * `expires_at`: null for the default. Whether it is in the future is decided only by the ledger, which recognizes
+   * repeats.
+   */
+  place_hold: message.ledger.command(
+    {
+      hold_id: message.id,
+      account_id: message.accountId,
+      amount: message.amount,
+      currency: message.currency.nullable(),
+      description: message.text,
+      reference: message.text,
+      expires_at: z.iso.datetime({ precision: 3 }).nullable(),
+      ...givenNames,
+    },
+    holdSchema,
+  ),
+  /**
+   * `amount`: null for the remaining amount. `transaction_id`: the withdrawal, or the transaction of the
+   * transfer on the hold's account.
+   */
+  capture_hold: message.ledger.command(
+    {
+      transaction_id: message.id,
+      hold_id: message.holdId,
+      amount: message.amount.nullable(),
+      to_account_id: message.accountId.nullable(),
+      final: z.boolean(),
+      description: message.text,
+      ...givenNames,
+    },
+    capturedHoldSchema,
+  ),
+  release_hold: message.ledger.command({ hold_id: message.holdId }, holdSchema),
+  get_hold: message.ledger.query({ hold_id: message.id }, holdSchema),
+  list_holds: message.ledger.query(
+    { account_id: message.id, ...message.listOf(listFilters) },
+    message.pageOf(holdSchema),
+  ),
+};
+
+const eventHold = holdSchema.extend({
+  created_at: event.moment,
+  hold_id: event.idField('hold'),
+  account_id: event.idField('account'),
+  amount: event.positiveMoney,
+  currency: event.currencyCode,
+  expires_at: event.moment,
+  updated_at: event.moment,
+});
+
+/**
+ * The hold after the change, and the number of the change among all changes of the account's holds, gap-free
+ * from 1.
+ */
+const holdChange = (statuses: HoldStatus[]) => ({
+  hold: eventHold.extend({ status: holdStatus.extract(statuses) }),
+  hold_version: event.count,
+  ...event.ownership,
+  ...event.asked,
+});
+const changeExample = { hold: holdExample, hold_version: 2, ...exampleOwnership, ...exampleAsked };
+
+export const holdEvents = {
+  'corebanking.hold.placed.v1': event.ledgerRow('holds', {
+    summary: 'A hold reserved money on an account',
+    fields: holdChange(['Active']),
+    example: { ...changeExample, hold_version: 1 },
+  }),
+  /** `amount`: the captured amount. */
+  'corebanking.hold.captured.v1': event.ledgerRow('holds', {
+    summary:
+      'A hold was captured by a withdrawal or a transfer, which has its own events. The hold stays Active if part of it is still held',
+    fields: {
+      ...holdChange(['Active', 'Captured']),
+      amount: event.positiveMoney,
+      transaction_id: event.idField('transaction'),
+      transfer_id: event.idField('transfer').optional(),
+    },
+    example: {
+      hold: { ...holdExample, status: 'Captured', captured_amount: '32.50' },
+      hold_version: 2,
+      amount: '32.50',
+      transaction_id: `txn_${exampleBits(1)}`,
+      ...exampleOwnership,
+      ...exampleAsked,
+    },
+  }),
+  'corebanking.hold.released.v1': event.ledgerRow('holds', {
+    summary: 'A hold, or what captures had left of it, was released',
+    fields: holdChange(['Released']),
+    example: { ...changeExample, hold: { ...holdExample, status: 'Released' } },
+  }),
+  'corebanking.hold.expired.v1': event.ledgerRow('holds', {
+    summary: 'A hold expired. Published within 10 s of its expires_at',
+    fields: holdChange(['Expired']),
+    example: {
+      ...changeExample,
+      hold: { ...holdExample, status: 'Expired', updated_at: '2026-01-09T03:04:05.678Z' },
+      actor: 'system',
+      request_channel: 'system',
+    },
   }),
 };
 
-export const holdParameters = {
-  listHolds: z.strictObject({ status: holdStatus.optional(), external_id: externalId.optional(), ...page }),
-};
+const details = { transaction_id: exampleIds.transaction };
+
+export const holdMeanings = {
+  fields: {
+    hold_id: `The hold: \`hld_\` and 32 hexadecimal digits; in a posting, the hold that it captured or was meant to capture`,
+    captured_amount: `The total captured so far, ${inUnits}`,
+    hold: 'The hold after the capture',
+    'CapturedHold.transaction': 'The withdrawal, if no destination account was given',
+    'CapturedHold.transfer': 'The transfer, if a destination account was given',
+    'Hold.status':
+      'Active: reduces the available balance; Captured: taken completely, or closed by a final capture; Released; Expired',
+    'list_holds.status': 'Only holds with this status',
+    'list_holds.external_id': 'Only holds with this external_id, letter for letter',
+    'Hold.expires_at': `When it expires, ${utc}`,
+  },
+  eventFields: {
+    captured_amount: 'The total captured so far; a decimal string',
+    hold: 'The hold after this change, as in REST with amounts as strings',
+    hold_id: 'hld_ and 32 hex digits; in a transaction or transfer, the hold that it captured or was meant to capture',
+    hold_version: 'Number of changes of holds on the account, gap-free from 1; 0 before the first',
+  },
+  errors: {
+    amount_exceeds_hold: {
+      meaning: 'The capture exceeds the remaining amount of the hold.',
+      action: 'Capture at most the remaining amount.',
+      example: [`hold ${exampleIds.hold} has less than that amount left`, { details }],
+    },
+    hold_not_active: {
+      meaning: 'The hold is Captured, Released, or Expired.',
+      action: 'Place a new one.',
+      example: [`hold ${exampleIds.hold} is Released`, { details }],
+    },
+    too_many_holds: {
+      meaning: 'The account has 1,000 Active holds. This is decided before its funds.',
+      action: 'Capture or release some of them, then retry with a new Idempotency-Key.',
+      example: [`account ${exampleIds.account} has 1000 Active holds, and cannot have more`],
+    },
+    hold_not_found: {
+      meaning: 'The hold does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`hold ${exampleIds.hold} not found`],
+    },
+  },
+} satisfies Meanings;

@@ -16,9 +16,27 @@ import {
 import { approvableCommand, approvalParameters, approvalRequestSchema, approvalSchema } from './approvals.ts';
 import { idField } from './event-fields.ts';
 import { bodies, maxItems, parameters } from './fields.ts';
-import { capturedHoldSchema, holdParameters, holdSchema } from './holds.ts';
+import { holdMessages } from './holds.ts';
 import type { Signer } from './mac.ts';
-import { isCurrency, maxDecimalLength } from './money.ts';
+import {
+  accountId,
+  accounts,
+  amount,
+  amountOrZero,
+  command,
+  currency,
+  id,
+  ledger,
+  listOf,
+  page,
+  pageOf,
+  position,
+  searchedPageOf,
+  text,
+  time,
+  transactionId,
+  webhooks,
+} from './message-fields.ts';
 import { givenNames } from './names.ts';
 import {
   accountBalanceSchema,
@@ -46,68 +64,12 @@ import {
   transferSchema,
   trialBalanceSchema,
 } from './resources.ts';
-import type { TopicName } from './topics.ts';
 import { cloudEventSchema, deliverySchema, webhookChanges, webhookParameters, webhookSchema } from './webhooks.ts';
 
 /**
  * The messages table: every command and query with its topic, data, and result. Sender and receiver validate
  * against it.
  */
-
-const id = z.string().max(64);
-/** Ids supplied by callers. The gateway does not look them up; an unknown id is stored as requested. */
-const [accountId, transactionId, holdId] = [idField('account'), idField('transaction'), idField('hold')];
-const text = z.string().nullable();
-const time = z.string();
-/** Amounts that the gateway accepts: plain, non-negative decimals. */
-const amount = z
-  .string()
-  .max(maxDecimalLength)
-  .regex(/^\d+(\.\d+)?$/)
-  .regex(/[1-9]/);
-const amountOrZero = z
-  .string()
-  .max(maxDecimalLength)
-  .regex(/^\d+(\.\d+)?$/);
-const currency = z.string().refine(isCurrency);
-
-/** A position in a list: the row after which the next page starts. */
-const position = z.object({ at: z.string(), id: z.string() });
-export type Position = z.infer<typeof position>;
-
-const page = { limit: z.number().int().min(1).max(500), order: z.enum(['asc', 'desc']), after: position.optional() };
-
-/** The filters of a list, which accept what they return when parsed again, and the page of the message. */
-function listOf<S extends typeof parameters.page.shape>({ shape }: z.ZodObject<S>) {
-  const { limit: _limit, order: _order, cursor: _cursor, ...filters } = shape;
-  return { ...filters, ...page };
-}
-
-function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({ items: z.array(item), next: position.optional() });
-}
-
-/** `complete` is set for searches only (searches.ts). False if the page ended because the scan limit was reached. */
-function searchedPageOf<T extends z.ZodType>(item: T) {
-  return pageOf(item).extend({ complete: z.boolean().optional() });
-}
-
-function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
-  return { kind: 'command' as const, topic, data, result };
-}
-
-/** The commands and queries of a service whose data are objects with these fields, on its own two topics. */
-function messagesOf(service: 'accounts' | 'ledger' | 'webhooks') {
-  const queries: TopicName = `${service}.queries`;
-  return {
-    command: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) =>
-      command(`${service}.commands`, z.object(data), result),
-    query: <D extends z.ZodRawShape, R extends z.ZodType>(data: D, result: R) => {
-      return { kind: 'query' as const, topic: queries, data: z.object(data), result };
-    },
-  };
-}
-const [accounts, ledger, webhooks] = [messagesOf('accounts'), messagesOf('ledger'), messagesOf('webhooks')];
 
 const secretHash = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -276,40 +238,7 @@ export const messages = {
     { transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames },
     transactionSchema,
   ),
-  /**
-   * `expires_at`: null for the default. Whether it is in the future is decided only by the ledger, which recognizes
-   * repeats.
-   */
-  place_hold: ledger.command(
-    {
-      hold_id: id,
-      account_id: accountId,
-      amount,
-      currency: currency.nullable(),
-      description: text,
-      reference: text,
-      expires_at: z.iso.datetime({ precision: 3 }).nullable(),
-      ...givenNames,
-    },
-    holdSchema,
-  ),
-  /**
-   * `amount`: null for the remaining amount. `transaction_id`: the withdrawal, or the transaction of the
-   * transfer on the hold's account.
-   */
-  capture_hold: ledger.command(
-    {
-      transaction_id: id,
-      hold_id: holdId,
-      amount: amount.nullable(),
-      to_account_id: accountId.nullable(),
-      final: z.boolean(),
-      description: text,
-      ...givenNames,
-    },
-    capturedHoldSchema,
-  ),
-  release_hold: ledger.command({ hold_id: holdId }, holdSchema),
+  ...holdMessages,
   /** A step of the opening saga. The reply goes to `accounts.commands`. */
   open_ledger_account: ledger.command(
     {
@@ -364,8 +293,6 @@ export const messages = {
   get_transaction: ledger.query({ transaction_id: id }, transactionSchema),
   list_transfers: ledger.query(listOf(parameters.listTransfers), searchedPageOf(transferSchema)),
   get_transfer: ledger.query({ transfer_id: id }, transferSchema),
-  get_hold: ledger.query({ hold_id: id }, holdSchema),
-  list_holds: ledger.query({ account_id: id, ...listOf(holdParameters.listHolds) }, pageOf(holdSchema)),
   get_batch: ledger.query({ batch_id: id }, batchSchema),
   list_batches: ledger.query(listOf(parameters.listBatches), pageOf(batchSummarySchema)),
   list_entries: ledger.query({ account_id: id, ...page }, pageOf(entryLineSchema)),

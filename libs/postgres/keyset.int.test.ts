@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest';
-import type { Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
 import { isTime, type List, readPage, Where } from './keyset.ts';
 import { createPool } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';

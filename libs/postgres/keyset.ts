@@ -1,6 +1,6 @@
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField } from '#libs/contracts/errors.ts';
-import type { Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
 import type { Pool } from './pool.ts';
 
 /** Reads lists by page. Each page is a range of an index, so page 10,000 costs as much as page 1. */

@@ -1,8 +1,12 @@
+import type { ErrorCode } from '#libs/contracts/errors.ts';
+import { holdMeanings } from '#libs/contracts/holds.ts';
+import type { ErrorMeaning } from '#libs/contracts/meanings.ts';
+
 /**
  * The meaning of each error code and the action for the caller. Published as docs/errors.md. The codes are
  * those of errors.ts.
  */
-export const errorMeanings: Record<string, { meaning: string; action: string }> = {
+export const errorMeanings: Record<ErrorCode, Omit<ErrorMeaning, 'example'> & Partial<ErrorMeaning>> = {
   validation_failed: {
     meaning: 'A field, parameter, or header is missing or malformed; `errors` lists all of them.',
     action: 'Correct what `errors` lists.',
@@ -67,15 +71,7 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     meaning: 'The payment exceeds the outstanding amount of the Loan.',
     action: "Pay at most the Loan's balance.",
   },
-  amount_exceeds_hold: {
-    meaning: 'The capture exceeds the remaining amount of the hold.',
-    action: 'Capture at most the remaining amount.',
-  },
-  hold_not_active: { meaning: 'The hold is Captured, Released, or Expired.', action: 'Place a new one.' },
-  too_many_holds: {
-    meaning: 'The account has 1,000 Active holds. This is decided before its funds.',
-    action: 'Capture or release some of them, then retry with a new Idempotency-Key.',
-  },
+  ...holdMeanings.errors,
   balance_limit_exceeded: {
     meaning: 'The balance would exceed 10^15 - 1 minor units.',
     action: 'Use another account.',
@@ -144,7 +140,6 @@ export const errorMeanings: Record<string, { meaning: string; action: string }> 
     meaning: 'The transfer does not exist, or is not visible to this caller.',
     action: 'Correct the id.',
   },
-  hold_not_found: { meaning: 'The hold does not exist, or is not visible to this caller.', action: 'Correct the id.' },
   batch_not_found: {
     meaning: 'The batch does not exist, or is not visible to this caller.',
     action: 'Correct the id.',

@@ -1,4 +1,4 @@
-import { errorCodes } from '#libs/contracts/errors.ts';
+import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { errorMeanings } from './error-meanings.ts';
 
 /** Returns docs/errors.md: every code of the error table, by status. */
@@ -7,7 +7,7 @@ export function errorsPage(): string {
     .toSorted(([, left], [, right]) => left.status - right.status)
     .map(
       ([code, { status }]) =>
-        `| ${status} | \`${code}\` | ${errorMeanings[code]?.meaning ?? ''} | ${errorMeanings[code]?.action ?? ''} |`,
+        `| ${status} | \`${code}\` | ${errorMeanings[code as ErrorCode].meaning} | ${errorMeanings[code as ErrorCode].action} |`,
     );
   return `# Errors
 

@@ -1,19 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { errorCodes } from '#libs/contracts/errors.ts';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { programs } from './configuration.ts';
-import { errorMeanings } from './error-meanings.ts';
 import { pages } from './pages.ts';
 
 test.each(Object.entries(pages))('docs/%s is up to date with the code (else: npm run generate)', (name, page) => {
   expect(readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')).toBe(page());
-});
-
-test('every error code has an explanation and advice', () => {
-  expect(
-    Object.keys(errorCodes).filter((code) => !errorMeanings[code]?.meaning || !errorMeanings[code]?.action),
-  ).toEqual([]);
 });
 
 /** Returns the errors of loadConfig, by variable. */

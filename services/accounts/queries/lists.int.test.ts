@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
 import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
 import { type Harness, newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';

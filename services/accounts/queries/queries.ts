@@ -1,7 +1,8 @@
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';

@@ -92,7 +92,7 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
     const { scopes, endpoint } = request.routeOptions.config;
     const lacking = scopes?.find((sufficient) => !sufficient.some((scope) => request.caller?.scopes.has(scope)));
     if (lacking) return refuse('insufficient_scope', `the scope ${lacking.join(' or ')} is required`);
-    const isOfBank = endpoint !== undefined && endpoints[endpoint].ofBank === true;
+    const isOfBank = endpoint !== undefined && endpoints[endpoint].bankOnly === true;
     return isOfBank && request.caller?.boundClientId !== undefined
       ? refuse('insufficient_scope', 'credentials bound to one client cannot do this')
       : undefined;

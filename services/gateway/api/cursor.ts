@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import type { Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
 import { refuseViolations } from '../http/errors.ts';
 
 export type Cursors = ReturnType<typeof createCursors>;

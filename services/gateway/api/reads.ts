@@ -1,5 +1,6 @@
 import { bucketOf, bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
+import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { isScan } from '#libs/contracts/searches.ts';
 import { Refused, refuse } from '../http/errors.ts';

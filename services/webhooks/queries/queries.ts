@@ -1,5 +1,6 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
+import type { Position } from '#libs/contracts/message-fields.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import { byTime, listTable } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';

@@ -1,4 +1,4 @@
-import type { EventData, EventType } from '#libs/contracts/events.ts';
+import { type EventData, type EventType, events } from '#libs/contracts/events.ts';
 
 /** One example of each event type, used in the JSON Schemas, in AsyncAPI, and in docs/events.md. */
 
@@ -22,19 +22,6 @@ export const depositExample = {
   status: 'Completed' as const,
   created_at: at,
   direction: 'credit' as const,
-};
-export const holdExample = {
-  hold_id: `hld_${bits}`,
-  account_id,
-  amount: '40.00',
-  captured_amount: '0.00',
-  currency: 'USD',
-  status: 'Active' as const,
-  description: 'Hotel',
-  reference: 'AUTH-7',
-  expires_at: '2026-01-09T03:04:05.678Z',
-  created_at: at,
-  updated_at: booked,
 };
 const entry = (account: string, sequence: number, direction: 'debit' | 'credit', side: 'DR' | 'CR') => ({
   entry_id: `ent_${account.slice(4)}-${sequence}`,
@@ -74,7 +61,7 @@ const account = {
   updated_at: at,
 } as const;
 
-export const eventExamples: { [T in EventType]: EventData<T> } = {
+const unmoved: { [T in EventType]?: EventData<T> } = {
   'corebanking.transaction.completed.v1': {
     transaction: depositExample,
     sequence: 12,
@@ -134,31 +121,6 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     },
     operation_id: `opr_${other}`,
     ...asked,
-    ...decided,
-  },
-  'corebanking.hold.placed.v1': { hold: holdExample, hold_version: 1, ...ownership, ...asked, ...decided },
-  'corebanking.hold.captured.v1': {
-    hold: { ...holdExample, status: 'Captured', captured_amount: '32.50' },
-    hold_version: 2,
-    amount: '32.50',
-    transaction_id: `txn_${other}`,
-    ...ownership,
-    ...asked,
-    ...decided,
-  },
-  'corebanking.hold.released.v1': {
-    hold: { ...holdExample, status: 'Released' },
-    hold_version: 2,
-    ...ownership,
-    ...asked,
-    ...decided,
-  },
-  'corebanking.hold.expired.v1': {
-    hold: { ...holdExample, status: 'Expired', updated_at: '2026-01-09T03:04:05.678Z' },
-    hold_version: 2,
-    ...ownership,
-    actor: 'system',
-    request_channel: 'system',
     ...decided,
   },
   'corebanking.account.opened.v1': { account, ...asked },
@@ -265,3 +227,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     version: 1,
   },
 };
+
+export const eventExamples = Object.fromEntries(
+  Object.entries(events).map(([type, row]) => [type, 'example' in row ? row.example : unmoved[type as EventType]]),
+) as { [T in EventType]: EventData<T> };

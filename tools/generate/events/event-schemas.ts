@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type EventType, events, schemaId } from '#libs/contracts/events.ts';
+import { holdMeanings } from '#libs/contracts/holds.ts';
 import { eventExamples } from './event-examples.ts';
 
 /** Generates the JSON Schemas (draft-07) of events: docs/events/<type>.schema.json, and the payloads in AsyncAPI. */
@@ -7,7 +8,7 @@ import { eventExamples } from './event-examples.ts';
 export type JsonSchema = { [keyword: string]: unknown };
 
 /** The change that each event type reports, and when it is published. */
-export const eventSummaries: Record<EventType, string> = {
+const summaries: { [T in EventType]?: string } = {
   'corebanking.transaction.completed.v1':
     'A transaction was posted to an account. Contains every entry of its operation. There is one event per account, so a transfer has two',
   'corebanking.transaction.failed.v1': 'A transaction was refused and stored as Failed; nothing was posted',
@@ -17,11 +18,6 @@ export const eventSummaries: Record<EventType, string> = {
   'corebanking.transfer.failed.v1': 'A transfer was refused and stored as Failed; nothing was posted',
   'corebanking.transfer.reversed.v1':
     'A transfer was reversed by a transfer back, which has its own transfer_id. The key is the reversed transfer',
-  'corebanking.hold.placed.v1': 'A hold reserved money on an account',
-  'corebanking.hold.captured.v1':
-    'A hold was captured by a withdrawal or a transfer, which has its own events. The hold stays Active if part of it is still held',
-  'corebanking.hold.released.v1': 'A hold, or what captures had left of it, was released',
-  'corebanking.hold.expired.v1': 'A hold expired. Published within 10 s of its expires_at',
   'corebanking.account.opened.v1':
     'An account was opened and accepts postings. Its initial deposit, if any, is a transaction',
   'corebanking.account.status_changed.v1': 'An account was activated, deactivated, or frozen',
@@ -48,6 +44,12 @@ export const eventSummaries: Record<EventType, string> = {
     'Internal, for gateways: what they need to verify a key. The topic keeps the latest state of each key forever',
 };
 
+/** Returns the change that the event type reports, and when it is published. */
+export function summaryOf(type: EventType): string {
+  const row = events[type];
+  return 'summary' in row ? row.summary : (summaries[type] ?? '');
+}
+
 /** Field descriptions. A field has the same meaning in every event; a test finds fields without a description. */
 const fields: Record<string, string> = {
   account: 'The account as in REST, without its balance',
@@ -65,7 +67,7 @@ const fields: Record<string, string> = {
   balance: 'For a Loan, the outstanding amount; a decimal string',
   balance_after: 'The balance of the account after this transaction; a decimal string',
   batch_id: 'The batch that contained it as an item',
-  captured_amount: 'The total captured so far; a decimal string',
+  ...holdMeanings.eventFields,
   chain: 'Number of the chain, 0 to 15',
   changed_at: 'When the new status took effect; ISO 8601 UTC',
   changed_fields: 'Field names as in REST',
@@ -97,9 +99,6 @@ const fields: Record<string, string> = {
   from_status: 'The previous status',
   hash: 'SHA-256 over the record and the previous hash, in hex',
   heads: 'One per chain that has records',
-  hold: 'The hold after this change, as in REST with amounts as strings',
-  hold_id: 'hld_ and 32 hex digits; in a transaction or transfer, the hold that it captured or was meant to capture',
-  hold_version: 'Number of changes of holds on the account, gap-free from 1; 0 before the first',
   key_id: 'key_ and 32 hex digits',
   metadata: 'Named strings set by the caller, if any',
   operation: 'The requested API operation',
@@ -201,7 +200,7 @@ export function eventSchema(type: EventType): JsonSchema {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: schemaId(type),
     title: type,
-    description: eventSummaries[type],
+    description: summaryOf(type),
     ...wireSchema(events[type].data),
     examples: [eventExamples[type]],
   };

@@ -1,3 +1,5 @@
+import { holdMeanings } from '#libs/contracts/holds.ts';
+
 /**
  * The meaning, unit, and form of each field and parameter, for the OpenAPI document. An entry applies to all
  * resources that have the field; `Owner.name` overrides it for one owner (a resource, an operation, or an
@@ -17,7 +19,7 @@ export const fieldMeanings: Record<string, string> = {
   account_id: `The account: \`acc_\` and 32 hexadecimal digits, ${opaque}`,
   transaction_id: `The transaction: \`txn_\` and 32 hexadecimal digits, ${opaque}`,
   transfer_id: `The transfer: \`trf_\` and 32 hexadecimal digits, ${opaque}; in a transaction, the transfer to which it belongs`,
-  hold_id: `The hold: \`hld_\` and 32 hexadecimal digits; in a posting, the hold that it captured or was meant to capture`,
+  ...holdMeanings.fields,
   batch_id: `The batch: \`bat_\` and 32 hexadecimal digits; in a posting, the batch that contained it`,
   key_id: 'The API key: `key_` and 32 hexadecimal digits; not a secret',
   webhook_id: 'The webhook: `whk_` and 32 hexadecimal digits',
@@ -177,22 +179,11 @@ export const fieldMeanings: Record<string, string> = {
   difference: `Debits minus credits, ${money}: 0 if the books balance`,
   kind: 'Teller or Vault',
   slots: 'The slots of the account, each with its own entries',
-
-  // Holds and batches
-  captured_amount: `The total captured so far, ${money}`,
-  hold: 'The hold after the capture',
-  'CapturedHold.transaction': 'The withdrawal, if no destination account was given',
-  'CapturedHold.transfer': 'The transfer, if a destination account was given',
   'Timeline.transaction': 'The transaction of the timeline',
   'items.transaction': 'A deposit or withdrawal, as in POST /transactions',
   'items.transfer': 'A transfer, as in POST /transfers',
   'results.transaction': 'The transaction of a deposit or withdrawal',
   'results.transfer': 'The transfer',
-  'Hold.status':
-    'Active: reduces the available balance; Captured: taken completely, or closed by a final capture; Released; Expired',
-  'list_holds.status': 'Only holds with this status',
-  'list_holds.external_id': 'Only holds with this external_id, letter for letter',
-  'Hold.expires_at': `When it expires, ${utc}`,
   mode: 'independent: each item is decided as if sent alone; atomic: all items are applied, or none',
   items: 'The items, in order; at most 500 in atomic mode',
   'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',

@@ -1,5 +1,5 @@
-import type { EndpointName } from '#libs/contracts/endpoints.ts';
-import { depositExample, holdExample, transferExample } from '../events/event-examples.ts';
+import { type Endpoint, type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
+import { depositExample, transferExample } from '../events/event-examples.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Example responses of all operations, which refer to the same resources. A test validates each against its schema. */
@@ -87,14 +87,6 @@ const reversal = {
 };
 const transfer = { ...transferExample, amount: 10 };
 
-const hold = { ...holdExample, amount: 40, captured_amount: 0, updated_at: '2026-01-02T03:04:05.690Z' };
-const captured = {
-  hold_id: hold.hold_id,
-  description: 'Hotel',
-  status: 'Completed',
-  created_at: '2026-01-03T10:00:00.000Z',
-  currency: 'USD',
-};
 const batch_id = exampleIds.batch;
 const batch = {
   batch_id,
@@ -323,13 +315,13 @@ const cloudEvent = {
 export const exampleCursor = '8m3-t7x2k1';
 
 /** Resources with the fields of requests. */
-export const exampleResources = { retail, corporate, deposit, transfer, hold };
+export const exampleResources = { retail, corporate, deposit, transfer };
 
 /** An approval as returned to its requester. */
 export const waitingExample = waiting;
 
 /** One resource, or the items of a list. */
-const answers: Record<EndpointName, Record<string, Json>> = {
+const answers: Partial<Record<EndpointName, Record<string, Json>>> = {
   health: { running: { status: 'success', message: 'the service is running', apiVersion: '0.2.0' } },
   list_clients: { Retail: retail, Corporate: corporate },
   search_client_by_ussd: { Retail: retail },
@@ -427,34 +419,6 @@ const answers: Record<EndpointName, Record<string, Json>> = {
   list_transfers: { transfer, reversed: undone, reversal: undoing },
   get_transfer: { transfer, reversed: undone, reversal: undoing },
   create_transfer: { transfer, names: { ...transfer, external_id: 'order-1842', metadata: { channel: 'app' } } },
-  list_holds: { hotel: hold },
-  get_hold: { hotel: hold },
-  place_hold: { hotel: hold, names: { ...hold, external_id: 'booking-7', metadata: { channel: 'app' } } },
-  capture_hold: {
-    cash: {
-      hold: { ...hold, status: 'Captured', captured_amount: 40, updated_at: '2026-01-03T10:00:00.012Z' },
-      transaction: {
-        ...captured,
-        transaction_id: `txn_${bits(3)}`,
-        account_id,
-        transaction_type: 'Withdrawal',
-        amount: 40,
-        reference: 'AUTH-7',
-        direction: 'debit',
-      },
-    },
-    transfer: {
-      hold: { ...hold, captured_amount: 32.5, updated_at: '2026-01-03T10:00:00.012Z' },
-      transfer: {
-        ...captured,
-        transfer_id: `trf_${bits(3)}`,
-        from_account_id: account_id,
-        to_account_id: otherAccount,
-        amount: 32.5,
-      },
-    },
-  },
-  release_hold: { release: { ...hold, status: 'Released' } },
   list_events: { event: cloudEvent },
   create_webhook: { transactions: { ...webhook, ...webhookSecret } },
   list_webhooks: { transactions: webhook },
@@ -594,5 +558,6 @@ const answers: Record<EndpointName, Record<string, Json>> = {
 
 /** Resources that the operation returns, by the name of the example. */
 export function answerExamples(name: EndpointName): Record<string, Json> {
-  return answers[name];
+  const { answers: own }: Endpoint = endpoints[name];
+  return (own as Record<string, Json> | undefined) ?? answers[name] ?? {};
 }

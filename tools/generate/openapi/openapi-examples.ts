@@ -1,7 +1,8 @@
-import type { EndpointName } from '#libs/contracts/endpoints.ts';
+import { type Endpoint, type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
+import { errorMeanings } from '../error-meanings.ts';
 import { exampleIds, exampleResources } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
@@ -19,7 +20,7 @@ function pick<T extends object>(resource: T, ...fields: (keyof T & string)[]): J
   return Object.fromEntries(fields.map((field) => [field, resource[field]]));
 }
 
-const { retail, corporate, deposit, transfer, hold } = exampleResources;
+const { retail, corporate, deposit, transfer } = exampleResources;
 const newRetail = pick(retail, 'client_type', 'first_name', 'last_name', 'email', 'contact_number');
 const newAccount = { client_id: client, account_type: 'Savings', currency: 'USD' };
 const newDeposit = pick(deposit, 'account_id', 'transaction_type', 'amount', 'currency');
@@ -27,7 +28,6 @@ const newTransfer = pick(transfer, 'from_account_id', 'to_account_id', 'amount')
 const describedTransfer = { ...newTransfer, ...pick(transfer, 'currency', 'description') };
 /** Of a file of payments: its hash could be the external_id. */
 const exampleNames = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };
-const newHold = pick(hold, 'amount', 'currency', 'description', 'reference');
 
 const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   create_client: {
@@ -73,12 +73,6 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
     },
   },
   reverse_transaction: { reversal: { reason: 'posted twice' } },
-  place_hold: {
-    hotel: newHold,
-    names: { ...newHold, external_id: 'booking-7', metadata: { channel: 'app' } },
-  },
-  capture_hold: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
-  release_hold: { release: {} },
   create_api_key: {
     reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' },
   },
@@ -100,7 +94,8 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
 };
 
 export function requestExamples(name: EndpointName): Record<string, Json> {
-  return Object.fromEntries(Object.entries(requests[name] ?? {}).map(([title, value]) => [title, { value }]));
+  const { requests: own = requests[name] ?? {} }: Endpoint = endpoints[name];
+  return Object.fromEntries(Object.entries(own).map(([title, value]) => [title, { value }]));
 }
 
 type Details = Pick<Refusal, 'errors' | 'details'>;
@@ -112,7 +107,7 @@ function violation(field: string, code: ErrorCode, rule: string): [message: stri
 const transaction = { transaction_id: exampleIds.transaction };
 
 /** An example message of each code, and its details. */
-const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
+const errors: Partial<Record<ErrorCode, [message: string, rest?: Details]>> = {
   validation_failed: violation('email', 'validation_failed', 'must be an e-mail address'),
   malformed_json: ['the body is not JSON'],
   unknown_field: violation('foo', 'unknown_field', 'is not a known field'),
@@ -140,9 +135,6 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
     `the amount exceeds the outstanding principal of loan account ${account}`,
     { details: transaction },
   ],
-  amount_exceeds_hold: [`hold ${exampleIds.hold} has less than that amount left`, { details: transaction }],
-  hold_not_active: [`hold ${exampleIds.hold} is Released`, { details: transaction }],
-  too_many_holds: [`account ${account} has 1000 Active holds, and cannot have more`],
   balance_limit_exceeded: [
     `the balance of account ${account} would exceed 10^15 - 1 minor units`,
     { details: transaction },
@@ -191,7 +183,6 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   ],
   transaction_not_found: [`transaction ${exampleIds.transaction} not found`],
   transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
-  hold_not_found: [`hold ${exampleIds.hold} not found`],
   api_key_not_found: [`API key ${exampleIds.key} not found`],
   dead_letter_not_found: [`dead letter ${exampleIds.dead_letter} not found`],
   batch_not_found: [`batch ${exampleIds.batch} not found`],
@@ -226,6 +217,6 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
 
 /** Returns an error body with that code. */
 export function errorExample(code: ErrorCode): Json {
-  const [message, rest] = errors[code];
+  const [message, rest] = errorMeanings[code].example ?? errors[code] ?? [''];
   return { status: 'error', ...refusal(code, message, rest), request_id: exampleIds.request };
 }

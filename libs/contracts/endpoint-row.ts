@@ -1,0 +1,54 @@
+import type { z } from 'zod';
+import type { ErrorCode } from './errors.ts';
+import type { Scope } from './scopes.ts';
+
+/**
+ * A row of the endpoints table (endpoints.ts), which derives absent fields. Paths use fastify's syntax (`:name`).
+ *
+ * A row without a query takes no parameters, or those of a page; a POST without a body takes an empty one. Without a
+ * message it sends the one of the same name, and without a result it returns what the message returns: one resource,
+ * unless it has a shape. Without a success status it returns 200. Errors that follow from the route, shape, and message
+ * are not listed (`notFoundErrors`, `listErrors`, `writeErrors`).
+ */
+export interface EndpointRow {
+  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`;
+  summary: string;
+  /** The required scope; null for any authenticated caller. If there are several, any of them is sufficient. */
+  scope: Scope | readonly Scope[] | null;
+  /** A second required scope, for an endpoint that also shows data of another resource. */
+  alsoRequires?: Scope;
+  /** Not for credentials bound to one client, whatever the request contains. */
+  bankOnly?: true;
+  query?: z.ZodType;
+  body?: z.ZodType;
+  /** The maximum body size in bytes, if it is not the default of 64 KiB. */
+  bodyLimit?: number;
+  /** The request must have an Idempotency-Key. */
+  needsKey?: true;
+  /** Information that callers need beyond the summary. */
+  description?: string;
+  /** The schema of `data`; `shape` says how it is used. */
+  result?: z.ZodType;
+  /**
+   * `document`: one object, a part of which is paged. `feed`: a list with a cursor for polling. `bare`: without an
+   * envelope.
+   */
+  shape?: 'one' | 'list' | 'page' | 'document' | 'feed' | 'bare' | 'health';
+  success?: 200 | 201;
+  /** Returns 202 with a Pending resource if no reply arrives in time. */
+  pending?: true;
+  /** Returns an HTML page made for paper if the request accepts one. */
+  printed?: true;
+  /** The response has an ETag, which a PATCH accepts in If-Match. */
+  versioned?: true;
+  /** The message that the endpoint sends. For a read composed of several messages, the first one. */
+  message?: `${string}_${string}` | null;
+  /** The error codes in addition to those of every endpoint. */
+  errors?: ErrorCode[];
+  /** Example bodies by name. The endpoint accepts each. */
+  requests?: Record<string, object>;
+  /** Example resources that it returns, by name. A list returns all of them. */
+  answers?: Record<string, object>;
+}
+
+export type EndpointRows = Record<string, EndpointRow>;

@@ -1,0 +1,25 @@
+import type { ErrorCode, Refusal } from './errors.ts';
+
+/** What the generated documents say about the fields and errors of a subject. */
+export interface Meanings {
+  /**
+   * The meaning, unit, and form of fields and parameters of REST. An entry applies to all resources that have the
+   * field; `Owner.name` overrides it for one owner (a resource, an operation, or an enclosing field). A `meta`
+   * description in the zod schema takes precedence.
+   */
+  fields: Record<string, string>;
+  /** The fields of events. A field has the same meaning in every event. */
+  eventFields?: Record<string, string>;
+  errors?: { [Code in ErrorCode]?: ErrorMeaning };
+}
+
+/** What an error means, what the caller should do, and an example of its message and details. */
+export interface ErrorMeaning {
+  meaning: string;
+  action: string;
+  example: [message: string, rest?: Pick<Refusal, 'errors' | 'details'>];
+}
+
+/** Phrases of meanings. */
+export const utc = 'ISO 8601 in UTC with three decimals';
+export const inUnits = 'in units of the currency, with at most its decimal places';
