@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { NumberText } from '#libs/contracts/money.ts';
+import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { CsvError, csvRecords, textOf } from '#libs/service/csv.ts';
 import { internationalPhones } from '#services/gateway/api/input.ts';
 import { Failure } from './api.ts';
@@ -143,8 +144,8 @@ function faultOf(
 type Body = Record<string, unknown>;
 
 /** Returns the body of POST /clients. */
-export function clientBody({ values }: Row, callingCode: string | undefined): Body {
-  return internationalPhones(fieldsOf(values), callingCode);
+export function clientBody({ values }: Row, home: HomeCountry | undefined): Body {
+  return internationalPhones(fieldsOf(values), home);
 }
 
 /** Returns the body of POST /accounts. The amount is a JSON number with the digits of the file. */

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { bodies } from '#libs/contracts/fields.ts';
+import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { parseFields } from '#services/gateway/api/input.ts';
 import { ApprovalNeededError, type Bank, BankError, type CallOptions } from '../clients/typescript/index.ts';
 import { accountBody, asRead, clientBody, type Kind, type Row } from './import-rows.ts';
@@ -18,7 +19,7 @@ const mostClientIds = 100_000;
  */
 export function createImporter(
   bank: Bank,
-  callingCode: string | undefined,
+  home: HomeCountry | undefined,
 ): Record<Kind, (row: Row) => Promise<Outcome>> {
   const clientIds = new Map<string, string>();
   const keepClientId = (external_id: string, client_id: string): void => {
@@ -27,7 +28,7 @@ export function createImporter(
   };
   return {
     async clients(row) {
-      const body = clientBody(row, callingCode);
+      const body = clientBody(row, home);
       const external_id = row.values['external_id'] ?? '';
       return await take(row, 'client', body, bodies.createClient, {
         create: async (options) =>

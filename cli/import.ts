@@ -1,6 +1,7 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { bodies } from '#libs/contracts/fields.ts';
+import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { csvLine } from '#libs/service/csv.ts';
 import { parseFields } from '#services/gateway/api/input.ts';
 import { Refused } from '#services/gateway/http/errors.ts';
@@ -23,6 +24,7 @@ import { inLanes } from './lanes.ts';
 interface ImportOptions {
   clients?: string;
   accounts?: string;
+  country?: string;
   callingCode?: string;
   dryRun?: true;
   json?: true;
@@ -37,14 +39,14 @@ export function addImport(program: Command): void {
     )
     .option('--clients <file>', 'CSV of clients')
     .option('--accounts <file>', 'CSV of accounts; their clients are in --clients, or in the bank')
-    .option(
-      '--calling-code <digits>',
-      'country calling code of national phone numbers, such as 254',
-      (text: string) => {
-        if (/^[1-9]\d{0,2}$/.test(text)) return text;
-        throw new InvalidArgumentError('must be a calling code of 1 to 3 digits.');
-      },
-    )
+    .option('--country <code>', 'country of phone numbers without country code, such as KE', (code: string) => {
+      if (isCountry(code)) return code;
+      throw new InvalidArgumentError('must be the code of a country in ISO 3166, such as KE.');
+    })
+    .option('--calling-code <digits>', 'the same by its calling code, such as 254', (text: string) => {
+      if (/^[1-9]\d{0,2}$/.test(text)) return text;
+      throw new InvalidArgumentError('must be a calling code of 1 to 3 digits.');
+    })
     .option('--dry-run', 'check every row without sending anything')
     .addOption(jsonOption())
     .addHelpText(
@@ -84,10 +86,10 @@ interface Result {
   refusedFiles: string[];
 }
 
-async function importAll(files: Surveyed[], reportFile: string, { callingCode }: ImportOptions): Promise<Result> {
+async function importAll(files: Surveyed[], reportFile: string, options: ImportOptions): Promise<Result> {
   const bank = openBank({ attempts: 8, deadlineMs: 120_000 });
   const books_before = await booksBefore(reportFile, bank);
-  const importer = createImporter(bank, callingCode);
+  const importer = createImporter(bank, homeCountry(options.country, options.callingCode));
   const { counts, sums, refusedFiles } = await takeAll(files, (kind, row) => importer[kind](row));
   const report = { ...counts, currencies: sums.against(gainOf(books_before, await readBooks(bank))) };
   writeReport(reportFile, { books_before, ...report });
@@ -95,14 +97,15 @@ async function importAll(files: Surveyed[], reportFile: string, { callingCode }:
 }
 
 /** Applies the bank's own rules to each row. Only the bank knows whether a number or id is already used. */
-async function tryOut(files: Surveyed[], { callingCode }: ImportOptions): Promise<Result> {
+async function tryOut(files: Surveyed[], options: ImportOptions): Promise<Result> {
   const clients = files.find(({ kind }) => kind === 'clients');
   const judge = (kind: Surveyed['kind'], row: Row): Outcome => {
     const client = row.values['client_external_id'] ?? '';
     if (kind === 'accounts' && clients?.externalIds.has(client) === false)
       return { refused: `client_external_id: ${clients.path} has no client ${client}` };
     try {
-      if (kind === 'clients') parseFields(bodies.createClient, clientBody(row, callingCode));
+      if (kind === 'clients')
+        parseFields(bodies.createClient, clientBody(row, homeCountry(options.country, options.callingCode)));
       else parseFields(bodies.openAccount, asRead(accountBody(row, '')));
       return 'imported';
     } catch (error) {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor } from './money.ts';
 import { externalId, givenNames } from './names.ts';
+import { phone, phoneParameter } from './phones.ts';
 import {
   accountStatus,
   accountType,
@@ -16,7 +17,7 @@ import {
 } from './resources.ts';
 import type { Scope } from './scopes.ts';
 import { bankScopes, scopes } from './scopes.ts';
-import { phone, text, textWithoutNul } from './texts.ts';
+import { text, textWithoutNul } from './texts.ts';
 import { violation } from './violation.ts';
 
 /**
@@ -476,12 +477,12 @@ export const parameters = {
   none: z.strictObject({}),
   listClients: z.strictObject({
     client_type: clientType.optional(),
-    ussd_phone: phone.optional(),
+    ussd_phone: phoneParameter.optional(),
     ...clientSearches,
     external_id: externalId.optional(),
     ...page,
   }),
-  searchUssd: z.strictObject({ ussd_phone: phone }),
+  searchUssd: z.strictObject({ ussd_phone: phoneParameter }),
   listAccounts: z.strictObject({
     client_id: id.optional(),
     account_ids: ids('acc'),

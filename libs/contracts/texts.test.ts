@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { z } from 'zod';
-import { phone, text, withCallingCode } from './texts.ts';
+import { text } from './texts.ts';
 
 const broken = (schema: z.ZodType, value: unknown) =>
   schema.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
@@ -61,59 +61,4 @@ describe('texts', () => {
       expect(matches(name, value)).toBe(false);
     },
   );
-});
-
-describe('phone numbers', () => {
-  test.each([
-    ['+254 (700) 000.001', '+254700000001'],
-    ['00254-700-000-001', '+254700000001'],
-    ['254700000001', '+254700000001'],
-    [' 254700000001', '+254700000001'],
-    ['+44 (0)20 7946 0958', '+442079460958'],
-    ['0044 (0) 20.7946.0958', '+442079460958'],
-    [' 44(0)2079460958', '+442079460958'],
-    ['+1234567', '+1234567'],
-    ['+123456789012345', '+123456789012345'],
-    ['(+254) 700 000 001', '+254700000001'],
-  ])('%s is %s', (given, kept) => {
-    expect(phone.parse(given)).toBe(kept);
-    if (!given.includes('(0)')) expect(matches(phone, given)).toBe(true);
-  });
-
-  test.each([
-    '+123456',
-    '+1234567890123456',
-    'call me',
-    '+25470000000x',
-    '',
-    '++254700000002',
-    '+254\n700000001',
-    '+٢٥٤٧٠٠٠٠٠٠٠١',
-  ])('%j is not a phone number', (given) => {
-    expect([broken(phone, given), matches(phone, given)]).toEqual([[expect.stringContaining('7 to 15 digits')], false]);
-  });
-
-  test.each(['0700 000 001', '(0)700 000 002', '+0700000001', '000700000001'])(
-    '%s is not an international phone number',
-    (given) => {
-      expect([broken(phone, given), matches(phone, given)]).toEqual([[expect.stringContaining('national')], false]);
-    },
-  );
-
-  test('the time for a text of 80 KB is linear', () => {
-    for (const long of [
-      `+${'1'.repeat(80_000)}`,
-      `${' '.repeat(80_000)}x`,
-      `+1${'(0)'.repeat(27_000)}`,
-      `00${' 1'.repeat(40_000)}(`,
-    ])
-      expect([phone.safeParse(long).success, withCallingCode(long, '254')]).toEqual([false, long]);
-  });
-
-  test('only a national number gets the calling code', () => {
-    const known = (given: string) => withCallingCode(given, '254');
-    expect([known('0700 000 001'), known('(0)700-000.001')]).toEqual(['+254700000001', '+254700000001']);
-    for (const other of ['+0700000001', '00254700000001', '254700000001', 'x0700', ''])
-      expect(known(other)).toBe(other);
-  });
 });

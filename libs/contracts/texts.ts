@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { violation } from './violation.ts';
 
-/** Texts and phone numbers entered by people: what is accepted, and how it is normalized (contract: clients). */
+/** Texts entered by people: what is accepted, and how it is normalized (contract: clients). */
 
 // C0, DEL, and C1.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';
@@ -66,57 +66,3 @@ export function text(min: number, max: number, form: Form = {}) {
           : `^${any}*[^\\s${controls}${bidi}${noncharacters}\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8]${any}*$`,
     });
 }
-
-/** Separators that may appear anywhere in a phone number. */
-const separators = '[ .()-]*';
-const digits = (least: number, most: number) => `(${separators}[0-9]){${least},${most}}`;
-/** The JSON Schema pattern of `phone`: 7 to 15 digits, the first not 0. */
-const phonePattern = `^(?!.*\\(0\\))${separators}(\\+${separators}|0${separators}0${separators})?[1-9]${digits(6, 14)}${separators}$`;
-
-/** The beginning of a number with a country code. A blank may have been a plus. */
-const international = /^\s*(?:(?:\+|00).*[1-9]|(?<=\s)[1-9])/s;
-
-/**
- * Removes separators, and a trunk prefix in brackets after a country code, as in +44 (0)20. Takes linear time,
- * because callers can send 80 KB.
- */
-function bareNumber(value: string): string {
-  const bracket = value.indexOf('(');
-  const isTrunk = value.startsWith('(0)', bracket) && international.test(value.slice(0, bracket));
-  return (isTrunk ? value.slice(0, bracket) + value.slice(bracket + 3) : value).replace(/[\s.()-]/g, '');
-}
-
-/**
- * Converts a national number (leading single 0) to international form: with calling code 254, 0700 000 001
- * becomes +254700000001. Returns other values unchanged. Pure.
- */
-export function withCallingCode(value: string, callingCode: string): string {
-  const bare = bareNumber(value);
-  return /^0[1-9]\d*$/.test(bare) ? `+${callingCode}${bare.slice(1)}` : value;
-}
-
-/** The fields and parameters that contain phone numbers. */
-export const phoneFields = ['contact_number', 'ussd_phone_number', 'ussd_phone'] as const;
-
-/**
- * A phone number in E.164 form with its plus. Spaces, dashes, dots, and brackets are removed; a leading 00
- * becomes a plus. A number without country code is refused. A plus that was decoded to a space
- * (`?ussd_phone=+254…`) is accepted.
- */
-export const phone = z
-  .string()
-  .transform((value, ctx) => {
-    const bare = bareNumber(value).replace(/^00/, '+').replace(/^\+/, '');
-    const wrong = (rule: string) => violation(ctx, 'validation_failed', rule);
-    if (/\p{Cc}/u.test(value) || !/^\d{7,15}$/.test(bare))
-      return wrong('must be a phone number of 7 to 15 digits, such as +254700000001');
-    if (bare.startsWith('0'))
-      return wrong('must be an international number, such as +254700000001: this one is national, it begins with 0');
-    return `+${bare}`;
-  })
-  .meta({
-    description:
-      'A phone number of 7 to 15 digits after + or 00; spaces, dashes, dots, and brackets are removed. A national number (with a leading 0) is accepted if the bank has a DEFAULT_CALLING_CODE',
-    pattern: phonePattern,
-    input_examples: ['+254700000001'],
-  });

@@ -16,6 +16,8 @@ export interface Migrations {
   grants: (role: string) => string[];
   /** The views for read-only SQL. They are granted to the role readerOf(role), which has no login. */
   readable?: readonly string[];
+  /** Looks at the migrated data, as the owner, and logs what people have to correct. */
+  review?: (client: Client, logger: Logger) => Promise<void>;
 }
 
 /** The database that is migrated, and the login role of the service. */
@@ -84,6 +86,7 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
     for (const file of [outboxTables, ...(options.shared ?? [])]) await client.query(readFileSync(file, 'utf8'));
     await runFiles(client, options, logger);
     await grant(client, options);
+    await options.review?.(client, logger);
   } finally {
     await client.end();
   }

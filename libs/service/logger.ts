@@ -1,7 +1,7 @@
 import type { DestinationStream, Logger } from 'pino';
 import { pino } from 'pino';
+import { phoneFields } from '#libs/contracts/phones.ts';
 import { identityFields } from '#libs/contracts/resources.ts';
-import { phoneFields } from '#libs/contracts/texts.ts';
 import { withTimeout } from '#libs/kafka/wait.ts';
 
 /** Names of fields that contain credentials or personal data (contract: clients). */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Migrations } from '#libs/postgres/migrate.ts';
 import { verificationsTable } from '#libs/service/verifications.ts';
+import { warnOfStrayPhones } from './clients/stored-phones.ts';
 
 /** The Postgres schema that only accounts reads and writes. */
 export const schema = 'accounts';
@@ -34,4 +35,5 @@ export const migrations: Migrations = {
   dir: join(import.meta.dirname, 'migrations'),
   shared: [verificationsTable],
   grants,
+  review: warnOfStrayPhones,
 };

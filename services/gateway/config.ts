@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { refusedKey } from '#libs/contracts/mac.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
+import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { kafkaConfig, list, port, processConfig, url, wholeNumber, works } from '#libs/service/config.ts';
@@ -155,13 +156,18 @@ export const gatewayConfig = z
       .describe(
         'How long requests are still accepted after readiness has failed; set it to the time that the load balancer needs to notice',
       ),
+    DEFAULT_COUNTRY: z
+      .string()
+      .refine(isCountry, 'must be the code of a country in ISO 3166, such as KE')
+      .optional()
+      .describe(
+        'Country of phone numbers without country code: with KE, 0700 000 001 becomes +254700000001; if unset, they are refused',
+      ),
     DEFAULT_CALLING_CODE: z
       .string()
       .regex(/^[1-9]\d{0,2}$/, 'must be a calling code of 1 to 3 digits, such as 254')
       .optional()
-      .describe(
-        'Country calling code for national phone numbers (with a leading 0): with 254, 0700 000 001 becomes +254700000001; if unset, they are refused',
-      ),
+      .describe('The same by a calling code, such as 254; DEFAULT_COUNTRY takes precedence'),
     FOUR_EYES: list
       .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
       .prefault('all')
@@ -296,7 +302,7 @@ export type GatewayConfig = z.output<typeof gatewayConfig>;
 export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
-    callingCode: config.DEFAULT_CALLING_CODE,
+    homeCountry: homeCountry(config.DEFAULT_COUNTRY, config.DEFAULT_CALLING_CODE),
     pepper: config.API_KEY_PEPPER,
     secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,

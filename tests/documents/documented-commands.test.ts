@@ -25,10 +25,10 @@ const runBy: Record<string, string> = {
   'npm run bank -- webhooks listen --port 4000': 'tests/documents/command-line.e2e.test.ts',
   'npm run bank -- keys create moving-in --scopes clients:read clients:write accounts:read accounts:write accounts:import transactions:write books:read':
     'tests/documents/moving-in.e2e.test.ts',
-  'npm run bank -- import --clients clients.csv --accounts accounts.csv --calling-code 254 --dry-run':
+  'npm run bank -- import --clients clients.csv --accounts accounts.csv --country KE --dry-run':
     'tests/documents/moving-in.e2e.test.ts',
   "sed -i 's/chidi.example/chidi@example/' clients.csv": 'tests/documents/moving-in.e2e.test.ts',
-  'npm run bank -- import --clients clients.csv --accounts accounts.csv --calling-code 254':
+  'npm run bank -- import --clients clients.csv --accounts accounts.csv --country KE':
     'tests/documents/moving-in.e2e.test.ts',
   "pip install duckdb confluent-kafka 'psycopg[binary]'": 'tests/documents/warehouse.e2e.test.ts',
   'export LEDGER_URL=postgres://warehouse:…@postgres/core_banking KAFKA_BROKERS=kafka:9092 WAREHOUSE=/data/bank':

@@ -111,9 +111,9 @@ test('an account number requires accounts:import and must match the type', async
   }
 });
 
-test('DEFAULT_CALLING_CODE makes national numbers international in POST, PATCH, filter, and search', async () => {
+test('DEFAULT_COUNTRY makes national numbers international in POST, PATCH, filter, and search', async () => {
   // contract: clients-14
-  const { app, sent, keyHeader } = await testApp(() => ok(samples.client), { callingCode: '254' });
+  const { app, sent, keyHeader } = await testApp(() => ok(samples.client), { homeCountry: { country: 'KE' } });
   const creation = {
     client_type: 'Retail',
     first_name: 'x',

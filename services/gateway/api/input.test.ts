@@ -162,14 +162,16 @@ test('a plus that was decoded to a space is read as a plus', () => {
   expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
 });
 
-test('national phone numbers become international with the bank’s calling code; without one they are refused', () => {
+test('national phone numbers become international of the bank’s country; without one they are refused', () => {
   // contract: clients-14
   const given = { contact_number: '0700 000 001', ussd_phone_number: '+254700000002', email: '0700' };
-  expect(internationalPhones(given, '254')).toEqual({ ...given, contact_number: '+254700000001' });
+  expect(internationalPhones(given, { callingCode: '254' })).toEqual({ ...given, contact_number: '+254700000001' });
   expect(internationalPhones(given, undefined)).toBe(given);
-  expect(parseQuery(parameters.searchUssd, internationalPhones({ ussd_phone: '0700000001' }, '254'))).toMatchObject({
+  expect(
+    parseQuery(parameters.searchUssd, internationalPhones({ ussd_phone: '0700000001' }, { callingCode: '254' })),
+  ).toMatchObject({
     ussd_phone: '+254700000001',
   });
   for (const other of [new NumberText('1'), 'x', null, { contact_number: 5 }])
-    expect(internationalPhones(other, '254')).toBe(other);
+    expect(internationalPhones(other, { callingCode: '254' })).toBe(other);
 });

@@ -1,20 +1,18 @@
 import type { z } from 'zod';
 import { type ErrorCode, errorCodeSchema, type Violation } from '#libs/contracts/errors.ts';
 import { NumberText } from '#libs/contracts/money.ts';
-import { phoneFields, withCallingCode } from '#libs/contracts/texts.ts';
+import { type HomeCountry, hasLostPlus, phoneFields, withHomeCountry } from '#libs/contracts/phones.ts';
 import { refuseViolations } from '../http/errors.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/**
- * Converts national phone numbers in fields or parameters to international ones. `callingCode`:
- * DEFAULT_CALLING_CODE, if configured.
- */
-export function internationalPhones<T>(fields: T, callingCode: string | undefined): T {
-  if (callingCode === undefined || typeof fields !== 'object' || fields === null) return fields;
+/** Converts national phone numbers in fields or parameters to international ones. `home`: DEFAULT_COUNTRY, if configured. */
+export function internationalPhones<T>(fields: T, home: HomeCountry | undefined): T {
+  if (home === undefined || typeof fields !== 'object' || fields === null) return fields;
   const phones = phoneFields.flatMap((name) => {
     const value: unknown = Reflect.get(fields, name);
-    return typeof value === 'string' ? [[name, withCallingCode(value, callingCode)]] : [];
+    if (typeof value !== 'string' || (name === 'ussd_phone' && hasLostPlus(value))) return [];
+    return [[name, withHomeCountry(value, home)]];
   });
   return phones.length === 0 ? fields : { ...fields, ...Object.fromEntries(phones) };
 }

@@ -3,6 +3,7 @@ import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } fr
 import type { Violation } from '#libs/contracts/errors.ts';
 import { tagsOf } from '#libs/contracts/etag.ts';
 import { parameters } from '#libs/contracts/fields.ts';
+import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
@@ -62,8 +63,8 @@ declare module 'fastify' {
 export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies {
   cursors: Cursors;
   apiVersion: string;
-  /** The calling code for national phone numbers; undefined: they are refused. */
-  callingCode?: string | undefined;
+  /** The country of phone numbers without country code; undefined: they are refused. */
+  homeCountry?: HomeCountry | undefined;
   auditRecords: AuditRecords;
   heldBodies: Pick<HeldBodies, 'timed'>;
   now: () => number;
@@ -117,7 +118,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: HandlerDependencies)
   const ask = reader(name, endpoint);
   const isOfCustomers = isRecorded(name, endpoint);
   return async (request, reply) => {
-    const given = internationalPhones(request.query as Record<string, unknown>, deps.callingCode);
+    const given = internationalPhones(request.query as Record<string, unknown>, deps.homeCountry);
     const query = parseQuery(endpoint.query, given) as Record<string, unknown>;
     const origin = originOf(request);
     const path = request.url.split('?', 1)[0] ?? '';
@@ -192,7 +193,7 @@ function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: Ha
     const wrong: Violation[] = [];
     collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
     const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
-    const given = request.body === undefined ? {} : internationalPhones(request.body, deps.callingCode);
+    const given = request.body === undefined ? {} : internationalPhones(request.body, deps.homeCountry);
     const caller = callerOf(request);
     const body = collect(wrong, () => deps.heldBodies.timed(caller.actor, () => parseFields(schema, given)));
     if (wrong.length > 0) throw refuseViolations(wrong);
