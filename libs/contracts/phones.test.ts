@@ -8,7 +8,6 @@ const read = (given: string, home?: HomeCountry) => {
 const inCountry = (country: string): HomeCountry => ({ country });
 
 describe('a number with country code has the one form of its numbering plan', () => {
-  // contract: clients-13
   test.each([
     ['+254 (700) 000.001', '+254700000001'],
     ['00254-700-000-001', '+254700000001'],
@@ -57,6 +56,7 @@ describe('a number with country code has the one form of its numbering plan', ()
     // Not assigned, as far as the metadata knows, but of a possible length: plans grow.
     ['+1 555 010 0000', '+15550100000'],
   ])('%j is %s', (given, kept) => {
+    // contract: clients-13
     expect(read(given)).toBe(kept);
     expect(read(kept)).toBe(kept);
     expect(given).toMatch(new RegExp(String(phone.meta()?.['pattern']), 'u'));
@@ -64,7 +64,6 @@ describe('a number with country code has the one form of its numbering plan', ()
 });
 
 describe('a number that no plan has is refused by name', () => {
-  // contract: clients-15
   test.each([
     ['+999999999999999', 'numbering plan'],
     ['+25470000000199', 'numbering plan'],
@@ -90,6 +89,7 @@ describe('a number that no plan has is refused by name', () => {
     ['+254\t700000001', '7 to 15 digits'],
     ['+٢٥٤٧٠٠٠٠٠٠٠١', '7 to 15 digits'],
   ])('%j', (given, words) => {
+    // contract: clients-15
     expect(phone.safeParse(given).error?.issues.map(({ message }) => message)).toEqual([
       expect.stringContaining(words),
     ]);
@@ -97,10 +97,10 @@ describe('a number that no plan has is refused by name', () => {
 });
 
 describe('a number without country code', () => {
-  // contract: clients-14
   test.each(['0700 000 001', '(0)700 000 002', '700000001', '254700000001', ' 254700000001', '2079460958'])(
     '%j is refused without a home country',
     (given) => {
+      // contract: clients-14
       expect(read(given)).toContain('this one is national');
     },
   );
@@ -122,6 +122,7 @@ describe('a number without country code', () => {
     [inCountry('US'), '(201) 555-0123', '+12015550123'],
     [inCountry('BR'), '(11) 91234-5678', '+5511912345678'],
   ])('%j: %j is %s', (home, given, kept) => {
+    // contract: clients-14
     expect(read(given, home)).toBe(kept);
   });
 

@@ -4,7 +4,7 @@ import { violation } from './violation.ts';
 
 /**
  * Phone numbers as people write them, in the one form (E.164 with its plus) that the numbering plan of the country
- * gives them, by libphonenumber's metadata (contract: clients-13 to clients-15). Money is sent to these numbers.
+ * gives them, by libphonenumber's metadata (contract: clients-13, clients-14, clients-15). Money is sent to these numbers.
  */
 
 /** The fields and parameters that contain phone numbers. */
