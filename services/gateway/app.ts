@@ -10,7 +10,7 @@ import type { Tracing } from '#libs/service/tracing.ts';
 import { addDashboard, type DashboardOptions } from '../dashboard/dashboard.ts';
 import { createAuthenticate } from './access/auth.ts';
 import type { RouteGroup } from './access/gate.ts';
-import { createGate, createRouteCheck, isFromInside, undecodable } from './access/gate.ts';
+import { createGate, createRateLimits, createRouteCheck, isFromInside, undecodable } from './access/gate.ts';
 import { createLimiter } from './access/limits.ts';
 import { createTokenVerifier, type TokenOptions } from './access/tokens.ts';
 import { addRoutes, type RouteDependencies } from './api/routes.ts';
@@ -101,9 +101,12 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.decorateRequest('span', null);
   app.decorateRequest('heldBytes', 0);
   const verifyToken = await createTokenVerifier(app, deps.tokens, now);
-  const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const authenticate = createAuthenticate(verifyToken, deps.apiKeys);
-  const gate = createGate(authenticate, createLimiter(deps.rateLimitPerMinute, now), failureLimit);
+  const limits = await createRateLimits(app, {
+    requests: deps.rateLimitPerMinute,
+    failures: deps.authFailuresPerMinute,
+  });
+  const gate = createGate(authenticate, limits);
   // Fastify closes the connection after refusing a body. Here the rest of the body is read and dropped (receiveBody).
   const keepConnection = (reply: FastifyReply): void => {
     if (deps.isDraining?.() !== true) reply.removeHeader('connection');
@@ -149,7 +152,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     await addDashboard(app, {
       ...deps.dashboard,
       verifyToken,
-      failureLimit,
+      failureLimit: createLimiter(deps.authFailuresPerMinute, now),
       receive: promisify(receive),
       auditRecords: deps.auditRecords,
       fourEyes: deps.fourEyes,
@@ -177,17 +180,23 @@ function createEntrance(
     cors.mark(request, reply);
   };
   return {
-    onRequest(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
       begin(request, reply);
-      if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
-      if (request.routeOptions.config.public === true) return done();
-      const refused = deps.loadShedding.refuse(request);
-      if (refused) return void answerError(refused, request, reply);
-      gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
+      if (cors.isPreflight(request)) return cors.answerPreflight(request, reply);
+      if (request.routeOptions.config.public === true) return undefined;
+      const shed = deps.loadShedding.refuse(request);
+      if (shed) throw shed;
+      await gate(request, reply);
+      const refused = checkRoute(request);
+      if (refused) throw refused;
+      return undefined;
     },
     refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply);
-      gate(request, reply, (refused) => void answerError(refused ?? undecodable(request), request, reply));
+      gate(request, reply).then(
+        () => answerError(undecodable(request), request, reply),
+        (refused) => answerError(refused, request, reply),
+      );
     },
   };
 }

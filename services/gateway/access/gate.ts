@@ -1,71 +1,70 @@
 import { Socket } from 'node:net';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
 import { Refused, refuse } from '../http/errors.ts';
-import { networkOf } from '../http/network.ts';
 import { notFound, numberNotFound } from '../http/unknown-ids.ts';
 import type { Authenticate } from './auth.ts';
-import type { Caller } from './caller.ts';
-import type { Limiter } from './limits.ts';
 
 export const routeGroups = ['api', 'admin', 'docs'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
-type Done = (error?: Error) => void;
+/** Counts a request, in windows of one minute per key. */
+export type RateLimit = ReturnType<FastifyInstance['createRateLimit']>;
 
 /**
- * Authenticates every request and applies the rate limits, also for unknown paths. Only request
- * ids, preflights, and load shedding come before it (app.ts). Calls back synchronously if the
- * credential is known, and later if a token must be verified first.
+ * Returns the limits per minute, of requests per caller and of failed authentications per address (an IPv6 /64 is one
+ * address); 0: no limit. Each gateway counts on its own. Beyond 100,000 keys, the least recently used is forgotten.
+ */
+export async function createRateLimits(
+  app: FastifyInstance,
+  perMinute: { requests: number; failures: number },
+): Promise<{ requests: RateLimit | undefined; failures: RateLimit | undefined }> {
+  await app.register(rateLimit, { global: false, timeWindow: 60_000, cache: 100_000 });
+  const create = (max: number, options: CreateRateLimitOptions = {}) =>
+    max === 0 ? undefined : app.createRateLimit({ ...options, max });
+  return {
+    requests: create(perMinute.requests, { keyGenerator: ({ caller }) => caller?.actor ?? '' }),
+    failures: create(perMinute.failures),
+  };
+}
+
+/**
+ * Authenticates every request and applies the rate limits, also for unknown paths. Only request ids, preflights, and
+ * load shedding come before it (app.ts). Rejects with a Refused.
  */
 export function createGate(
   authenticate: Authenticate,
-  callerLimit: Limiter | undefined,
-  failureLimit: Limiter | undefined,
+  limits: { requests: RateLimit | undefined; failures: RateLimit | undefined },
 ) {
-  const enter = (request: FastifyRequest, reply: FastifyReply, caller: Caller, done: Done): void => {
-    request.caller = caller;
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     try {
-      if (callerLimit) limitCaller(callerLimit, caller, reply);
+      request.caller = await authenticate(request.raw.headers);
     } catch (error) {
-      return done(error as Error);
+      const isFailure = error instanceof Refused && error.refusal.code.endsWith('_credentials');
+      const counted = isFailure ? await limits.failures?.(request) : undefined;
+      throw counted && isExceeded(counted) ? tooMany('too many failed authentications', counted.ttlInSeconds) : error;
     }
-    done();
-  };
-  const fail = (request: FastifyRequest, error: unknown): Error => {
-    const isFailure = error instanceof Refused && error.refusal.code.endsWith('_credentials');
-    const taken = isFailure ? failureLimit?.take(networkOf(request.ip)) : undefined;
-    return taken && taken.left < 0 ? tooMany('too many failed authentications', taken.reset_s) : (error as Error);
-  };
-  return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    let caller: Caller | Promise<Caller>;
-    try {
-      caller = authenticate(request.raw.headers);
-    } catch (error) {
-      return done(fail(request, error));
-    }
-    if (!(caller instanceof Promise)) return enter(request, reply, caller, done);
-    caller.then(
-      (known) => enter(request, reply, known, done),
-      (error: unknown) => done(fail(request, error)),
-    );
+    const counted = await limits.requests?.(request);
+    if (!counted || counted.isAllowed) return;
+    reply.header('ratelimit-limit', String(counted.max));
+    reply.header('ratelimit-remaining', String(counted.remaining));
+    reply.header('ratelimit-reset', String(counted.ttlInSeconds));
+    if (counted.isExceeded) throw tooMany(`more than ${counted.max} requests a minute`, counted.ttlInSeconds);
   };
 }
+
+type Counted = Awaited<ReturnType<RateLimit>>;
+/** `isAllowed` is only set by allow lists, which are not used. */
+const isExceeded = (counted: Counted): counted is Extract<Counted, { isAllowed: false }> =>
+  !counted.isAllowed && counted.isExceeded;
 
 function tooMany(message: string, resetS: number): Refused {
   return new Refused(refusal('rate_limited', `${message}; try again in ${resetS} s`), {
     'retry-after': String(resetS),
   });
-}
-
-function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): void {
-  const { left, reset_s } = limiter.take(caller.actor);
-  reply.header('ratelimit-limit', String(limiter.limit));
-  reply.header('ratelimit-remaining', String(Math.max(0, left)));
-  reply.header('ratelimit-reset', String(reset_s));
-  if (left < 0) throw tooMany(`more than ${limiter.limit} requests a minute`, reset_s);
 }
 
 const maxHeaders = 1000;

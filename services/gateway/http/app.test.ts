@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
@@ -248,6 +248,9 @@ describe('headers', () => {
     expect([third.statusCode, third.json().code]).toEqual([429, 'rate_limited']);
     expect(Number(third.headers['retry-after'])).toBeGreaterThan(0);
     expect((await call(others)).statusCode).toBe(200);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
+    expect((await call(mine)).headers['ratelimit-remaining']).toBe('1');
+    vi.useRealTimers();
     await limited.app.close();
   });
 
@@ -259,6 +262,9 @@ describe('headers', () => {
     const third = await fail('10.0.0.1');
     expect([third.statusCode, third.headers['retry-after'] !== undefined]).toEqual([429, true]);
     expect((await fail('10.0.0.2')).statusCode).toBe(401);
+    const network: number[] = [];
+    for (const address of ['2001:db8::1', '2001:db8::2', '2001:db8::3']) network.push((await fail(address)).statusCode);
+    expect(network).toEqual([401, 401, 429]);
     expect(
       (
         await limited.app.inject({
