@@ -6,8 +6,8 @@ import { describeInBrowser, useDashboard } from '../support/browser.ts';
 import { useBank } from '../support/world.ts';
 
 /**
- * Runs what a newcomer would try: the requests of the quick start and the README in order,
- * comparing the responses with those printed there (UPDATE_README=1 writes them instead), the
+ * Runs what a newcomer would try: the requests of the README and of the guide for API callers
+ * in order, comparing the responses with those printed there (UPDATE_README=1 writes them instead), the
  * requests of requests.http, and the page /docs.
  */
 const root = join(import.meta.dirname, '..', '..');
@@ -34,7 +34,7 @@ function remember(answer: Record<string, unknown>, variables: Record<string, str
 }
 
 it.each([
-  ['docs/quick-start.md', 12],
+  ['docs/guides/api-client.md', 6],
   ['README.md', 1],
 ])('the requests of %s return the documented responses', (name, count) => {
   const file = join(root, name);

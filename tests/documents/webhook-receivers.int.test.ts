@@ -10,7 +10,7 @@ import { freePort } from '../../tools/local/ports.ts';
 import { eventually } from '../support/eventually.ts';
 
 /**
- * Runs the receivers of docs/webhooks.md as processes that receive requests as the bank would send
+ * Runs the receivers that docs/webhooks.md names as processes that receive requests as the bank would send
  * them. Those in TypeScript and Go use the reference libraries of Standard Webhooks; the Python
  * library is tested separately.
  */
@@ -45,8 +45,10 @@ const receivers: Receiver[] = [
   },
 ];
 
-it.each(receivers)('$file is printed unchanged on the page', ({ file }) => {
-  expect(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')).toContain(readFileSync(join(folder, file), 'utf8'));
+it('the receiver without packages is printed unchanged on the page', () => {
+  expect(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')).toContain(
+    readFileSync(join(folder, 'receiver.py'), 'utf8'),
+  );
 });
 
 const event = {
