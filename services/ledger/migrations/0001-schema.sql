@@ -2,7 +2,7 @@
 -- libs/postgres/outbox/outbox.sql, the table of verifications in libs/service/verifications.sql, and the rights of the service's role
 -- are in schema.ts.
 
--- The part of an id that must be unique: the last byte is a routing hint (docs/decisions/0003-ids-carry-their-bucket.md).
+-- The part of an id that must be unique: the last byte is a routing hint (docs/decisions/0003-ids-contain-their-partition.md).
 create function id_key(id uuid) returns bytea language sql immutable strict parallel safe
   return substring(uuid_send(id) from 1 for 15);
 
