@@ -59,9 +59,12 @@ it('rejects with the reason of its signal', async () => {
   await expect(call(`http://${at}/`, AbortSignal.abort('never'))).rejects.toBe('never');
 });
 
-it.each(Object.keys(rudeServers) as RudeName[])('has no success if the server %s, and ends', async (name) => {
-  const rude = await startRudeServer(name);
-  const outcome: unknown = await call(rude.url, AbortSignal.timeout(1_000)).catch((thrown: unknown) => thrown);
-  expect(outcome).not.toMatchObject({ ok: true });
-  await rude.stop();
-});
+it.concurrent.each(Object.keys(rudeServers) as RudeName[])(
+  'has no success if the server %s, and ends',
+  async (name) => {
+    const rude = await startRudeServer(name);
+    const outcome: unknown = await call(rude.url, AbortSignal.timeout(1_000)).catch((thrown: unknown) => thrown);
+    expect(outcome).not.toMatchObject({ ok: true });
+    await rude.stop();
+  },
+);

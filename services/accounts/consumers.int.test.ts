@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
@@ -6,23 +6,9 @@ import { signedForTest } from '#libs/service/test/keys.ts';
 import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
 import { accountsCommands } from './consumers.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries/queries.ts';
-import type { Harness } from './test/harness.ts';
-import {
-  ledgerReply,
-  messageFor,
-  newClient,
-  newId,
-  openingOf,
-  received,
-  retail,
-  startHarness,
-} from './test/harness.ts';
+import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, useAccounts } from './test/harness.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const newClientMessage = (client_id = newId('client')) =>
   messageFor('create_client', { client_id, client: retail }, { message_id: client_id });

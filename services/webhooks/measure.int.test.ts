@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { readScrape } from '../../tests/support/metrics.ts';
 import { countWork, measureDeliveries } from './measure.ts';
-import { type Harness, startHarness } from './test/harness.ts';
+import { useWebhooks } from './test/harness.ts';
 
 /** The values of metrics, with a real Postgres. */
-let harness: Harness;
-beforeAll(async () => {
-  harness = await startHarness();
-});
-afterAll(() => harness.stop());
+const harness = useWebhooks();
 
 /** A webhook with Pending deliveries that should have been attempted so many seconds ago. */
 async function webhook(status: 'Active' | 'Paused' | 'Disabled', ...lateS: number[]): Promise<void> {

@@ -1,26 +1,22 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { startHarness } from '#services/accounts/test/harness.ts';
-import { type LedgerHarness, startLedger } from '#services/ledger/test/harness.ts';
-import { startHarness as startWebhooks } from '#services/webhooks/test/harness.ts';
+import { useAccounts } from '#services/accounts/test/harness.ts';
+import { useLedger } from '#services/ledger/test/harness.ts';
+import { useWebhooks } from '#services/webhooks/test/harness.ts';
 
 /** Tests rights that an attacker with a service's role, or with a connection, must not have. */
-let ledger: LedgerHarness;
-let accounts: Awaited<ReturnType<typeof startHarness>>;
-let webhooks: Awaited<ReturnType<typeof startWebhooks>>;
+const ledger = useLedger();
+const accounts = useAccounts();
+const webhooks = useWebhooks();
 let role: Pool;
 let account_id: string;
 
 beforeAll(async () => {
-  [ledger, accounts, webhooks] = await Promise.all([startLedger(), startHarness(), startWebhooks()]);
   role = createPool({ url: ledger.serviceUrl, application_name: 'test', schema: 'ledger', max: 2 }, silent);
   account_id = (await ledger.open('Savings', '10')).slice(4);
 });
-afterAll(async () => {
-  await role.end();
-  await Promise.all([ledger.stop(), accounts.stop(), webhooks.stop()]);
-});
+afterAll(() => role.end());
 
 const denied = { code: '42501' };
 

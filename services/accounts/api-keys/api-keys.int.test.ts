@@ -1,19 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import { events } from '#libs/contracts/events.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import { type ApiKey, apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { schema } from '../schema.ts';
-import { type Harness, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import { newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';
 import { createBootstrapKey, republishApiKeys, tellExpiries } from './api-keys.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const hour = 3_600_000;
 const inHours = (n: number) => new Date(Date.now() + n * hour).toISOString();

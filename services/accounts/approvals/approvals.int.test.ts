@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { type Approval, type ApprovalRequest, approvalSchema } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
@@ -10,7 +10,6 @@ import { commandPartition } from '#libs/contracts/topics.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
 import { sweep } from '../commands/sweeper.ts';
 import {
-  type Harness,
   ledgerReply,
   messageFor,
   newAccount,
@@ -18,15 +17,11 @@ import {
   newId,
   outboxOf,
   received,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 import { expireApprovals } from './expire.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const alice = 'jwt:https://issuer.example|alice';
 const bob = 'jwt:https://issuer.example|bob';

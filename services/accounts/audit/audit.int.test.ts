@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import { type Harness, messageFor, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
+import { messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
 const auditOf = async (commandId: string) =>

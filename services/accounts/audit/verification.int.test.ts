@@ -5,17 +5,16 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';
-import { type Harness, newClient, newId, startHarness } from '../test/harness.ts';
+import { newClient, newId, useAccounts } from '../test/harness.ts';
 import { auditRules, ofAudit } from './verify-audit.ts';
 
 /** Tests the verification of the audit with the service's rights. services/ledger/verify tests what both have in common. */
 
-let bank: Harness;
+const bank = useAccounts();
 let pool: Pool;
 let verifier: Verifier;
 
 beforeAll(async () => {
-  bank = await startHarness();
   const url = bank.pool.options.connectionString ?? '';
   pool = createPool({ url, application_name: 'accounts verifies', schema: 'accounts', max: 2 }, silent);
   verifier = createVerifier(ofAudit, { pool, reads: bank.pool, now: Date.now, logger: silent });
@@ -23,7 +22,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await pool.end();
-  await bank.stop();
 });
 
 const verify = (verification_id: string): Promise<ReplyBody> =>

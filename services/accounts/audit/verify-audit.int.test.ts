@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { type Harness, messageFor, newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import { messageFor, newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';
 
 /** Tests that a check of the audit log detects changes that the owner made by disabling the triggers. */
-let bank: Harness;
+const bank = useAccounts();
 let mine: string[];
 const [recordsRule = '', linksRule, linkedRule] = auditRules;
 const record = (n: number): AuditRecord => ({
@@ -21,7 +21,6 @@ const record = (n: number): AuditRecord => ({
 });
 
 beforeAll(async () => {
-  bank = await startHarness();
   const records = Array.from({ length: 200 }, (_, n) => record(n));
   mine = records.map(({ audit_id }) => audit_id);
   const messages = records.map((one) => messageFor('record_audit', one, { subject: one.actor }));
@@ -34,7 +33,6 @@ beforeAll(async () => {
     ),
   );
 });
-afterAll(() => bank.stop());
 
 test('every record has exactly one link, however many writers run concurrently', async () => {
   expect(await verifyAudit(bank.pool)).toEqual([]);

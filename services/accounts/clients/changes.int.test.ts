@@ -1,24 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { etagOf } from '#libs/contracts/etag.ts';
 import type { Client, Note } from '#libs/contracts/resources.ts';
-import {
-  corporate,
-  type Harness,
-  newAccount,
-  newClient,
-  newId,
-  outboxOf,
-  retail,
-  startHarness,
-} from '../test/harness.ts';
+import { corporate, newAccount, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 import { clientFilters } from './client-store.ts';
 
 /** Tests the contract of PATCH of a client, its versions, and the filters of GET /clients. */
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const read = async (client_id: string) => ((await bank.send('get_client', { client_id })) as { data: Client }).data;
 

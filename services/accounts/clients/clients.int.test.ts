@@ -1,21 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { clientSchema } from '#libs/contracts/resources.ts';
-import {
-  corporate,
-  type Harness,
-  messageFor,
-  newClient,
-  newId,
-  outboxOf,
-  retail,
-  startHarness,
-} from '../test/harness.ts';
+import { corporate, messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const phone = () => `+2547${String(Math.floor(Math.random() * 1e9)).padStart(9, '0')}`;
 

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
 import {
-  type Harness,
   ledgerReply,
   messageFor,
   newAccount,
@@ -10,15 +9,11 @@ import {
   openingOf,
   outboxOf,
   retail,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 
 /** Tests the contract of external_id and metadata of clients and accounts. */
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const duplicate = {
   ok: false,

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import {
-  type Harness,
   ledgerReply,
   messageFor,
   newClient,
@@ -10,18 +9,16 @@ import {
   openingOf,
   outboxOf,
   retail,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 
 /** Tests that commands of one batch succeed or fail independently. */
 
-let bank: Harness;
+const bank = useAccounts();
 let client_id: string;
 beforeAll(async () => {
-  bank = await startHarness();
   client_id = await newClient(bank);
 });
-afterAll(() => bank.stop());
 
 const answerTo = (message: ReceivedMessage) =>
   bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { MacKeys } from '#libs/contracts/mac.ts';
 import { messageType } from '#libs/contracts/messages.ts';
@@ -6,14 +6,10 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { PublishError } from '#libs/kafka/publish/publish.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { shownValue } from '../queries/administration-queries.ts';
-import { type Harness, messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
+import { messageFor, newId, received, retail, useAccounts } from '../test/harness.ts';
 import { deadLetterRow } from './dead-letters.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const why = {
   'dlq-code': 'malformed_json',

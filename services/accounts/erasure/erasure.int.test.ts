@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type AuditRecord, erasureSchema } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -7,7 +7,6 @@ import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { verifyAudit } from '../audit/verify-audit.ts';
 import {
   corporate,
-  type Harness,
   ledgerReply,
   messageFor,
   newAccount,
@@ -16,14 +15,10 @@ import {
   openingOf,
   outboxOf,
   retail,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 beforeEach(() => {
   bank.deps.retention = { years: 0, eventsDays: 400, outboxHours: 24 };
 });

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
-import { type Harness, newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
+import { newAccount, newClient, newId, openingOf, retail, useAccounts } from '../test/harness.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 interface Page<T> {
   items: T[];

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { corporate, type Harness, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
+import { corporate, newAccount, newClient, newId, retail, useAccounts } from '../test/harness.ts';
 import { accountSearch, clientSearch } from './search.ts';
 
-let bank: Harness;
-beforeAll(async () => {
-  bank = await startHarness();
-});
-afterAll(() => bank.stop());
+const bank = useAccounts();
 
 const everything: SearchKind[] = ['client', 'account', 'audit_record'];
 

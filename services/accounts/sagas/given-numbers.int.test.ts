@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
-  type Harness,
   ledgerReply,
   messageFor,
   newAccount,
@@ -8,17 +7,15 @@ import {
   newId,
   openingOf,
   outboxOf,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 
 /** Tests the contract of given account numbers, for accounts of another system. */
-let bank: Harness;
+const bank = useAccounts();
 let client_id: string;
 beforeAll(async () => {
-  bank = await startHarness();
   client_id = await newClient(bank);
 });
-afterAll(() => bank.stop());
 
 let given = 0;
 const freshNumber = () => `SAV-00${String(Date.now())}${given++}`;

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { sweep } from '../commands/sweeper.ts';
-import type { Harness } from '../test/harness.ts';
 import {
   ledgerReply,
   messageFor,
@@ -14,17 +13,15 @@ import {
   newId,
   openingOf,
   outboxOf,
-  startHarness,
+  useAccounts,
 } from '../test/harness.ts';
 import { luhnDigit } from './account-number.ts';
 
-let bank: Harness;
+const bank = useAccounts();
 let client_id: string;
 beforeAll(async () => {
-  bank = await startHarness();
   client_id = await newClient(bank);
 });
-afterAll(() => bank.stop());
 
 const opened = (account_id: string, balance = '10.00', status = 'Active'): ReplyBody => ({
   ok: true,

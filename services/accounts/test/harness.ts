@@ -18,6 +18,7 @@ import { queriesLast } from '#libs/service/query-consumer.ts';
 import { createReplies, type RepliesOptions } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { createVerifier } from '#libs/service/verifications.ts';
+import { useStarted } from '../../../tests/support/use-started.ts';
 import { ofAudit } from '../audit/verify-audit.ts';
 import type { ConsumerDeps } from '../consumers.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
@@ -31,6 +32,8 @@ export interface TestEvent extends Omit<OutboxEvent, 'payload'> {
 }
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>;
+
+export const useAccounts = (): Harness => useStarted(startHarness);
 
 export function newId(kind: IdKind): string {
   return idOf(kind, randomBytes(16).toString('hex'));

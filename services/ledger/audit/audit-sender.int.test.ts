@@ -12,8 +12,7 @@ import { ensureTopics } from '#libs/kafka/topics.ts';
 import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import type { LedgerHarness } from '../test/harness.ts';
-import { freshBits, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { createAuditSender, insertAudits } from './audit-sender.ts';
 
 const kafka = testKafka();
@@ -23,11 +22,10 @@ const stops: (() => Promise<unknown>)[] = [];
 let proxy: FaultProxy;
 /** The number of times that a sender reported a failure. */
 let failures = 0;
-let ledger: LedgerHarness;
+const ledger = useLedger();
 
 beforeAll(async () => {
   proxy = await new FaultProxy().open();
-  ledger = await startLedger();
   const names = ['ledger.audit', 'transactions', 'balances'] as const;
   const topicOf = (name: TopicName) => ({
     name: topicName(prefix, name),
@@ -42,7 +40,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
   await proxy.set('refuse');
-  await ledger.stop();
 });
 
 function poolOf(name: string) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { idOf, inBucket, itemBits } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
@@ -7,27 +7,23 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Answer } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerBatches } from './batches.ts';
 import type { DecidedBatch } from './commands.ts';
 import { recordIn } from './dead-lettered.ts';
 
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let answers: Answer[];
 let dead: ReceivedMessage[];
 let decided: DecidedBatch[];
 let hasSingles: boolean;
 
-beforeAll(async () => {
-  ledger = await startLedger();
-});
 beforeEach(() => {
   [answers, dead, decided, hasSingles] = [[], [], [], false];
 });
 afterAll(async () => {
   expect(await verifyBooks(ledger.owner)).toEqual([]);
-  await ledger.stop();
 });
 
 const handler = () =>

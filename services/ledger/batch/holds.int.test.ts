@@ -8,18 +8,17 @@ import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Command } from '../domain/decision.ts';
 import { ledgerSchema } from '../schema.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, startLedger, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { runBatch } from './engine.ts';
 import { sweepHolds } from './hold-sweeper.ts';
 
-let ledger: LedgerHarness;
+const ledger = useLedger();
 /** Two ledgers with the rights of the service's role. */
 let one: Pool;
 let two: Pool;
 
 beforeAll(async () => {
-  ledger = await startLedger();
   const connect = (name: string) =>
     createPool(
       { url: ledger.serviceUrl, application_name: name, schema: ledgerSchema, max: 8, connection_timeout_ms: 30_000 },
@@ -29,7 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([one.end(), two.end()]);
-  await ledger.stop();
 });
 
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();

@@ -1,21 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { creditLegId, debitLegId, idOf } from '#libs/contracts/ids.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Command } from '../domain/decision.ts';
 import { listTransactions, listTransfers } from '../queries/lists.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 
 /** Tests the contract for external_id and metadata in the ledger. */
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let from: string;
 let to: string;
 beforeAll(async () => {
-  ledger = await startLedger();
   from = await ledger.open('Savings', '100');
   to = await ledger.open('Checking', '0');
 });
-afterAll(() => ledger?.stop());
 
 const names = { external_id: 'order 1', metadata: { z: 'last first', a: '"quoted" \\ ü' } };
 const page = { limit: 10, order: 'desc' as const };

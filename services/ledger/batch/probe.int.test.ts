@@ -6,24 +6,22 @@ import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 import { ledgerCommands } from './commands.ts';
 import { probe } from './probe.ts';
 
 /** A command is blamed only while the ledger can post: with a real Postgres whose schema differs from the ledger's. */
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let dead: ReceivedMessage[] = [];
 let replied = 0;
 let account: string;
 
 beforeAll(async () => {
-  ledger = await startLedger();
   account = await ledger.open('Savings', '0');
 });
 afterAll(async () => {
   expect(await verifyBooks(ledger.owner)).toEqual([]);
-  await ledger.stop();
 });
 
 const consumer = (keys = testKeys) =>

@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { unknownRepeat } from '#libs/contracts/errors.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { type BatchCommand, batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
 
 /** Before a gateway asks for an approval, it looks for the outcome of a request that this one repeats. */
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let from: string;
 let to: string;
 beforeAll(async () => {
-  ledger = await startLedger();
   [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
 });
-afterAll(() => ledger?.stop());
 
 const repeatOnly = (command: Command): Command =>
   ({ ...command, context: { ...command.context, repeat_only: 'true' } }) as Command;

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { Transfer } from '#libs/contracts/resources.ts';
-import { type LedgerHarness, startLedger } from '../test/harness.ts';
+import { type LedgerHarness, useLedger } from '../test/harness.ts';
 import { balanceStatement } from './balance.ts';
 
 /** Tests the contract for statement lines, balances at a time, and reversals as transfers. */
-let ledger: LedgerHarness;
-beforeAll(async () => {
-  ledger = await startLedger();
-});
-afterAll(() => ledger?.stop());
+const ledger = useLedger();
 
 const ask = async <N extends MessageName>(name: N, data: MessageData<N>, bound?: string): Promise<MessageResult<N>> => {
   const reply = await ledger.ask({ name, data } as unknown as Parameters<LedgerHarness['ask']>[0], {

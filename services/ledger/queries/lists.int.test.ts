@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { type LedgerHarness, startLedger } from '../test/harness.ts';
+import { useLedger } from '../test/harness.ts';
 import { listTransactions, listTransfers } from './lists.ts';
 
 /**
  * Lists without an index scan a limited number of rows, state whether that was all, and continue
  * from there.
  */
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let account_id: string;
 beforeAll(async () => {
-  ledger = await startLedger();
   const other = await ledger.open('Checking', '0');
   account_id = await ledger.open('Savings', '0');
   // 32 rows in this order: 1 … 10, the two sides of a transfer of 7, 11 … 30.
@@ -21,7 +20,6 @@ beforeAll(async () => {
       ...(i === 10 ? [ledger.transfer(account_id, other, '7')] : []),
     ]);
 });
-afterAll(() => ledger?.stop());
 
 type Filters = Partial<MessageData<'list_transactions'>>;
 const list = async (filters: Filters, searched?: number) =>

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 
-let ledger: LedgerHarness;
-beforeAll(async () => {
-  ledger = await startLedger();
-});
-afterAll(() => ledger?.stop());
+const ledger = useLedger();
 
 async function search(q: string): Promise<SearchHit[]> {
   const reply = await ledger.ask({ name: 'search_postings', data: { q } });

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { periodStatement } from './statement.ts';
 
-let ledger: LedgerHarness;
-beforeAll(async () => {
-  ledger = await startLedger();
-});
-afterAll(() => ledger?.stop());
+const ledger = useLedger();
 
 type Found = MessageResult<'get_statement'>;
 const ask = (

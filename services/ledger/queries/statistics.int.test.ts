@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { PostingStatistics, PostingTotals } from '#libs/contracts/administration.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { TrialBalance } from '#libs/contracts/resources.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { lookedAt, oldestStatement } from './statistics.ts';
 
-let ledger: LedgerHarness;
-beforeAll(async () => {
-  ledger = await startLedger();
-});
-afterAll(() => ledger?.stop());
+const ledger = useLedger();
 
 const ask = (data: Partial<MessageData<'get_posting_statistics'>>, time?: string) =>
   ledger.ask(

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Timeline, timelineSchema } from '#libs/contracts/administration.ts';
 import { creditLegId, idBits, idOf, openingTransactionId } from '#libs/contracts/ids.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { batchesStatement, messagesStatement, operationStatement } from './timeline.ts';
 
-let ledger: LedgerHarness;
-beforeAll(async () => {
-  ledger = await startLedger();
-});
-afterAll(() => ledger?.stop());
+const ledger = useLedger();
 
 async function timeline(transaction_id: string): Promise<Timeline> {
   const reply = await ledger.ask({ name: 'get_timeline', data: { transaction_id } });

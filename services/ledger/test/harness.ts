@@ -5,6 +5,7 @@ import type { AccountType } from '#libs/contracts/resources.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
+import { useStarted } from '../../../tests/support/use-started.ts';
 import { runBatch } from '../batch/engine.ts';
 import type { Command } from '../domain/decision.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
@@ -15,6 +16,8 @@ import { ledgerSchema, migrations } from '../schema.ts';
 export const freshBits = () => `${randomBytes(15).toString('hex')}00`;
 
 export type LedgerHarness = Awaited<ReturnType<typeof startLedger>>;
+
+export const useLedger = (): LedgerHarness => useStarted(startLedger);
 
 export async function startLedger() {
   const database = await createTestDatabase();

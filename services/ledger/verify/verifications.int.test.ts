@@ -5,20 +5,18 @@ import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';
-import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { freshBits, useLedger } from '../test/harness.ts';
 import { ofBooks } from './verify-books.ts';
 
-let ledger: LedgerHarness;
+const ledger = useLedger();
 let pool: Pool;
 let verifier: Verifier;
 beforeAll(async () => {
-  ledger = await startLedger();
   pool = createPool({ url: ledger.serviceUrl, application_name: 'ledger verifies', schema: 'ledger', max: 2 }, silent);
   verifier = createVerifier(ofBooks, { pool, reads: ledger.reads, now: Date.now, logger: silent });
 });
 afterAll(async () => {
   await pool?.end();
-  await ledger?.stop();
 });
 
 const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<ReplyBody> =>

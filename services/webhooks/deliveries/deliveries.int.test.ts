@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../tests/support/eventually.ts';
-import { completed, eventMessage, type Harness, newId, opened, retentionDays, startHarness } from '../test/harness.ts';
+import { completed, eventMessage, newId, opened, retentionDays, useWebhooks } from '../test/harness.ts';
 import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
 import { feedAll } from './feed.ts';
 import { finishAttempts } from './finish.ts';
@@ -9,16 +9,12 @@ import { claimDue } from './store.ts';
 import { sweep } from './sweeper.ts';
 
 /** Deliveries to real receivers, with a real Postgres. */
-let harness: Harness;
+const harness = useWebhooks();
 const stops: (() => Promise<unknown>)[] = [];
-beforeAll(async () => {
-  harness = await startHarness();
-});
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
   await harness.owner.query("update webhooks set status = 'Deleted'");
 });
-afterAll(() => harness.stop());
 
 async function receiver(answer = ok) {
   const made = await startReceiver(answer);

@@ -16,7 +16,7 @@ const answered: RudeName[] = [
 ];
 
 describe('a request to a receiver that', () => {
-  it.each(Object.keys(rudeServers) as RudeName[])('%s ends, and leaves no connection open', async (name) => {
+  it.concurrent.each(Object.keys(rudeServers) as RudeName[])('%s ends, and leaves no connection open', async (name) => {
     // contract: webhooks-17, webhooks-18
     const server = await startRudeServer(name);
     const sender = createSender(allowedAddresses(['127.0.0.0/8']), 1_000);

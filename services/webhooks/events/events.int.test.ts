@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { watchFaults } from '#libs/service/faults.ts';
-import { completed, eventMessage, type Harness, newId, opened, startHarness } from '../test/harness.ts';
+import { completed, eventMessage, newId, opened, useWebhooks } from '../test/harness.ts';
 import { readEvent } from './read-event.ts';
 import { storeEvents } from './store-events.ts';
 
 /** GET /events as implemented by webhooks, with a real Postgres. */
-let harness: Harness;
-beforeAll(async () => {
-  harness = await startHarness();
-});
-afterAll(() => harness.stop());
+const harness = useWebhooks();
 
 const idsOf = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
 /** A cursor after all stored events. */

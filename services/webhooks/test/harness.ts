@@ -21,6 +21,7 @@ import { createPool, lookupPlans, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
+import { useStarted } from '../../../tests/support/use-started.ts';
 import { allowedAddresses } from '../deliveries/addresses.ts';
 import { createDeliverer } from '../deliveries/deliverer.ts';
 import { createSender } from '../deliveries/send.ts';
@@ -32,6 +33,8 @@ import { webhooksCommands } from '../webhooks/execute.ts';
 /** For tests: webhooks without Kafka. Messages are passed to the handlers; replies and the outbox can be read. */
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>;
+
+export const useWebhooks = (): Harness => useStarted(startHarness);
 
 export const newId = (kind: IdKind): string => idOf(kind, randomBytes(16).toString('hex'));
 const secretKeys = createSecretKeys(['a key for secrets of webhooks, of tests']);

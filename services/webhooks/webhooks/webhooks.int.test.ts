@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
 import { eventually } from '../../../tests/support/eventually.ts';
 import { feedAll } from '../deliveries/feed.ts';
 import { claimDue } from '../deliveries/store.ts';
-import { completed, type Harness, newId, startHarness } from '../test/harness.ts';
+import { completed, newId, useWebhooks } from '../test/harness.ts';
 import { resealSecrets } from './store.ts';
 
 /** Commands and queries about webhooks, with a real Postgres. Nothing is sent. */
-let harness: Harness;
-beforeAll(async () => {
-  harness = await startHarness();
-});
-afterAll(() => harness.stop());
+const harness = useWebhooks();
 
 const url = 'https://receiver.example/bank';
 const creation = (changes: object = {}) => {
