@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
-import { ids, useTestCaller } from '../test/test-app.ts';
+import { ids, testCaller } from '../test/test-app.ts';
 
 /**
  * The scopes of each endpoint, written by hand a second time, so that a change of the endpoints table that grants a
@@ -107,7 +107,11 @@ const notForBound = [
   'GET /admin/search',
 ];
 
-const start = useTestCaller();
+let caller: Awaited<ReturnType<typeof testCaller>>;
+beforeAll(async () => {
+  caller = await testCaller(() => 'not_sent');
+});
+afterAll(() => caller.app.close());
 
 test('endpoints of the bank are known as such', () => {
   expect(bankScopes.toSorted()).toEqual(scopes.filter((scope) => ofTheBank.includes(scope)).toSorted());
@@ -130,7 +134,7 @@ describe.each(Object.entries(table))('%s', (route, needed) => {
     .replace(/:\w+/, 'x');
 
   async function isRefused(state: { scopes: string[]; client_id?: string }): Promise<boolean> {
-    const { call, keyHeader } = await start(() => 'not_sent');
+    const { call, keyHeader } = caller;
     // The scopes are asked for before a body is read, so this one is not seen to be malformed.
     const { status, body } = await call(method as 'GET', url, method === 'GET' ? undefined : '{', keyHeader(state));
     return status === 403 && body.code === 'insufficient_scope';

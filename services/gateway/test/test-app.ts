@@ -238,7 +238,7 @@ export const samples = {
 };
 
 /** Returns the app, and a caller with all scopes. */
-async function testCaller(service: Service) {
+export async function testCaller(service: Service) {
   const made = await testApp(service);
   const key = made.keyHeader();
   const call = async (
