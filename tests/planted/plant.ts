@@ -49,7 +49,7 @@ export async function typeErrors(copy: string): Promise<string[]> {
   const tsc = join(copy, 'node_modules', '.bin', 'tsc');
   const { code, stdout, stderr } = await runToEnd(
     tsc,
-    ['--noEmit', '--noUnusedLocals', 'false', '--noUnusedParameters', 'false'],
+    ['--noEmit', '--incremental', 'false', '--noUnusedLocals', 'false', '--noUnusedParameters', 'false'],
     { cwd: copy, timeoutMs: typeCheckMs },
   );
   const errors = stdout.split('\n').filter((line) => line.includes('error TS'));
