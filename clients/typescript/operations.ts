@@ -85,6 +85,9 @@ export const operations = {
   getApproval: { method: 'GET', path: '/admin/approvals/:approval_id' },
   approveRequest: { method: 'POST', path: '/admin/approvals/:approval_id/approval' },
   rejectRequest: { method: 'POST', path: '/admin/approvals/:approval_id/rejection' },
+  signIn: { method: 'POST', path: '/admin/sign-ins' },
+  signOut: { method: 'POST', path: '/admin/sign-outs' },
+  recordActivity: { method: 'POST', path: '/admin/activities' },
 } as const satisfies Record<string, Operation>;
 
 export type Client =
@@ -1030,4 +1033,20 @@ export interface Calls {
   approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
   /** Reject a request. Also requires the scope of the action. Scope: approvals:write. */
   rejectRequest(input: { approval_id: string; reason: string }, options?: CallOptions): Promise<Approval>;
+  /** Sign a person in. For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address. Any authenticated caller. */
+  signIn(input: { session_id: string }, options?: CallOptions): Promise<{
+    session_id: string;
+    actor: string;
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage')[];
+  }>;
+  /** Sign a person out. The access token of the request is refused from then on, on every gateway within 2 s. Any authenticated caller. */
+  signOut(input: { session_id: string }, options?: CallOptions): Promise<{ session_id: string }>;
+  /** Record an export, or a page or form that an application for staff refused. An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded. Any authenticated caller. */
+  recordActivity(input: {
+    action: string;
+    outcome: 'success' | 'insufficient_scope' | 'invalid_credentials';
+    resource_id?: string | null;
+    file?: string;
+    filters?: Record<string, string>;
+  }, options?: CallOptions): Promise<{ action: string; outcome: 'success' | 'insufficient_scope' | 'invalid_credentials' }>;
 }

@@ -16,6 +16,7 @@ import type { MessageName } from './messages.ts';
 import { messages } from './messages.ts';
 import { accountSchema, apiKeySchema, batchSchema } from './resources.ts';
 import type { Scope } from './scopes.ts';
+import { activitySchema, signInBodies, signInSchema, signOutSchema } from './sign-ins.ts';
 import { webhookBodies, webhookParameters, webhookWithSecretSchema } from './webhooks.ts';
 
 /** An endpoint: a row of the table below with all its fields. Routes of the gateway, OpenAPI, and clients are derived from it. */
@@ -569,6 +570,41 @@ const rows = {
     description: 'Also requires the scope of the action.',
     errors: ['own_approval', 'approval_decided'],
   },
+  sign_in: {
+    route: 'POST /admin/sign-ins',
+    summary: 'Sign a person in',
+    scope: null,
+    ofBank: true,
+    body: signInBodies.signIn,
+    description:
+      "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
+    result: signInSchema,
+    message: null,
+    errors: ['insufficient_scope'],
+  },
+  sign_out: {
+    route: 'POST /admin/sign-outs',
+    summary: 'Sign a person out',
+    scope: null,
+    ofBank: true,
+    body: signInBodies.signOut,
+    description: 'The access token of the request is refused from then on, on every gateway within 2 s.',
+    result: signOutSchema,
+    message: null,
+    errors: ['insufficient_scope'],
+  },
+  record_activity: {
+    route: 'POST /admin/activities',
+    summary: 'Record an export, or a page or form that an application for staff refused',
+    scope: null,
+    ofBank: true,
+    body: signInBodies.recordActivity,
+    description:
+      'An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded.',
+    result: activitySchema,
+    message: null,
+    errors: ['insufficient_scope'],
+  },
 } satisfies Record<string, Row>;
 
 export type EndpointName = keyof typeof rows;
@@ -619,7 +655,7 @@ function listErrors(shape: Endpoint['shape']): ErrorCode[] {
 
 /** Only a POST can have an Idempotency-Key. Commands on a queries topic have no deadline and are not stored. */
 function writeErrors(method: Endpoint['method'], message: MessageName | null): ErrorCode[] {
-  if (method === 'GET') return [];
+  if (method === 'GET' || message === null) return [];
   if (message !== null && messages[message].topic.endsWith('.queries')) return ['outcome_unknown'];
   return ['deadline_exceeded', ...(method === 'POST' ? ['idempotency_key_reused' as const] : []), 'outcome_unknown'];
 }

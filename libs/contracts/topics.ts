@@ -101,10 +101,10 @@ const internalTopics = {
   replies: between(['ledger', 'accounts', 'webhooks'], ['gateway'], log(replyPartitions, 10 * 60 * 1000, large)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
-   * Dashboard sessions that ended by signing out. Gateways read the topic from the beginning; no session
-   * outlives its retention.
+   * Access tokens that ended by signing out, or in again. Gateways read the topic from the beginning; no token that they
+   * accept outlives its retention (JWT_MAX_LIFETIME).
    */
-  sessions: between(['gateway'], ['gateway'], log(1, day, small)),
+  sessions: between(['gateway'], ['gateway'], log(1, 8 * day, small)),
 };
 
 /** The topics for consumers. */

@@ -84,7 +84,7 @@ const securityHeaders = {
 };
 
 /** Successful operations that are reported to a SIEM, in addition to refusals. */
-const reportedToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key']);
+const reportedToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key', 'sign_in', 'sign_out']);
 
 /** Creates the public API from its dependencies. It does not listen yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {

@@ -43,7 +43,7 @@ run(
     const now = () => clock.now();
     const loadShedding = createLoadShedding({ check: () => clock.check() }, metrics);
     const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
-    const { publisher, requester, apiKeys, keyFollower, dashboard } = messaging;
+    const { publisher, requester, apiKeys, keyFollower, endedTokens, tokenFollower, dashboard } = messaging;
     const clock = createClock({
       read: createTimeReader((...request) => requester.request(...request), prefix),
       logger,
@@ -70,6 +70,7 @@ run(
         requests: () => publisher.health(),
         replies: () => requester.health(),
         api_keys: () => keyFollower.health(),
+        ended_tokens: () => tokenFollower.health(),
         clock: () => clock.check(),
       },
       metrics: registry,
@@ -81,10 +82,11 @@ run(
     onStop('publisher', () => publisher.stop());
     await publisher.start();
     onStop('key follower', () => keyFollower.stop());
+    onStop('token follower', () => tokenFollower.stop());
     onStop('requester', () => requester.stop());
     onStop('session follower', () => dashboard?.follower.stop());
     if (!config.ALLOW_UNREPLICATED) await requireSafeTopics(kafka, topicTable(config.TOPIC_PREFIX));
-    await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
+    await Promise.all([keyFollower.start(), tokenFollower.start(), requester.start(), dashboard?.follower.start()]);
     onStop('clock', () => clock.stop());
     await clock.start();
 
@@ -99,8 +101,11 @@ run(
     });
     onStop('audit records', () => auditRecords.stop());
     auditRecords.start();
+    const settings = appSettings(config, logger);
     const app = await createApp({
-      ...appSettings(config, logger),
+      ...settings,
+      tokens: { ...settings.tokens, isEnded: endedTokens.isEnded },
+      endedTokens,
       loadShedding,
       clock,
       forwarder,

@@ -12,6 +12,7 @@ import { macKeys } from '#libs/service/signing.ts';
 import type { DashboardOptions } from '../dashboard/dashboard.ts';
 import { createEndedSessions } from '../dashboard/session/ended-sessions.ts';
 import { createApiKeys } from './access/api-keys.ts';
+import { createEndedTokens } from './access/ended-tokens.ts';
 import type { GatewayConfig } from './config.ts';
 import { signInScopes } from './config.ts';
 import { encodeNotice } from './messages/encode.ts';
@@ -71,7 +72,17 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
       isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key),
     logger,
   });
-  return { publisher, requester, apiKeys, keyFollower, dashboard: createDashboard(kafka, config, publisher, deps) };
+  const endedTokens = createEndedTokens({ publisher, prefix, maxLifetimeS: config.JWT_MAX_LIFETIME, logger, now });
+  const tokenFollower = follow(kafka, { topic: topicName(prefix, 'sessions'), onMessage: endedTokens.take, logger });
+  return {
+    publisher,
+    requester,
+    apiKeys,
+    keyFollower,
+    endedTokens,
+    tokenFollower,
+    dashboard: createDashboard(kafka, config, publisher, deps),
+  };
 }
 
 /** Creates the dashboard's settings, if configured, and the follower of ended sessions. */

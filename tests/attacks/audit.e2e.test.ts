@@ -37,7 +37,11 @@ beforeAll(async () => {
   });
 });
 
-type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
+type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[Exclude<
+  EndpointName,
+  // Recorded under the action that it names (services/gateway/api/sign-ins.test.ts).
+  'record_activity'
+>];
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
 /** Returns the id of an approval that another person has requested. */
 async function waitingApproval(): Promise<string> {
@@ -93,6 +97,12 @@ const writes: Record<Write, () => Promise<Answer>> = {
   rotate_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/rotation`),
   revoke_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/revocation`),
   redrive_dead_letter: () => staff.post(`/admin/dead-letters/${letters[0]?.dead_letter_id}/redrive`),
+  sign_in: () => staff.post('/admin/sign-ins', { session_id: `ses_${'a'.repeat(32)}` }),
+  // Another token of the same person, because it ends.
+  sign_out: () =>
+    api
+      .withToken(staffToken(world.bank, 'alice', { jti: 'ends' }))
+      .post('/admin/sign-outs', { session_id: `ses_${'a'.repeat(32)}` }),
   verify_books: () => staff.post('/admin/verifications'),
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
   reject_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/rejection`, { reason: 'x' }),

@@ -116,7 +116,7 @@ describe('signing in', () => {
         types: ['at+jwt'],
       });
       const caller = await verify(access_token);
-      expect(caller).toEqual({
+      expect(caller).toMatchObject({
         actor: `jwt:${issuer}|${user_name}`,
         scopes: new Set(own),
         boundClientId: undefined,

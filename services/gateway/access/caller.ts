@@ -11,6 +11,18 @@ export interface Caller {
   isStaff?: boolean;
   /** The API key, if the caller used one. */
   keyId?: string;
+  /** The access token, if the caller used one. */
+  token?: AccessToken;
+}
+
+export interface AccessToken {
+  /** The SHA-256 of the token. */
+  id: string;
+  /** The person and the OAuth client. */
+  owner: string;
+  issuedMs: number;
+  /** The time from which the token is refused anyway. */
+  expiresMs: number;
 }
 
 /** Returns the known scopes of a caller, for messages. */

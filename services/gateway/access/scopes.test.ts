@@ -80,6 +80,10 @@ const table: Record<string, string[]> = {
   'GET /admin/approvals/:approval_id': [],
   'POST /admin/approvals/:approval_id/approval': ['approvals:write'],
   'POST /admin/approvals/:approval_id/rejection': ['approvals:write'],
+  // For people only.
+  'POST /admin/sign-ins': [],
+  'POST /admin/sign-outs': [],
+  'POST /admin/activities': [],
 };
 
 /** Scopes that a credential bound to one client never has, even if they were granted. */
@@ -105,6 +109,9 @@ const notForBound = [
   'POST /accounts/:account_id/notes',
   'GET /accounts/:account_id/notes',
   'GET /admin/search',
+  'POST /admin/sign-ins',
+  'POST /admin/sign-outs',
+  'POST /admin/activities',
 ];
 
 let caller: Awaited<ReturnType<typeof testCaller>>;

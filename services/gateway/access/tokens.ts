@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import fastifyJwt from '@fastify/jwt';
 import type { FastifyInstance } from 'fastify';
 import { exportSPKI, type JWTHeaderParameters, type JWTPayload } from 'jose';
 import { z } from 'zod';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
-import type { Caller } from './caller.ts';
+import type { AccessToken, Caller } from './caller.ts';
 import { type KeySet, KeysUnavailable } from './jwks.ts';
 
 export const asymmetricAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
@@ -27,6 +28,8 @@ export interface TokenOptions {
   maxLifetimeS: number;
   /** The accepted values of typ. */
   types: readonly TokenType[];
+  /** Reports whether the token was ended before it expired. */
+  isEnded?: (token: AccessToken) => boolean;
 }
 
 /**
@@ -69,8 +72,7 @@ const claimsSchema = z.object({
 type Claims = z.output<typeof claimsSchema>;
 
 interface Remembered {
-  caller: Caller;
-  untilMs: number;
+  caller: Caller & { token: AccessToken };
   /** The key set that verified the token; a later set may lack the token's key. */
   keys: string;
 }
@@ -100,26 +102,29 @@ export async function createTokenVerifier(
     },
   });
 
-  const remember = (token: string, caller: Caller, expiresMs: number, keys: string): void => {
+  const remember = (token: string, caller: Remembered['caller'], keys: string): void => {
     const oldest = remembered.size >= maxRemembered ? remembered.keys().next().value : undefined;
     if (oldest !== undefined) remembered.delete(oldest);
-    remembered.set(token, { caller, untilMs: expiresMs + skewS * 1000, keys });
+    remembered.set(token, { caller, keys });
   };
+  const isEnded = options.isEnded ?? (() => false);
 
   return (token) => {
     const keys = keysInForce();
     const known = remembered.get(token);
     if (known) {
       remembered.delete(token);
-      if (known.untilMs > now() && known.keys === keys) {
+      const { caller } = known;
+      if (caller.token.expiresMs > now() && known.keys === keys && !isEnded(caller.token)) {
         // The map is ordered by use, so its first token is the least recently used one.
         remembered.set(token, known);
-        return known.caller;
+        return caller;
       }
     }
-    return verifyToken(app, options, token, now()).then((verified) => {
-      if (verified && keys !== undefined) remember(token, verified.caller, verified.exp * 1000, keys);
-      return verified?.caller;
+    return verifyToken(app, options, token, now()).then((caller) => {
+      if (!caller || isEnded(caller.token)) return undefined;
+      if (keys !== undefined) remember(token, caller, keys);
+      return caller;
     });
   };
 }
@@ -129,7 +134,7 @@ async function verifyToken(
   options: TokenOptions,
   token: string,
   now: number,
-): Promise<{ caller: Caller; exp: number } | undefined> {
+): Promise<Remembered['caller'] | undefined> {
   try {
     const payload: JWTPayload = await app.jwt.verify(token);
     const claims = claimsSchema.parse(payload);
@@ -137,7 +142,10 @@ async function verifyToken(
     const [earliest, latest] = [now / 1000 - skewS, now / 1000 + skewS];
     if (exp <= earliest || iat > latest || nbf > latest || exp - iat > options.maxLifetimeS) return undefined;
     const caller = callerOf(options, claims, payload);
-    return caller && { caller, exp };
+    if (!caller) return undefined;
+    const id = createHash('sha256').update(token).digest('base64url');
+    const owner = `${caller.actor}|${claims.azp ?? claims.client_id ?? ''}`;
+    return { ...caller, token: { id, owner, issuedMs: iat * 1000, expiresMs: (exp + skewS) * 1000 } };
   } catch (error) {
     // @fastify/jwt wraps what the key function throws.
     const { originalError = error } = error as { originalError?: unknown };

@@ -7,7 +7,6 @@ import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
-import type { AuditRecords } from '../audit/audit-records.ts';
 import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Origin } from '../messages/encode.ts';
 import type { HeldBodies } from '../overload/held-bodies.ts';
@@ -38,6 +37,7 @@ import {
 import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
 import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 import { search } from './search.ts';
+import { type SignInDependencies, signInHandlers } from './sign-ins.ts';
 import { statementHandler } from './statement-page.ts';
 import { readEvents } from './webhooks.ts';
 
@@ -60,12 +60,11 @@ declare module 'fastify' {
   }
 }
 
-export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies {
+export interface RouteDependencies extends Omit<ReadDependencies, 'scans'>, CommandDependencies, SignInDependencies {
   cursors: Cursors;
   apiVersion: string;
   /** The country of phone numbers without country code; undefined: they are refused. */
   homeCountry?: HomeCountry | undefined;
-  auditRecords: AuditRecords;
   heldBodies: Pick<HeldBodies, 'timed'>;
   now: () => number;
 }
@@ -101,6 +100,7 @@ function handlerOf(name: EndpointName, endpoint: Endpoint, planners: Planners, d
   if (name === 'health') return health(deps);
   if (name === 'get_statement') return statementHandler(read(name, endpoint, deps), deps);
   if (name === 'create_batch') return batchHandler(planners, deps);
+  if (name in signInHandlers) return signInHandlers[name as keyof typeof signInHandlers](deps);
   return name in planners ? write(name as WriteName, endpoint, planners, deps) : read(name, endpoint, deps);
 }
 

@@ -86,7 +86,8 @@ export function createAuditRecords({
     await published.catch((error: unknown) => logger.warn({ err: error, summary }, 'a security event was lost'));
   };
   const count = (activity: Activity): void => {
-    metrics.activity(activity.action, activity.outcome);
+    // Without the page, which an application for staff chooses.
+    metrics.activity(activity.action.split(':', 1)[0] ?? '', activity.outcome);
     activities.add(activity, new Date(now()).toISOString());
   };
   const flush = async (): Promise<void> => {

@@ -11,6 +11,8 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createApiKeys } from '../access/api-keys.ts';
+import { createEndedTokens } from '../access/ended-tokens.ts';
+import type { TokenOptions } from '../access/tokens.ts';
 import { createCursors } from '../api/cursor.ts';
 import { createForwarder } from '../api/forward.ts';
 import { type AppDependencies, createApp } from '../app.ts';
@@ -82,8 +84,20 @@ export async function testApp(
     metrics,
   });
   const auditRecords = createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now, metrics });
+  const endedTokens = createEndedTokens({ publisher, prefix: 'test.', maxLifetimeS: 3600, logger: silent });
+  const tokens: TokenOptions = {
+    issuer: 'https://issuer.example',
+    audience: 'core-banking',
+    algorithms: ['RS256'],
+    types: ['at+jwt', 'JWT'],
+    keySet: undefined,
+    wholeBankClients: ['*'],
+    maxLifetimeS: 3600,
+    ...options.tokens,
+  };
   const app = await createApp({
     loadShedding,
+    endedTokens,
     forwarder,
     consumerLag: async () => [],
     apiKeys,
@@ -93,15 +107,6 @@ export async function testApp(
     keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
     cursors: createCursors(['a secret of sixteen']),
     apiVersion: '1.2.3',
-    tokens: {
-      issuer: 'https://issuer.example',
-      audience: 'core-banking',
-      algorithms: ['RS256'],
-      types: ['at+jwt', 'JWT'],
-      keySet: undefined,
-      wholeBankClients: ['*'],
-      maxLifetimeS: 3600,
-    },
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
@@ -112,6 +117,7 @@ export async function testApp(
     logger: silent,
     metrics,
     ...options,
+    tokens: { ...tokens, isEnded: endedTokens.isEnded },
     clock,
   });
   app.addHook('onClose', async () => forwarder.stop());
@@ -139,7 +145,7 @@ export async function testApp(
     takeKey({ ...state, key_id, secret_hash: hashApiKey(pepper, apiKey) });
     return { 'x-api-key': apiKey };
   };
-  return { app, sent, waits, recorded, auditRecords, apiKeys, takeKey, keyHeader };
+  return { app, sent, waits, recorded, auditRecords, endedTokens, apiKeys, takeKey, keyHeader };
 }
 
 export const ids = {

@@ -250,6 +250,12 @@ export const fieldMeanings: Record<string, string> = {
   // Administration
   actor: `Who did it: ${actor}, \`unauthenticated\`, or \`various\` in a summary`,
   action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
+  session_id: "The application's id of the session: ses_ and 32 hexadecimal digits",
+  'record_activity.action': 'export, or page: or form: with the path of what was refused',
+  'record_activity.outcome': 'success for an export, otherwise why it was refused',
+  'record_activity.resource_id': 'Id of the exported resource; null: none',
+  file: 'The name of the exported file',
+  filters: 'The filters of the export; values that may be personal are not recorded',
   'Approval.action': 'Why a second person is required',
   'list_approvals.action': 'Only approvals of this kind',
   resource_id: 'Id of the affected resource; null: none',

@@ -33,6 +33,7 @@ const {
 const created_at = '2026-01-02T03:04:05.678Z';
 const stamps = { created_at, updated_at: created_at };
 const actor = `key:${key_id}`;
+export const session_id = `ses_${bits()}`;
 const note = {
   note_id: `nte_${bits()}`,
   client_id,
@@ -507,6 +508,15 @@ const answers: Partial<Record<EndpointName, Record<string, Json>>> = {
       requests: { window_seconds: 60, count: 812, server_errors: 0, mean_ms: 6.2, slowest_ms: 41.8 },
     },
   },
+  sign_in: {
+    officer: {
+      session_id,
+      actor: 'jwt:https://issuer.example|olivia',
+      scopes: ['clients:read', 'accounts:read', 'transactions:read'],
+    },
+  },
+  sign_out: { officer: { session_id } },
+  record_activity: { refused: { action: 'page:api-keys/new', outcome: 'insufficient_scope' } },
   verify_books: { verify: { ...verification, ended_at: null, state: 'running' } },
   create_batch: { completed: batch, pending: pendingBatch },
   list_batches: { completed: batchSummary },

@@ -3,7 +3,7 @@ import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { kindOf } from '#libs/contracts/ids.ts';
 import { errorMeanings } from '../error-meanings.ts';
-import { exampleIds, exampleResources } from './openapi-answers.ts';
+import { exampleIds, exampleResources, session_id } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
 const { account, client } = exampleIds;
@@ -79,6 +79,12 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   rotate_api_key: { hour: { overlap_seconds: 3600 } },
   revoke_api_key: { revoke: {} },
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
+  sign_in: { officer: { session_id } },
+  sign_out: { officer: { session_id } },
+  record_activity: {
+    export: { action: 'export', outcome: 'success', file: 'transactions.csv', filters: { currency: 'KES' } },
+    refused: { action: 'page:api-keys/new', outcome: 'insufficient_scope' },
+  },
   verify_books: { verify: {} },
   drop_dead_letter: { drop: { reason: 'a test message' } },
   approve_request: { approve: {}, reason: { reason: 'seen the receipt' } },

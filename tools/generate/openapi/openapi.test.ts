@@ -4,7 +4,9 @@ import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
 import { ids, ok, samples, testApp } from '#services/gateway/test/test-app.ts';
+import { hs256Token, hs256Tokens } from '#services/gateway/test/test-token.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { fieldMeanings } from './field-meanings.ts';
 import { openApiDocument } from './openapi.ts';
@@ -155,10 +157,14 @@ test('money is a number, in requests and responses', () => {
 });
 
 test('the endpoints accept the request examples', async () => {
-  const { app, keyHeader } = await testApp(({ name }) =>
-    ok(name === 'get_transaction' ? samples.transaction : samples.client),
-  );
-  const headers = { ...keyHeader(), 'idempotency-key': 'k' };
+  const { app } = await testApp(({ name }) => ok(name === 'get_transaction' ? samples.transaction : samples.client), {
+    tokens: hs256Tokens,
+  });
+  // A token for each request, because signing out ends one.
+  const headersOf = (jti: string) => ({
+    authorization: `Bearer ${hs256Token({ jti, scope: scopes.join(' ') })}`,
+    'idempotency-key': 'k',
+  });
   for (const [path, operations] of Object.entries<
     Record<string, { requestBody?: { content: Record<string, { examples: Record<string, { value: object }> }> } }>
   >(document.paths)) {
@@ -178,7 +184,12 @@ test('the endpoints accept the request examples', async () => {
               delivery: `dlv_${'1'.repeat(32)}`,
             })[kind] ?? `key_${'1'.repeat(32)}`,
         );
-        const response = await app.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: value });
+        const response = await app.inject({
+          method: method.toUpperCase() as 'POST',
+          url,
+          headers: headersOf(url),
+          payload: value,
+        });
         expect([201, 200, 504], `${method} ${path} ${response.body}`).toContain(response.statusCode);
       }
     }

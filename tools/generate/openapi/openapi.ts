@@ -174,7 +174,9 @@ function operation(name: EndpointName, endpoint: Endpoint): Json {
       ...pathParameters(endpoint),
       ...queryParameters(name, endpoint),
       parameter('RequestId'),
-      ...(method === 'POST' ? [parameter(endpoint.needsKey ? 'RequiredIdempotencyKey' : 'IdempotencyKey')] : []),
+      ...(method === 'POST' && endpoint.message !== null
+        ? [parameter(endpoint.needsKey ? 'RequiredIdempotencyKey' : 'IdempotencyKey')]
+        : []),
       ...(method === 'PATCH' && versioned ? [parameter('IfMatch')] : []),
     ],
     ...(body ? { requestBody: requestBody(name, endpoint) } : {}),

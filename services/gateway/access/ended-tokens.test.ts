@@ -1,0 +1,81 @@
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { createEndedTokens } from './ended-tokens.ts';
+
+const second = 1000;
+
+function setUp(publish?: () => Promise<void>) {
+  const time = { ms: Date.parse('2026-01-02T03:04:05Z') };
+  const sent: OutgoingMessage[] = [];
+  const publisher = { publish: publish ?? (async (message: OutgoingMessage) => void sent.push(message)) };
+  const make = () =>
+    createEndedTokens({
+      publisher,
+      prefix: '',
+      maxLifetimeS: 3600,
+      logger: pino({ level: 'silent' }),
+      now: () => time.ms,
+    });
+  const tokenOf = (id: string, owner = 'jwt:issuer|ada|dashboard') => ({
+    id,
+    owner,
+    issuedMs: time.ms,
+    expiresMs: time.ms + 3600 * second,
+  });
+  const deliver = (to: ReturnType<typeof make>) => {
+    for (const { key, value } of sent) to.take(key ?? null, Buffer.from(value ?? ''));
+  };
+  return { time, sent, make, tokenOf, deliver };
+}
+
+it('a token that was signed out has ended, here immediately and on other gateways by a message', async () => {
+  const { make, tokenOf, deliver } = setUp();
+  const [here, elsewhere] = [make(), make()];
+  const [token, other] = [tokenOf('a'), tokenOf('b')];
+  await here.end(token);
+  expect([here.isEnded(token), here.isEnded(other), elsewhere.isEnded(token)]).toEqual([true, false, false]);
+  deliver(elsewhere);
+  expect([elsewhere.isEnded(token), elsewhere.isEnded(other)]).toEqual([true, false]);
+});
+
+it('a sign-in ends the earlier tokens of the person for that client, and no others; a late message changes nothing', async () => {
+  const { time, sent, make, tokenOf, deliver } = setUp();
+  const [here, elsewhere] = [make(), make()];
+  const [first, eve, elsewhereSignedIn] = [
+    tokenOf('a'),
+    tokenOf('b', 'jwt:issuer|eve|dashboard'),
+    tokenOf('c', 'jwt:issuer|ada|other'),
+  ];
+  time.ms += second;
+  const next = tokenOf('d');
+  await here.endEarlier(next);
+  deliver(elsewhere);
+  for (const gateway of [here, elsewhere])
+    expect([first, eve, elsewhereSignedIn, next].map(gateway.isEnded)).toEqual([true, false, false, false]);
+  sent.length = 0;
+  await make().endEarlier(first);
+  deliver(elsewhere);
+  expect(elsewhere.isEnded(first)).toBe(true);
+});
+
+it('a token is ended here although the broker does not accept the message', async () => {
+  const { make, tokenOf } = setUp(() => Promise.reject(new Error('away')));
+  const ended = make();
+  await expect(ended.end(tokenOf('a'))).rejects.toThrow('away');
+  expect(ended.isEnded(tokenOf('a'))).toBe(true);
+});
+
+it('tokens that expired by themselves are forgotten, and unreadable messages are ignored', () => {
+  const { time, make, tokenOf } = setUp();
+  const ended = make();
+  const until = (ms: number) => Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + ms).toISOString() }));
+  ended.take('a', until(second));
+  ended.take('b', Buffer.from('{"expires_at":"soon"}'));
+  ended.take('c', Buffer.from('nonsense'));
+  ended.take('d', null);
+  expect(['a', 'b', 'c', 'd'].map((id) => ended.isEnded(tokenOf(id)))).toEqual([true, false, false, false]);
+  time.ms += 2 * second;
+  ended.take('e', until(second));
+  expect(['a', 'e'].map((id) => ended.isEnded(tokenOf(id)))).toEqual([false, true]);
+});

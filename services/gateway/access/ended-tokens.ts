@@ -1,0 +1,70 @@
+import type { Logger } from 'pino';
+import type { z } from 'zod';
+import { endedTokenSchema } from '#libs/contracts/sign-ins.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import type { Publisher } from '#libs/kafka/publish/publish.ts';
+import type { AccessToken } from './caller.ts';
+
+export type EndedTokens = ReturnType<typeof createEndedTokens>;
+
+const publishTimeoutMs = 5_000;
+
+export interface EndedTokensOptions {
+  publisher: Pick<Publisher, 'publish'>;
+  prefix: string;
+  /** The maximum lifetime of a token, in seconds. */
+  maxLifetimeS: number;
+  logger: Logger;
+  now?: () => number;
+}
+
+/**
+ * The access tokens that were ended before they expired: by signing out, or by the person's next sign-in with the same
+ * OAuth client. Every gateway reads them from the topic `sessions`.
+ */
+export function createEndedTokens({ publisher, prefix, maxLifetimeS, logger, now = Date.now }: EndedTokensOptions) {
+  /** By the token's id or its owner. Tokens that were issued before `beforeMs` have ended. */
+  const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
+  const add = (key: string, beforeMs: number, expiresMs: number): void => {
+    const nowMs = now();
+    // Expired tokens are refused anyway.
+    for (const [known, { expiresMs: until }] of ended) if (until <= nowMs) ended.delete(known);
+    const known = ended.get(key);
+    if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });
+  };
+  const isEndedBy = (key: string, issuedMs: number): boolean => (ended.get(key)?.beforeMs ?? -Infinity) > issuedMs;
+  const publish = async (key: string, message: z.input<typeof endedTokenSchema>): Promise<void> => {
+    await publisher.publish(
+      { topic: topicName(prefix, 'sessions'), partition: 0, key, value: JSON.stringify(message), headers: {} },
+      { timeoutMs: publishTimeoutMs },
+    );
+  };
+  return {
+    /** Processes one message of the topic. */
+    take(key: string | null, value: Buffer | null): void {
+      if (key === null || value === null) return;
+      try {
+        const { expires_at, before } = endedTokenSchema.parse(JSON.parse(value.toString()));
+        add(key, before === undefined ? Infinity : Date.parse(before), Date.parse(expires_at));
+      } catch (error) {
+        logger.error({ err: error }, 'a message of the topic sessions cannot be read');
+      }
+    },
+    isEnded: ({ id, owner, issuedMs }: AccessToken): boolean => isEndedBy(id, issuedMs) || isEndedBy(owner, issuedMs),
+    /**
+     * Ends a token: on this gateway at once, and on the others when they have read the message. Rejects with a
+     * PublishError if the broker does not accept the message; on this gateway the token is ended nevertheless.
+     */
+    async end({ id, expiresMs }: AccessToken): Promise<void> {
+      add(id, Infinity, expiresMs);
+      await publish(id, { expires_at: new Date(expiresMs).toISOString() });
+    },
+    /** Ends the tokens of the same person and OAuth client that were issued before this one. */
+    async endEarlier({ owner, issuedMs }: AccessToken): Promise<void> {
+      const expiresMs = issuedMs + maxLifetimeS * 1000;
+      add(owner, issuedMs, expiresMs);
+      const expires_at = new Date(expiresMs).toISOString();
+      await publish(owner, { expires_at, before: new Date(issuedMs).toISOString() });
+    },
+  };
+}

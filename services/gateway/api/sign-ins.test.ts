@@ -1,0 +1,103 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { testApp } from '../test/test-app.ts';
+import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+
+const session_id = `ses_${'a'.repeat(32)}`;
+let close: () => Promise<void> = async () => undefined;
+afterEach(() => close());
+
+async function start(options: Parameters<typeof testApp>[1] = {}) {
+  const made = await testApp(undefined, { tokens: hs256Tokens, ...options });
+  close = () => made.app.close();
+  const post = async (path: string, body: object, headers: Record<string, string>) => {
+    const { statusCode, ...answer } = await made.app.inject({ method: 'POST', url: path, payload: body, headers });
+    return { status: statusCode, body: answer.json() };
+  };
+  const records = async () => {
+    await made.auditRecords.flush();
+    const audited = made.recorded.splice(0).filter(({ topic }) => topic === 'test.accounts.commands');
+    return audited.map(({ value }) => JSON.parse(String(value)));
+  };
+  return { ...made, post, records };
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+const ada = (claims: Record<string, unknown> = {}) => ({
+  authorization: `Bearer ${hs256Token({ sub: 'ada', azp: 'dashboard', scope: 'clients:read openid', ...claims })}`,
+});
+const actor = 'jwt:https://issuer.example|ada';
+
+describe('a sign-in', () => {
+  test('returns the person of the token, when the audit has the sign-in with the address of the caller', async () => {
+    // contract: audit-15
+    const { post, records } = await start({ trustProxy: ['127.0.0.1'] });
+    const answer = await post('/admin/sign-ins', { session_id }, { ...ada(), 'x-forwarded-for': '203.0.113.7' });
+    expect(answer).toEqual({
+      status: 200,
+      body: { status: 'success', data: { session_id, actor, scopes: ['clients:read'] } },
+    });
+    expect(await records()).toMatchObject([
+      { actor, action: 'sign_in', outcome: 'success', resource_id: session_id, address: '203.0.113.7' },
+    ]);
+  });
+
+  test('ends earlier tokens of the person for the same client, which are refused from then on', async () => {
+    // contract: permission-39
+    const { app, post } = await start();
+    const [old, other, next] = [ada({ iat: now() - 60 }), ada({ iat: now() - 60, azp: 'cli' }), ada()];
+    const statusOf = async (headers: Record<string, string>) => (await app.inject({ url: '/', headers })).statusCode;
+    expect(await statusOf(old)).toBe(200);
+    expect((await post('/admin/sign-ins', { session_id }, next)).status).toBe(200);
+    expect([await statusOf(old), await statusOf(other), await statusOf(next)]).toEqual([401, 200, 200]);
+  });
+
+  test('without a valid token counts as a failed sign-in of its address, and is limited', async () => {
+    const { post, records } = await start({ authFailuresPerMinute: 1 });
+    const failed = () => post('/admin/sign-ins', { session_id }, { authorization: 'Bearer none' });
+    expect([(await failed()).status, (await failed()).status]).toEqual([401, 429]);
+    expect(await records()).toMatchObject([
+      { actor: 'unauthenticated', action: 'sign_in', outcome: 'invalid_credentials', address: '127.0.0.1' },
+      { actor: 'unauthenticated', action: 'sign_in', outcome: 'rate_limited' },
+    ]);
+  });
+
+  test('is for people: not for keys, machines, and customers; the session has a fixed form', async () => {
+    const { post, keyHeader } = await start();
+    for (const headers of [keyHeader(), ada({ azp: 'ada' }), ada({ bank_client_id: `cli_${'a'.repeat(32)}` })])
+      expect((await post('/admin/sign-ins', { session_id }, headers)).body.code).toBe('insufficient_scope');
+    expect((await post('/admin/sign-ins', { session_id: 'mine' }, ada())).body.code).toBe('validation_failed');
+  });
+});
+
+test('a token that was signed out is refused from then on, and the audit has the sign-out', async () => {
+  // contract: permission-39
+  const { app, post, records } = await start();
+  const [one, other] = [ada(), ada({ jti: 'other' })];
+  expect((await post('/admin/sign-outs', { session_id }, one)).status).toBe(200);
+  expect((await app.inject({ url: '/', headers: one })).statusCode).toBe(401);
+  expect((await app.inject({ url: '/', headers: other })).statusCode).toBe(200);
+  expect(await records()).toMatchObject([
+    { actor, action: 'sign_out', outcome: 'success', resource_id: session_id },
+    { outcome: 'invalid_credentials' },
+  ]);
+});
+
+test('an export is recorded before the response, without values that may be personal; refusals are counted', async () => {
+  const { post, records } = await start();
+  const filters = { currency: 'KES', q: 'Lovelace' };
+  const exported = { action: 'export', outcome: 'success', file: 'transactions.csv', filters };
+  expect((await post('/admin/activities', exported, ada())).status).toBe(200);
+  const refused = { action: 'page:api-keys/new', outcome: 'insufficient_scope' };
+  await post('/admin/activities', refused, ada());
+  await post('/admin/activities', refused, ada());
+  expect(await records()).toMatchObject([
+    {
+      actor,
+      action: 'export',
+      outcome: 'success',
+      details: { file: 'transactions.csv', filters: { currency: 'KES', q: '(given)' } },
+    },
+    { actor, action: 'page:api-keys/new', outcome: 'insufficient_scope', details: { count: 2 } },
+  ]);
+  expect((await post('/admin/activities', { ...refused, action: 'create_transfer' }, ada())).status).toBe(400);
+});
