@@ -12,7 +12,6 @@ export const signInSchema = z.object({
   actor: z.string(),
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
-export type SignIn = z.infer<typeof signInSchema>;
 
 export const signOutSchema = z.object({ session_id: z.string() });
 
@@ -21,7 +20,6 @@ export const activitySchema = z.object({
   action: z.string(),
   outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
 });
-export type ReportedActivity = z.infer<typeof activitySchema>;
 
 export const signInBodies = {
   signIn: z.strictObject({ session_id }),
