@@ -574,7 +574,7 @@ const rows = {
     route: 'POST /admin/sign-ins',
     summary: 'Sign a person in',
     scope: null,
-    ofBank: true,
+    bankOnly: true,
     body: signInBodies.signIn,
     description:
       "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
@@ -586,7 +586,7 @@ const rows = {
     route: 'POST /admin/sign-outs',
     summary: 'Sign a person out',
     scope: null,
-    ofBank: true,
+    bankOnly: true,
     body: signInBodies.signOut,
     description: 'The access token of the request is refused from then on, on every gateway within 2 s.',
     result: signOutSchema,
@@ -597,7 +597,7 @@ const rows = {
     route: 'POST /admin/activities',
     summary: 'Record an export, or a page or form that an application for staff refused',
     scope: null,
-    ofBank: true,
+    bankOnly: true,
     body: signInBodies.recordActivity,
     description:
       'An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded.',
