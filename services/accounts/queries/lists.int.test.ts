@@ -104,13 +104,13 @@ test('a page contains at most 1 MiB of JSON', async () => {
   const time = '2026-05-05T00:00:00.000Z';
   await bank.owner.query(
     `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, address, ussd_phone_number, created_at, updated_at)
-     select 'cli_' || lpad(to_hex(n), 32, '0'), 'Retail', $1, $1, 'a@example.com', '+1', $2, '+4400000001', $3, $3 from generate_series(1, 1000) n`,
+     select 'cli_' || lpad(to_hex(n), 32, '0'), 'Retail', $1, $1, 'a@example.com', '+1', $2, '+442079460958', $3, $3 from generate_series(1, 1000) n`,
     ['𝔸'.repeat(100), address, time],
   );
-  const { items, pages } = await allPages<Client>('list_clients', { ussd_phone: '+4400000001', limit: 500 });
+  const { items, pages } = await allPages<Client>('list_clients', { ussd_phone: '+442079460958', limit: 500 });
   expect(items).toHaveLength(1000);
   expect(pages).toBe(3);
-  const reply = await bank.send('list_clients', { ussd_phone: '+4400000001', limit: 500, order: 'desc' });
+  const reply = await bank.send('list_clients', { ussd_phone: '+442079460958', limit: 500, order: 'desc' });
   const page = reply?.ok ? (reply.data as Page<Client>) : { items: [] };
   expect(page.items.length).toBeLessThan(500);
   expect(Buffer.byteLength(JSON.stringify(page.items))).toBeLessThanOrEqual(pageBytes);

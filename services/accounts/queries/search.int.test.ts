@@ -20,8 +20,8 @@ test('finds a client by id, by the beginning of either name in any script and ca
     ...retail,
     first_name: 'Zoë',
     last_name: 'Ólafsdóttir',
-    contact_number: '+35400000001',
-    ussd_phone_number: '+35400000002',
+    contact_number: '+3545550001',
+    ussd_phone_number: '+3545550002',
   });
   const greek = await newClient(bank, { ...retail, first_name: 'Οδυσσέας', last_name: 'Ελύτης' });
   const chinese = await newClient(bank, { ...retail, first_name: '小明', last_name: '王' });
@@ -32,9 +32,9 @@ test('finds a client by id, by the beginning of either name in any script and ca
     'ZOË ÓLAFS',
     'ólafsdóttir zoë',
     'O\u0301LAFS',
-    '+35400000001',
-    '354 0000-0001',
-    '0035400000002',
+    '+3545550001',
+    '354 555-0001',
+    '003545550002',
   ])
     expect(idsOf(await search(q)), q).toEqual([zoe]);
   for (const q of ['ΟΔΥΣΣΈΑΣ', 'οδυσσέας ε', 'ελύτησ']) expect(idsOf(await search(q)), q).toEqual([greek]);
@@ -46,7 +46,7 @@ test('finds a client by id, by the beginning of either name in any script and ca
   expect(hit).toMatchObject({
     kind: 'client',
     title: 'Zoë Ólafsdóttir',
-    subtitle: 'Retail, +35400000001',
+    subtitle: 'Retail, +3545550001',
     matched: 'name',
   });
   expect(await search('zoë', ['account'])).toEqual([]);
@@ -64,7 +64,7 @@ test('finds a client by common notations: any word of a name, email, registratio
     ...corporate,
     company_name: 'The Analytical Engines Company',
     registration_number: 'C-1842/x',
-    contact_number: '+4412345678901',
+    contact_number: '+441234567890',
   });
   for (const q of ['augusta', 'lovelace aug', 'ada.l@example.COM', '0712 345 678', '(0)712-345678', '+254 712 345678'])
     expect(idsOf(await search(q)), q).toEqual([ada]);
