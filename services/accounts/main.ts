@@ -24,8 +24,8 @@ run('accounts', async (context) => {
   // minutes, cannot delay reads. Commands look up rows by their ids, so each of their statements is planned once.
   const newPool = poolsOf(config, migrations, logger);
   const pool = newPool('accounts', { max: config.DATABASE_POOL_MAX });
-  // Two connections are for recognizing repeats.
-  const commandPool = newPool('accounts-commands', { max: commandConcurrency + 2, options: lookupPlans });
+  // One connection is for recognizing repeats.
+  const commandPool = newPool('accounts-commands', { max: commandConcurrency + 1, options: lookupPlans });
   const relayPool = newPool('accounts-relay', { max: 3, options: lookupPlans });
   // One connection for the lock and one for the check. The name is of this process alone, because stop ends its sessions.
   const verifyPool = newPool(`accounts ${context.instance} verifies`, { max: 2 });

@@ -376,8 +376,8 @@ import { isPosting, openBooks } from './books.ts';`,
     edits: [
       {
         file: 'services/accounts/commands/inbox.ts',
-        find: 'on conflict (command_id) do nothing returning command_id`',
-        replace: 'on conflict (command_id) do update set reply = null returning command_id`',
+        find: 'do update set reply = c.reply',
+        replace: 'do update set reply = null',
       },
     ],
     tests: 'services/accounts',

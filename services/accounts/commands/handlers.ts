@@ -50,27 +50,20 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
 /** The values that all commands of a transaction share, besides the transaction. */
 export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters' | 'retention'>;
 
-/** Returns the outcomes of commands with the same name, in order. There may be several only of batched commands. */
+/** Returns the outcomes of commands with one name, in order. There may be several only of batched commands. */
 export async function handle(
   client: Queries,
-  name: MessageName,
-  asked: Asked<unknown>[],
-  { now, ...surroundings }: Surroundings,
+  commands: readonly (Asked<unknown> & { name: MessageName })[],
+  around: Surroundings,
 ): Promise<Outcome[]> {
+  const [{ name, context, data }] = commands as [(typeof commands)[number]];
   if (isBatched(name)) {
-    const handler = batchedCommandHandlers[name] as (
-      client: Queries,
-      asked: Asked<unknown>[],
-      now: string,
-    ) => Promise<Outcome[]>;
-    return handler(client, asked, now);
+    const decide = batchedCommandHandlers[name] as (...args: [Queries, unknown, string]) => Promise<Outcome[]>;
+    return decide(client, commands, around.now);
   }
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
-  const handler = commandHandlers[name as keyof typeof commandHandlers] as (
-    work: Work,
-    data: unknown,
+  const decide = commandHandlers[name as keyof typeof commandHandlers] as (
+    ...args: [Work, unknown]
   ) => Promise<Outcome>;
-  const outcomes: Outcome[] = [];
-  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, ...surroundings }, data));
-  return outcomes;
+  return [await decide({ client, context, ...around }, data)];
 }

@@ -17,53 +17,34 @@ import type { Step } from '../outcome.ts';
 /** `reply` is undefined while the command's saga is running. */
 export type KnownCommand = Known & { reply: ReplyBody | undefined };
 
-/**
- * Claims commands with distinct ids for this transaction and returns the known ones; all others are new. Waits (at most
- * lock_timeout) for concurrent transactions that have claimed the same ids, and claims the commands that they roll
- * back.
- */
-export async function claim(client: Queries, commands: readonly MessageContext[]): Promise<Map<string, KnownCommand>> {
-  const known = new Map<string, KnownCommand>();
-  // The order of ids prevents deadlocks between two batches with the same commands.
-  let open = commands.toSorted((a, b) => (a.message_id < b.message_id ? -1 : 1));
-  for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
-    const claimed = await client.query<{ command_id: string }>({
-      name: 'claim',
-      text: `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
-       on conflict (command_id) do nothing returning command_id`,
-      values: [
-        open.map(({ message_id }) => message_id),
-        open.map(({ fingerprint = null }) => fingerprint),
-        open.map(({ correlation_id = null }) => correlation_id),
-      ],
-    });
-    const ours = new Set(claimed.rows.map((row) => row.command_id));
-    const others = open.map(({ message_id }) => message_id).filter((id) => !ours.has(id));
-    for (const [id, command] of others.length > 0 ? await lockKnown(client, others) : []) known.set(id, command);
-    open = open.filter(({ message_id: id }) => !ours.has(id) && !known.has(id));
-  }
-  if (open[0])
-    throw new Error(`command ${open[0].message_id} could not be claimed: concurrent transactions keep rolling it back`);
-  return known;
-}
-
-/**
- * Locks and returns known commands in a separate statement, which sees the commits of concurrent transactions. Its
- * locks prevent a saga from ending before addWaiter.
- */
-async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
-  const found = await client.query<KnownRow>(
-    `select ${knownColumns} from commands where command_id = any($1::text[]) order by command_id for update`,
-    [ids],
-  );
-  return found.rows.map(knownOf);
-}
-
 const knownColumns = 'command_id, fingerprint, correlation_id, reply';
 type KnownRow = Known & { command_id: string; reply: unknown };
 
-function knownOf({ command_id, reply, ...row }: KnownRow): [string, KnownCommand] {
-  return [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }];
+function knownOf({ command_id, fingerprint, correlation_id, reply }: KnownRow): [string, KnownCommand] {
+  return [command_id, { fingerprint, correlation_id, reply: reply === null ? undefined : replySchema.parse(reply) }];
+}
+
+/**
+ * Claims commands with distinct ids for this transaction, and returns the known ones; all others are new. Waits (at most
+ * lock_timeout) for concurrent transactions that have claimed the same ids, and claims the commands that they roll back.
+ * The known ones are locked, which prevents a saga from ending before addWaiter.
+ */
+export async function claim(client: Queries, commands: readonly MessageContext[]): Promise<Map<string, KnownCommand>> {
+  // The order of ids prevents deadlocks between two batches with the same commands.
+  const sorted = commands.toSorted((a, b) => (a.message_id < b.message_id ? -1 : 1));
+  const { rows } = await client.query<KnownRow & { is_known: boolean }>({
+    name: 'claim',
+    // The update changes nothing. It locks and returns what is there.
+    text: `insert into commands as c (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
+       on conflict (command_id) do update set reply = c.reply
+       returning ${knownColumns.replaceAll(/\w+/g, 'c.$&')}, old.command_id is not null as is_known`,
+    values: [
+      sorted.map(({ message_id }) => message_id),
+      sorted.map(({ fingerprint = null }) => fingerprint),
+      sorted.map(({ correlation_id = null }) => correlation_id),
+    ],
+  });
+  return new Map(rows.filter(({ is_known }) => is_known).map(knownOf));
 }
 
 /**
@@ -79,15 +60,6 @@ export function readDecided(pool: Pool, ids: string[]): Promise<Map<string, Know
     if (rows.length > 0) await requireReplication(client);
     return new Map(rows.map(knownOf));
   });
-}
-
-/** Returns which of these steps have not ended. */
-export async function readOpenSteps(pool: Queries, stepIds: string[]): Promise<Set<string>> {
-  const { rows } = await pool.query<{ step_id: string }>(
-    'select step_id from saga_steps where step_id = any($1::text[])',
-    [stepIds],
-  );
-  return new Set(rows.map(({ step_id }) => step_id));
 }
 
 /** The effects of decided commands, to be written together. */
@@ -139,18 +111,15 @@ const maxWaiters = 1000;
  * Adds the reply address of a repeat of a running command, once per correlation id. Returns false if there are too many.
  */
 export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
-  const added = await client.query(
-    `insert into waiting_replies (command_id, correlation_id, topic, "partition")
-     select $1, $2, $3, $4 where (select count(*) from waiting_replies where command_id = $1) < $5
-     on conflict do nothing`,
+  const { rows } = await client.query<{ waits: boolean }>(
+    `with added as (
+       insert into waiting_replies (command_id, correlation_id, topic, "partition")
+       select $1, $2, $3, $4 where (select count(*) from waiting_replies where command_id = $1) < $5
+       on conflict do nothing returning true
+     ) select exists (select from added) or exists (select from waiting_replies where command_id = $1 and correlation_id = $2) as waits`,
     [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],
   );
-  if (added.rowCount === 1) return true;
-  const there = await client.query('select from waiting_replies where command_id = $1 and correlation_id = $2', [
-    commandId,
-    address.correlation_id,
-  ]);
-  return there.rowCount === 1;
+  return rows[0]?.waits === true;
 }
 
 /**

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
-import { type Item, nextGroups } from './lanes.ts';
+import { type Item, nextGroups } from './groups.ts';
 
 const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'dead_letter'] as const;
 
@@ -16,14 +16,11 @@ function item(partition: number, name: (typeof names)[number], id: string): Item
 }
 
 const kindOf = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
-const idOf = ({ content }: Item) => {
-  if (content.kind === 'request') return content.context.message_id;
-  return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
-};
+const commandIdOf = ({ content }: Item) => (content.kind === 'request' ? [content.context.message_id] : []);
 
 const isReply = (one: Item) => kindOf(one) === 'ledger_reply';
 
-test('every item occurs once, replies before commands, otherwise in the order of its lane, in groups of one kind without duplicate ids', () => {
+test('every item occurs once, replies before commands, otherwise in the order of its lane, in groups of one kind without duplicate commands', () => {
   const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });
   fc.assert(
     fc.property(fc.array(lane, { maxLength: 5 }), (input) => {
@@ -35,7 +32,8 @@ test('every item occurs once, replies before commands, otherwise in the order of
         for (const group of groups) {
           expect(group.length).toBeGreaterThan(0);
           expect(new Set(group.map(kindOf)).size).toBe(1);
-          if (group.length > 1) expect(new Set(group.map(idOf)).size).toBe(group.length);
+          const ids = group.flatMap(commandIdOf);
+          expect(new Set(ids).size).toBe(ids.length);
           const partitions = new Set(group.map(({ message }) => message.partition));
           for (const partition of partitions) {
             expect(partitionsOfRound.has(partition)).toBe(false);
@@ -47,6 +45,14 @@ test('every item occurs once, replies before commands, otherwise in the order of
       expect(came).toEqual(expected);
     }),
   );
+});
+
+test('replies of all lanes are divided into concurrent groups of up to a hundred', () => {
+  const lanes = Array.from({ length: 2 }, (_, partition) =>
+    Array.from({ length: 120 }, (__, i) => item(partition, 'ledger_reply', `${partition}-${i}`)),
+  );
+  expect(nextGroups(lanes).map((group) => group.length)).toEqual([100, 100, 40]);
+  expect(nextGroups(lanes)).toEqual([]);
 });
 
 test('groups of all lanes are combined, up to a hundred items', () => {
