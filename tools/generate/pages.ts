@@ -2,6 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { chartReadme, valuesSchema } from './chart.ts';
 import { configurationPage } from './configuration.ts';
 import { contractRulesPage } from './contract-rules.ts';
+import { decisionsPage } from './decisions.ts';
 import { errorsPage } from './errors.ts';
 import { asyncApiDocument } from './events/asyncapi.ts';
 import { eventSchemaFiles } from './events/event-schemas.ts';
@@ -20,6 +21,7 @@ const eventSchemas = Object.entries(eventSchemaFiles()).map(
 export const pages: Record<string, () => string> = {
   'configuration.md': configurationPage,
   'contract/rules.md': contractRulesPage,
+  'decisions/README.md': decisionsPage,
   'errors.md': errorsPage,
   'metrics.md': metricsPage,
   'openapi.json': () => json(openApiDocument(packageJson.version)),
