@@ -20,6 +20,13 @@ export interface Part {
   run(check: Check): Promise<void>;
 }
 
+/** What a part is run with. */
+export interface Setting extends Omit<Check, 'step' | 'skip'> {
+  say(line: string): void;
+  /** Aborted when the part is out of time. No step begins or passes after that. */
+  signal: AbortSignal;
+}
+
 export interface Check {
   /** The environment in which `docker` and `docker compose` reach the engine. */
   env: NodeJS.ProcessEnv;
@@ -34,14 +41,59 @@ export interface Check {
   dir: string;
   /** A folder that is kept, for tools that take long to build. */
   cache: string;
-  /** Runs a step, prints it with its duration and result, and counts it. Rejects if it fails. */
+  /** Runs a step, and prints it with its duration and result. Rejects if it fails. */
   step<T>(title: string, work: () => Promise<T>): Promise<T>;
-  /**
-   * Reports what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure.
-   */
+  /** Reports what cannot be checked on this machine, and why; with CI_STRICT=1 the part then fails. */
   skip(title: string, reason: string): void;
-  /** Registers a clean-up that always runs at the end of the part, in reverse order. */
+  /** Registers a clean-up that always runs at the end of the part, in reverse order. If it fails, the part fails. */
   onEnd(undo: () => Promise<void>): void;
+}
+
+/**
+ * Runs a part, and returns the reasons why some of it is not possible here. Rejects if it fails: if a step fails, it
+ * rejects between its steps, or it has no step. In a self-test it rejects unless the right step finds the defect.
+ */
+export async function runPart({ name, planted, run: work }: Part, setting: Setting): Promise<string[]> {
+  const { say, signal, selfTest } = setting;
+  const reasons: string[] = [];
+  let passed = 0;
+  let failed: { title: string; why: string } | undefined;
+  const check: Check = {
+    ...setting,
+    async step(title, work) {
+      signal.throwIfAborted();
+      const startedAt = performance.now();
+      const line = (mark: string, rest = '') =>
+        say(`  ${mark} ${title}${rest} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
+      try {
+        const result = await work();
+        signal.throwIfAborted();
+        passed += 1;
+        line('✓', typeof result === 'string' && result !== '' ? `: ${result}` : '');
+        return result;
+      } catch (error) {
+        failed ??= { title, why: (error as Error).message };
+        line('✗');
+        throw error;
+      }
+    },
+    skip(title, reason) {
+      reasons.push(`${title}: ${reason}`);
+      say(`  - ${title}: skipped, ${reason}`);
+    },
+  };
+  say(`\n${name}${selfTest ? `, with ${planted.defect}` : ''}`);
+  const error = await Promise.try(work, check).then(
+    () => undefined,
+    (reason: unknown) => reason as Error,
+  );
+  const isFound = failed?.title === planted.foundBy && planted.says.test(failed.why);
+  if (!selfTest && error !== undefined) throw error;
+  if (passed === 0 && error === undefined && reasons.length === 0) throw new Error(`${name} checked nothing`);
+  if (selfTest && !isFound && (error !== undefined || reasons.length === 0))
+    throw new Error(`"${planted.foundBy}" did not find the planted defect`, { cause: error });
+  if (isFound) say('  ✓ the planted defect was found');
+  return reasons;
 }
 
 export interface Output {

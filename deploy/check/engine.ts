@@ -45,7 +45,7 @@ export async function prepareEngine(
   const [config] = await script('compose-plugin.sh', cache);
   if (reason === undefined) check.env['DOCKER_CONFIG'] = config;
   const built = await script('stand-ins.sh', check.dir);
-  if (reason === undefined) check.standIns = built;
+  if (reason === undefined) check.standIns.push(...built);
   // A later pull or run of the official name must not use the stand-ins.
   if (!keep && built.length > 0)
     check.onEnd(async () => void (await run('docker', ['image', 'rm', '--force', ...built], { env: check.env })));

@@ -28,11 +28,13 @@ import { type Attempt, Journal, type Operation, pendingAt } from './journal.ts';
 import { type Accounts, Load } from './load.ts';
 import { recovery } from './probe.ts';
 import { createRandom, type Random } from './random.ts';
-import { type Bench, durationIn, type Row, Skipped } from './row.ts';
+import { type Bench, durationIn, type Row, Skipped, titleOf } from './row.ts';
 
 /** The result of a row. */
 export interface Result {
   row: Row;
+  /** With the durations of this run. */
+  title: string;
   findings: string[];
   /** The reason why the fault was not injected; the row then neither passed nor failed. */
   skipped?: string;
@@ -43,7 +45,6 @@ export interface Result {
   /** The number of responses of each kind. */
   answers: Record<string, number>;
   operations: number;
-  tookMs: number;
 }
 
 export interface CampaignOptions {
@@ -200,8 +201,16 @@ export class Campaign {
       attempt: { status },
     } of [...attempts, ...reads])
       answers[status] = (answers[status] ?? 0) + 1;
-    const tookMs = performance.now() - t0;
-    return { row, findings, skipped, notes: this.#notes, recoveredMs, answers, operations: operations.length, tookMs };
+    return {
+      row,
+      title: titleOf(row, this.#options.quick),
+      findings,
+      skipped,
+      notes: this.#notes,
+      recoveredMs,
+      answers,
+      operations: operations.length,
+    };
   }
 
   /**
@@ -209,16 +218,15 @@ export class Campaign {
    * with verify-books. Never rejects.
    */
   async verify(): Promise<Result> {
-    const begun = performance.now();
     const findings = this.#untold(await this.#checkAll().catch((error: Error) => [`checking: ${error.message}`]));
     return {
       row: wholeRun,
+      title: titleOf(wholeRun, this.#options.quick),
       findings,
       notes: [],
       recoveredMs: 0,
       answers: {},
       operations: 0,
-      tookMs: performance.now() - begun,
     };
   }
 

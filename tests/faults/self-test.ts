@@ -1,16 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { runToEnd } from '../../tools/local/child.ts';
 import { bugs } from '../planted/bugs.ts';
-import { copyCheckout, plant, typeErrors } from '../planted/plant.ts';
-import type { Verdict } from '../support/verdict.ts';
-import type { Result } from './campaign.ts';
 
-/**
- * Tests the campaign: runs it, in its quick form and with the relevant rows, against copies of this
- * checkout with planted bugs. Each bug must be found by its own finding; bugs planted in one copy
- * are chosen so that none can cause another's finding.
- */
+/** Bugs that the fault campaign must find (self-test.suite.ts). */
 interface Planted {
   name: string;
   edits: { file: string; find: string; replace: string }[];
@@ -18,8 +8,6 @@ interface Planted {
   found: RegExp;
 }
 
-/** A quick campaign takes a few minutes. */
-const campaignMs = 30 * 60_000;
 const events = 'services/ledger/batch/events.ts';
 
 const drops: Planted = {
@@ -98,53 +86,9 @@ const cursorSkips: Planted = {
   found: /^I7: LOST on the way to the poller/,
 };
 
+/** The bugs of one bank are chosen so that none can cause another's finding. */
 export const banks = [
   { rows: 'storm', bugs: [drops, centMore, noTransfers] },
   { rows: 'kill-in-transaction', bugs: [earlyOffset, zeroBalances] },
   { rows: 'webhooks', bugs: [refusedIsDelivered, goneIsTried, cursorSkips] },
 ];
-
-/** Runs all banks at the same time, because each waits most of the time. */
-export async function selfTest(): Promise<Verdict> {
-  const found = (await Promise.all(banks.map(campaignOn))).flat();
-  const lines = found.map(({ name, finding }) => `| ${name} | ${finding ?? 'NOT FOUND'} |`);
-  process.stdout.write(`| planted bug | found by |\n|---|---|\n${lines.join('\n')}\n`);
-  const passed = found.filter(({ finding }) => finding !== undefined).length;
-  return { passed, failed: found.length - passed };
-}
-
-async function campaignOn({
-  rows,
-  bugs: planted,
-}: (typeof banks)[number]): Promise<{ name: string; finding: string | undefined }[]> {
-  const copy = copyCheckout();
-  try {
-    for (const bug of planted) plant(copy, bug);
-    const errors = await typeErrors(copy);
-    if (errors.length > 0) throw new Error(`the planted bugs do not type-check: ${errors.join('; ')}`);
-    // The logs of a failed campaign are kept, but here they are in the copy and are deleted with it.
-    mkdirSync(join(copy, 'tmp'));
-    const report = join(copy, 'report.json');
-    const args = [join(copy, 'tests', 'faults', 'run.ts'), '--quick', '--only', rows, '--json', report];
-    const env = { ...process.env, TMPDIR: join(copy, 'tmp') };
-    const { stdout, stderr } = await runToEnd(process.execPath, args, {
-      cwd: copy,
-      env,
-      timeoutMs: campaignMs,
-      groupGraceMs: 30_000,
-    });
-    if (!existsSync(report)) throw new Error(`the campaign ended without a report\n${stdout}${stderr}`);
-    const results = JSON.parse(readFileSync(report, 'utf8')) as Result[];
-    return planted.map(({ name, found }) => ({ name, finding: nameOf(results, found) }));
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
-}
-
-function nameOf(results: Result[], found: RegExp): string | undefined {
-  for (const { row, findings } of results) {
-    const finding = findings.find((text) => found.test(text));
-    if (finding !== undefined) return `${row.name}: ${finding.slice(0, 160)}`;
-  }
-  return undefined;
-}

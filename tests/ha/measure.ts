@@ -1,5 +1,6 @@
 import type { Evidence } from '../faults/evidence.ts';
 import { type Attempt, decides, isDone } from '../faults/journal.ts';
+import { type Column, seconds } from '../faults/report.ts';
 import type { Bench, Row } from '../faults/row.ts';
 
 /** The time of a failure, and the limit for writes after it. */
@@ -70,7 +71,7 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
     const late = own(writes).filter(({ attempt }) => attempt.sentAt >= at + bound);
     const lateBad = late.filter(({ attempt }) => isTrouble(attempt));
     say(
-      `       ${what}: ${own(writes).length} writes${bad.length === 0 ? ', all answered' : `, until ${Math.round(outage)} ms ${seen.join(', ')}`}`,
+      `${what}: ${own(writes).length} writes${bad.length === 0 ? ', all answered' : `, until ${Math.round(outage)} ms ${seen.join(', ')}`}`,
     );
     longest = Math.max(longest, outage);
     if (lateBad.length > late.length * (1 - wantedShare))
@@ -89,3 +90,31 @@ const endOf = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
 function isTrouble(attempt: Attempt): boolean {
   return !isDone(attempt.status) && !decides(attempt);
 }
+
+const ofRow =
+  (cell: (row: HaRow) => string): Column[1] =>
+  ({ row }) =>
+    cell(row as HaRow);
+
+/**
+ * RPO: operations with a 2xx response that are missing in the books or posted twice, and events and balances that
+ * differ from the books. RTO: the time from a failure until the last failed write was sent. A write fails if it gets
+ * 503, 504, or 202, or if its connection is cut; after the allowed time, 99 % must get 2xx.
+ */
+export const haColumns: Column[] = [
+  [
+    'RPO: acknowledged and lost',
+    ({ findings }) => String(findings.filter((finding) => /LOST|DOUBLED|^I[134567]:/.test(finding)).length),
+  ],
+  ['RTO allowed', ofRow(({ outageMs }) => seconds(outageMs))],
+  ['RTO measured', ofRow(({ figures }) => (figures ? seconds(figures.outageMs) : '–'))],
+  ['all normal after', ({ recoveredMs }) => seconds(recoveredMs)],
+  [
+    'writes with 2xx at the first attempt',
+    ofRow(({ figures }) =>
+      figures && figures.writes > 0
+        ? `${(100 - (100 * figures.troubled) / figures.writes).toFixed(1)} % of ${figures.writes}`
+        : '–',
+    ),
+  ],
+];

@@ -42,7 +42,7 @@ const killPrimary = haRow({
     mark(`kill -9 of ${primary.name}`);
     await primary.kill();
     const next = await promoted(bench, primary);
-    bench.say(`       ${next.name} was promoted ${Math.round(performance.now() - killedAt)} ms after the kill`);
+    bench.say(`${next.name} was promoted ${Math.round(performance.now() - killedAt)} ms after the kill`);
     await sleep(bench.quick ? 2000 : pausedMs);
     mark(`${primary.name} comes back`);
     await primary.start();
