@@ -17,7 +17,7 @@ export interface RowGroup {
 }
 
 export const seed = options.seed ?? String(Date.now() % 1_000_000_007);
-export const quick = options.quick === true || options.short === true;
+const quick = options.quick === true || options.short === true;
 
 /** Starts a cluster under load in a folder of its own, with the options of the run. */
 export function startCampaign(dir: string, settings: Partial<CampaignOptions> = {}): Promise<Campaign> {
