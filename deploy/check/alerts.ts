@@ -12,6 +12,7 @@ import { startCluster } from '../../tests/faults/cluster.ts';
 import { pidsOf } from '../../tests/faults/processes.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';
+import { eventually } from '../../tests/support/eventually.ts';
 import { publish } from '../../tests/support/kafka.ts';
 import { alerts, dashboards, rulesFile } from '../../tests/support/rules.ts';
 import { skewedClock } from '../../tests/support/skewed-clock.ts';
@@ -58,8 +59,9 @@ const faults: Fault[] = [
     fires: ['BankBooksUnchecked'],
     async inject({ api, pool }) {
       await api.post('/admin/verifications');
-      await until(
+      await eventually(
         async () => (await pool.query('select from verifications where ended_at is not null')).rowCount === 1,
+        firesWithinMs,
       );
       await pool.query("update verifications set ended_at = ended_at - interval '2 days'");
     },
@@ -299,16 +301,19 @@ export const alertRules: Part = {
     const prometheus = await startPrometheus(join(check.dir, 'prometheus'), targets, rulesFile);
     check.onEnd(() => prometheus.stop());
     await check.step('without a fault, only the alert for unchecked books stays active', async () => {
-      await until(async () => (await prometheus.query('count(corebanking_build_info)'))[0]?.value === targets.length);
+      await eventually(
+        async () => (await prometheus.query('count(corebanking_build_info)'))[0]?.value === targets.length,
+        firesWithinMs,
+      );
       await sleep(15_000);
       let fired: string[] = [];
       // A machine under other load may be slow by itself, and its broker may be unavailable for a
       // moment.
-      await until(async () => {
+      await eventually(async () => {
         const names = alerts.map(({ name }) => name).filter((name) => !name.startsWith('BankLatency'));
         fired = await firing(prometheus, names);
         return fired.every((name) => name === 'BankBooksUnchecked');
-      }).catch(() => {
+      }, firesWithinMs).catch(() => {
         throw new Error(`true without a fault: ${fired.join(', ')}`);
       });
     });
@@ -343,7 +348,7 @@ async function askDashboards({ api, account_id }: Scene, prometheus: Prometheus)
   };
   let empty: string[] = [];
   // The repeated request is scraped within a few seconds.
-  await until(async () => (empty = await unanswered()).length === 0).catch(() => {
+  await eventually(async () => (empty = await unanswered()).length === 0, firesWithinMs).catch(() => {
     throw new Error(`no data: ${empty.join(', ')}`);
   });
   const misspelled = await unanswered((expr) => expr.replaceAll(/\b(corebanking|nodejs|process)(?=[_:])/g, '$1x'));
@@ -415,14 +420,14 @@ async function suffer(
   const injecting = inject(scene, over.signal);
   injecting.catch(() => undefined);
   try {
-    await until(async () => {
+    await eventually(async () => {
       for (const name of await firing(
         prometheus,
         fires.filter((name) => !times.has(name)),
       ))
         times.set(name, `${name} ${((performance.now() - begun) / 1000).toFixed(0)} s`);
       return times.size === fires.length;
-    }).catch(() => {
+    }, firesWithinMs).catch(() => {
       throw new Error(
         `not true: ${fires.filter((name) => !times.has(name)).join(', ')}; true: ${[...times.values()].join(', ') || 'none'}`,
       );
@@ -434,12 +439,4 @@ async function suffer(
     await undo?.(scene);
   }
   return [...times.values()].join(', ');
-}
-
-async function until(check: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + firesWithinMs;
-  while (!(await check().catch(() => false))) {
-    if (performance.now() > deadline) throw new Error('not so in time');
-    await sleep(500);
-  }
 }

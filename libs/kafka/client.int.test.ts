@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
+import { eventually } from '../../tests/support/eventually.ts';
 import { Consumer, type ReceivedMessage } from './consume/consume.ts';
 import { deadLetter } from './consume/dead-letter.ts';
 import { Publisher } from './publish/publish.ts';
-import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test/test-kit.ts';
+import { anyTopic, logger, sleep, testKafka, testTopic, unique } from './test/test-kit.ts';
 import { ensureTopics, groupLag, partitionCounts, topicRanges } from './topics.ts';
 
 const kafka = testKafka();
@@ -63,7 +64,7 @@ test('a dead letter contains the original key and bytes, the reason, and the ori
     },
   });
   await Promise.all([source.start(), reader.start()]);
-  await until(() => dead.length === 2);
+  await eventually(() => dead.length === 2);
   expect(dead[0]).toMatchObject({
     key: 'ключ',
     headers: {
@@ -121,7 +122,7 @@ test('the lag of a group counts its uncommitted messages', async () => {
   expect(await lag()).toEqual([0n, 5n]);
   const consumer = new Consumer(kafka, { groupId, topics: [topic], logger, handle: async () => undefined });
   await consumer.start();
-  await until(async () => (await lag())[1] === 0n);
+  await eventually(async () => (await lag())[1] === 0n);
   await consumer.stop();
   await publish(3);
   expect(await lag()).toEqual([0n, 3n]);

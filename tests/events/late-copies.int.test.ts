@@ -5,7 +5,6 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import type { StateName } from '#libs/postgres/outbox/doubts.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
-import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
@@ -14,6 +13,7 @@ import { newId, startHarness } from '../../services/accounts/test/harness.ts';
 import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
 import { republishBalances } from '../../services/ledger/batch/republish.ts';
 import { startLedger } from '../../services/ledger/test/harness.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** Returns the messages of a compacted topic that readers receive after compaction. */
 function createTopic(name: string) {
@@ -69,7 +69,7 @@ async function freezeOne(
   await frozen.promise;
   proxy.cut();
   const second = start(url, async (messages) => topic.write(messages));
-  await until(() => second.active(), 10_000);
+  await eventually(() => second.active(), 10_000);
   return {
     second,
     async thaw() {
@@ -110,11 +110,11 @@ test('a revoked API key stays revoked although a late copy is the last record of
     return keys;
   };
   const { second, thaw } = await freezeOne(bank.ownerUrl, accountsSchema, topic, undefined);
-  await until(() => topic.log.length > 0);
+  await eventually(() => topic.log.length > 0);
   expect(gateway().find(apiKey)).toBeDefined();
   expect(await bank.send('revoke_api_key', { key_id })).toMatchObject({ ok: true });
   second.wake();
-  await until(() => gateway().find(apiKey) === undefined);
+  await eventually(() => gateway().find(apiKey) === undefined);
   await thaw();
   expect(topic.log.at(-1)).toMatchObject({ key: key_id, value: expect.stringContaining('"revoked_at":null') });
   expect(gateway().find(apiKey)).toBeUndefined();
@@ -132,12 +132,12 @@ test('the latest balance is published again after the late copy of an older one'
     topic
       .compacted()
       .map(({ value }) => JSON.parse(value) as { account_id: string; sequence: number; balance: string });
-  await until(() => topic.log.length > 0);
+  await eventually(() => topic.log.length > 0);
   await ledger.book([ledger.cash('Deposit', account, '10')]);
   second.wake();
-  await until(() => latest()[0]?.balance === '110.00');
+  await eventually(() => latest()[0]?.balance === '110.00');
   await thaw();
-  await until(() => latest()[0]?.balance === '100.00' || topic.log.length > 3);
-  await until(() => latest()[0]?.balance === '110.00', 10_000);
+  await eventually(() => latest()[0]?.balance === '100.00' || topic.log.length > 3);
+  await eventually(() => latest()[0]?.balance === '110.00', 10_000);
   expect(latest()).toMatchObject([{ account_id: account, sequence: 2 }]);
 });

@@ -14,13 +14,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import { Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
-import { event, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { event } from '#libs/postgres/outbox/test/relay-harness.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import type { Child } from '../../tools/local/child.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { startPostgres } from '../../tools/local/postgres.ts';
+import { eventually } from '../support/eventually.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'core-banking-history-'));
 const dir = join(root, 'data');
@@ -101,8 +102,8 @@ async function keepAs(name: string): Promise<string> {
 }
 
 /** Resolves when everything that was committed is published and recorded in the topic. */
-function published({ pool, relay }: Process): Promise<void> {
-  return until(async () => {
+async function published({ pool, relay }: Process): Promise<void> {
+  await eventually(async () => {
     const { rows } = await pool.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
     return positions.at(-1)?.includes(`"${rows[0]?.last}"`) === true && (await relay.stats()).rows === 0;
   }, 15_000);
@@ -133,7 +134,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
   await published(ledger);
   const older = await keepAs('older');
   // After the restart, nothing is missing.
-  await until(
+  await eventually(
     () =>
       ledger.write(2).then(
         () => true,
@@ -145,7 +146,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
 
   // The copy has all commits and starts its own timeline when it recovers, like a promoted standby.
   const complete = await keepAs('complete');
-  await until(
+  await eventually(
     () =>
       ledger.write(3).then(
         () => true,
@@ -158,7 +159,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
   appendFileSync(join(promoted, 'postgresql.auto.conf'), "restore_command = 'false'\n");
   writeFileSync(join(promoted, 'recovery.signal'), '');
   await startWith(promoted);
-  await until(
+  await eventually(
     () =>
       ledger.write(4).then(
         () => true,
@@ -179,7 +180,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
   for (const copy of [older, complete]) {
     await startWith(copy);
     await expect(ledger.write(5)).rejects.toThrow();
-    await until(() => !ledger.history.health().ok, 15_000);
+    await eventually(() => !ledger.history.health().ok, 15_000);
     await expect(ledger.write(5)).rejects.toThrow(OlderHistoryError);
     expect(ledger.history.health().reason).toMatch(
       /^the database has an older history: batch \d+ .*docs\/operations\.md/,
@@ -199,7 +200,7 @@ test('a restart and a promotion are accepted; every connection to an older histo
   await fresh.stop();
 
   await startWith(right);
-  await until(
+  await eventually(
     () =>
       ledger.write(5).then(
         () => true,
@@ -207,6 +208,6 @@ test('a restart and a promotion are accepted; every connection to an older histo
       ),
     15_000,
   );
-  await until(async () => ledger.history.health().ok && (await ledger.relay.stats()).rows === 0, 15_000);
+  await eventually(async () => ledger.history.health().ok && (await ledger.relay.stats()).rows === 0, 15_000);
   await ledger.stop();
 }, 180_000);

@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { freePort } from '../../tools/local/ports.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Fault, Proxy } from './proxy.ts';
 
 let server: Server;
@@ -58,29 +59,22 @@ async function client(): Promise<Client> {
   return { socket, got: () => got, closed: () => closed };
 }
 
-async function until(check: () => boolean): Promise<void> {
-  for (let waitedMs = 0; !check(); waitedMs += 5) {
-    if (waitedMs > 10_000) throw new Error(`not so: ${check.toString()}`);
-    await sleep(5);
-  }
-}
-
 it('passes bytes unchanged', async () => {
   const { socket, got } = await client();
   socket.write('a');
   socket.write('b');
-  await until(() => got() === 'ab');
+  await eventually(() => got() === 'ab');
 });
 
 it('refuse closes connections and refuses new ones until heal()', async () => {
   const { closed } = await client();
   await proxy.set({ kind: 'refuse' });
-  await until(closed);
+  await eventually(closed);
   await expect(client()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   await proxy.heal();
   const { socket, got } = await client();
   socket.write('x');
-  await until(() => got() === 'x');
+  await eventually(() => got() === 'x');
 });
 
 it('black hole passes no bytes and closes no connections, old or new, until heal()', async () => {
@@ -92,17 +86,17 @@ it('black hole passes no bytes and closes no connections, old or new, until heal
   await sleep(200);
   expect([received.length, old.closed(), young.closed()]).toEqual([0, false, false]);
   await proxy.heal();
-  await until(() => old.got() === '1' && young.got() === '2');
+  await eventually(() => old.got() === '1' && young.got() === '2');
 });
 
 it('closes the connection instead of the given number of responses', async () => {
   const [first, second] = [await client(), await client()];
   await proxy.set({ kind: 'cut_answers', which: 'any', times: 1 });
   first.socket.write('request');
-  await until(first.closed);
+  await eventually(first.closed);
   expect([received.toString(), first.got(), proxy.cuts]).toEqual(['request', '', 1]);
   second.socket.write('next');
-  await until(() => second.got() === 'next');
+  await eventually(() => second.got() === 'next');
 });
 
 /** Returns a Kafka request: its size, its API key, and a body. */
@@ -120,9 +114,9 @@ it.each([
   const { socket, got, closed } = await client();
   await proxy.set({ kind: 'cut_answers', which, times: 5 });
   socket.write(other);
-  await until(() => got().length === other.length);
+  await eventually(() => got().length === other.length);
   socket.write(meant);
-  await until(closed);
+  await eventually(closed);
   expect(received.subarray(other.length)).toEqual(meant);
 });
 
@@ -135,7 +129,7 @@ it.each<[Fault, number]>([
   await proxy.set(fault);
   const begun = performance.now();
   for (const part of text.match(/.{25}/g) ?? []) socket.write(part);
-  await until(() => got().length === text.length);
+  await eventually(() => got().length === text.length);
   expect(got()).toBe(text);
   expect(performance.now() - begun).toBeGreaterThan(atLeastMs);
 });

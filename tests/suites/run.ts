@@ -29,6 +29,7 @@ const { values: given } = parseArgs({
 const { json, list, ...options } = given;
 
 let isInterrupted = false;
+let verdict = '';
 const seconds = (ms = 0) => `${(ms / 1000).toFixed(1)} s`;
 const marks = { passed: '✓', failed: '✗', skipped: '-', pending: '-' };
 
@@ -56,8 +57,7 @@ const reporter: Reporter = {
     const strictly = process.env['CI_STRICT'] === '1' ? skipped : 0;
     const isWhole = reason === 'passed' && !isInterrupted && count('passed') > 0;
     const failed = Math.max(count('failed') + strictly, isWhole ? 0 : 1);
-    if (skipped > 0) say(`${skipped} skipped`);
-    say(`${count('passed')} passed, ${failed} failed`);
+    verdict = `${skipped > 0 ? `${skipped} skipped\n` : ''}${count('passed')} passed, ${failed} failed`;
     process.exitCode = failed === 0 ? 0 : 1;
   },
 };
@@ -86,5 +86,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 if (list) {
   const { testModules } = await vitest.collect([], { staticParse: false });
   for (const module of testModules) for (const test of module.children.allTests()) say(test.fullName);
-} else await vitest.start();
+} else {
+  await vitest.start();
+  say(verdict);
+}
 await vitest.close();

@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import type { KafkaClient } from '../client.ts';
 import { Publisher } from '../publish/publish.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique } from '../test/test-kit.ts';
 import { groupLag } from '../topics.ts';
 import { type ConsumeOptions, Consumer, type ReceivedMessage } from './consume.ts';
 
@@ -83,7 +84,7 @@ describe('batches', () => {
     await write(0, 1_000);
     const batches: ReceivedMessage[][] = [];
     const consumer = await started(async (messages) => void batches.push(messages), { maxBatch: 600 });
-    await until(() => batches.flat().length === 1_000);
+    await eventually(() => batches.flat().length === 1_000);
     expect(consumer.assigned()).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
     expect(batches[0]).toHaveLength(600);
     expect(new Set(batches.flatMap((batch) => batch.map(({ partition }) => partition))).size).toBe(8);
@@ -102,7 +103,7 @@ describe('batches', () => {
     await started(async (messages) => {
       sizes.push(messages.length);
     });
-    await until(() => sizes.length > 0);
+    await eventually(() => sizes.length > 0);
     expect(sizes[0]).toBe(8);
   });
 
@@ -120,7 +121,7 @@ describe('batches', () => {
         },
         { groupId: unique('group'), maxBatch: 10, concurrency },
       );
-      await until(() => seen === 200);
+      await eventually(() => seen === 200);
       return highest;
     };
     await write(0, 200);
@@ -144,11 +145,11 @@ describe('never skipped', () => {
       },
       { maxBatch: 30 },
     );
-    await until(() => done.length >= 80);
+    await eventually(() => done.length >= 80);
     expect(failed[1]).toEqual(failed[0]);
     expect(done.slice(0, 30)).toEqual(failed[0]);
     expect(sorted(done)).toEqual(range(0, 80));
-    await until(async () => (await lag()) === 0);
+    await eventually(async () => (await lag()) === 0);
   });
 
   test('offsets are committed only after handle, in the background, and a restart continues there', async () => {
@@ -162,19 +163,19 @@ describe('never skipped', () => {
       },
       { maxBatch: 10 },
     );
-    await until(() => first.length === 10);
-    await until(async () => (await lag()) === 30);
+    await eventually(() => first.length === 10);
+    await eventually(async () => (await lag()) === 30);
     await sleep(1_200);
     expect(await lag()).toBe(30);
     gate.resolve();
-    await until(async () => (await lag()) === 0);
+    await eventually(async () => (await lag()) === 0);
     await consumer.stop();
     await write(40, 48);
     const second: number[] = [];
     await started(async (messages) => {
       second.push(...numbers(messages));
     });
-    await until(() => second.length >= 8);
+    await eventually(() => second.length >= 8);
     expect(sorted(second)).toEqual(range(40, 48));
   });
 
@@ -190,7 +191,7 @@ describe('never skipped', () => {
       },
       { maxBatch: 4, sessionTimeoutMs: 20_000 },
     );
-    await until(() => running);
+    await eventually(() => running);
     await consumer.stop();
     const handled = first.length;
     expect(handled).toBeGreaterThan(0);
@@ -200,7 +201,7 @@ describe('never skipped', () => {
     await started(async (messages) => {
       second.push(...numbers(messages));
     });
-    await until(() => second.length === 16 - handled);
+    await eventually(() => second.length === 16 - handled);
     // Long before the session timeout of 20 s, which a member that does not leave would delay the next one for.
     expect(Date.now() - begun).toBeLessThan(12_000);
     expect(sorted([...first, ...second])).toEqual(range(0, 16));
@@ -217,10 +218,10 @@ describe('never skipped', () => {
       },
       { sessionTimeoutMs: 3_000 },
     );
-    await until(() => seen.length > 0);
+    await eventually(() => seen.length > 0);
     await sleep(6_500);
     expect(consumer.health()).toEqual({ ok: true });
-    await until(async () => (await lag()) === 0);
+    await eventually(async () => (await lag()) === 0);
     expect(sorted(seen)).toEqual(range(0, 8));
   });
 });
@@ -237,14 +238,14 @@ describe('change', () => {
     const first = await started(counting(0), { maxBatch: 5 });
     let written = 0;
     const flow = setInterval(() => void write(written, (written += 8)), 20);
-    await until(() => seen.length > 50);
+    await eventually(() => seen.length > 50);
     const second = await started(counting(1), { maxBatch: 5 });
-    await until(() => (counts[1] ?? 0) > 50);
+    await eventually(() => (counts[1] ?? 0) > 50);
     expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
     await first.stop();
-    await until(() => second.assigned()[0]?.partitions.length === 8);
+    await eventually(() => second.assigned()[0]?.partitions.length === 8);
     clearInterval(flow);
-    await until(() => new Set(seen).size === written);
+    await eventually(() => new Set(seen).size === written);
     expect(sorted([...new Set(seen)])).toEqual(range(0, written));
     // The partition was revoked after its offsets were committed, so nothing is delivered twice.
     expect(seen.length).toBe(written);
@@ -260,23 +261,25 @@ describe('change', () => {
       await hanging.promise;
     }, options);
     expect(first.isAlone()).toBe(true);
-    await until(() => one.length > 0);
+    await eventually(() => one.length > 0);
     await first.leave();
     expect([first.health().ok, first.alive().ok]).toEqual([false, true]);
     const second = await started(async (messages) => void two.push(...numbers(messages)), options);
     // Without an error or a commit, so everything is delivered to the other.
-    await until(() => two.length === 40);
+    await eventually(() => two.length === 40);
     expect(sorted(two)).toEqual(range(0, 40));
     expect(second.isAlone()).toBe(true);
     hanging.resolve();
     one.length = 0;
     await first.start();
-    await until(() => first.assigned()[0]?.partitions.length === 4 && second.assigned()[0]?.partitions.length === 4);
+    await eventually(
+      () => first.assigned()[0]?.partitions.length === 4 && second.assigned()[0]?.partitions.length === 4,
+    );
     expect([first.isAlone(), second.isAlone(), first.health()]).toEqual([false, false, { ok: true }]);
     await write(40, 80);
-    await until(() => one.length + two.length === 80);
+    await eventually(() => one.length + two.length === 80);
     expect(sorted([...one, ...two])).toEqual(range(0, 80));
-    await until(async () => (await lag()) === 0);
+    await eventually(async () => (await lag()) === 0);
   });
 
   test('a rebalance during a long call: it is finished and committed before another consumer takes over', async () => {
@@ -292,15 +295,15 @@ describe('change', () => {
       // Its calls together take longer than it takes to learn of the second consumer.
       { maxBatch: 10 },
     );
-    await until(() => calls === 1);
+    await eventually(() => calls === 1);
     const second = await started(
       async (messages) => {
         two.push(...numbers(messages));
       },
       { maxBatch: 40 },
     );
-    await until(() => new Set([...one, ...two]).size === 80);
-    await until(async () => (await lag()) === 0);
+    await eventually(() => new Set([...one, ...two]).size === 80);
+    await eventually(async () => (await lag()) === 0);
     expect(sorted([...one, ...two])).toEqual(range(0, 80));
     expect(two.length).toBeGreaterThan(0);
     expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
@@ -319,15 +322,15 @@ describe('change', () => {
       );
       await write(0, 80);
       // A stall may end the short session, and what is not yet committed is delivered again.
-      await until(() => new Set(seen).size === 80);
+      await eventually(() => new Set(seen).size === 80);
       await proxy.set(mode);
-      await until(() => !consumer.health().ok);
+      await eventually(() => !consumer.health().ok);
       // An outage is not a reason to restart the process.
       expect(consumer.alive()).toEqual({ ok: true });
       await write(80, 160);
       await proxy.set('pass');
-      await until(() => new Set(seen).size === 160);
-      await until(() => consumer.health().ok);
+      await eventually(() => new Set(seen).size === 160);
+      await eventually(() => consumer.health().ok);
     },
   );
 
@@ -349,7 +352,7 @@ describe('change', () => {
       await sleep(8_000);
       await write(0, 80);
       await proxy.set('pass');
-      await until(() => new Set(seen).size === 80);
+      await eventually(() => new Set(seen).size === 80);
       await sleep(1_500);
       expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
     },
@@ -376,21 +379,21 @@ describe('change', () => {
     await write(0, written);
     let flow: NodeJS.Timeout | undefined;
     try {
-      await until(async () => {
+      await eventually(async () => {
         const { groups } = await kafka.withAdmin((admin) => admin.describeGroups([groupId]));
         return groups[0]?.members.length === 0;
       });
       gate.resolve();
       // Without messages, the consumer would be rebuilt.
       flow = setInterval(() => void write(written, (written += 8)), 100);
-      await until(() => lines.filter((line) => line.includes('joined the consumer group')).length > 1);
+      await eventually(() => lines.filter((line) => line.includes('joined the consumer group')).length > 1);
     } finally {
       heartbeats.mockRestore();
       clearInterval(flow);
       gate.resolve();
     }
-    await until(() => new Set(seen).size === written);
-    await until(async () => (await lag()) === 0);
+    await eventually(() => new Set(seen).size === written);
+    await eventually(async () => (await lag()) === 0);
     expect(lines.filter((line) => line.includes('rebuilding it'))).toEqual([]);
   });
 
@@ -434,20 +437,20 @@ describe('fetched data', () => {
     await put(1, '{"amount":"100.00"}');
     await put(1, 'behind');
     await put(2, 'elsewhere');
-    await until(() => !consumer.health().ok && read.some(({ partition }) => partition === 2));
+    await eventually(() => !consumer.health().ok && read.some(({ partition }) => partition === 2));
     expect(consumer.health()).toEqual({
       ok: false,
       reason: `${topic}/1: the record batch at offset 1 does not match its checksum`,
     });
     expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before']);
-    await until(async () => (await lag()) === 2);
+    await eventually(async () => (await lag()) === 2);
     expect(errors[0]).toMatchObject({
       topic,
       partition: 1,
       msg: 'a record batch is corrupt; the partition is paused',
     });
     proxy.alter = undefined;
-    await until(() => read.length === 4);
+    await eventually(() => read.length === 4);
     expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual([
       'before',
       '{"amount":"100.00"}',

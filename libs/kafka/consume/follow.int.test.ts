@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import type { KafkaClient } from '../client.ts';
 import { Publisher } from '../publish/publish.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from '../test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic } from '../test/test-kit.ts';
 import type { Follower } from './follow.ts';
 import { follow } from './follow.ts';
 import { readMessage } from './read-message.ts';
@@ -58,7 +59,7 @@ test('from the end: earlier messages are skipped, those after the call of start 
   followers.push(follower);
   await follower.start();
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'new');
-  await until(() => seen.length >= 9);
+  await eventually(() => seen.length >= 9);
   expect(seen.toSorted()).toEqual(Array.from({ length: 9 }, (_, i) => `key-${i} new`));
 });
 
@@ -82,7 +83,7 @@ test('from a time: earlier messages are skipped, and start resolves with all lat
   await follower.start();
   expect(seen.toSorted()).toEqual(['4', '5']);
   await publisher.publish(value(6), { timeoutMs: 5_000 });
-  await until(() => seen.length >= 3);
+  await eventually(() => seen.length >= 3);
   expect(seen.toSorted()).toEqual(['4', '5', '6']);
 });
 
@@ -113,7 +114,7 @@ test('start resolves with all messages, then updates and removals follow', async
     const begun = performance.now();
     await put(topic, 'key-1', `new ${n}`);
     await put(topic, `key-${n + 1}`, null);
-    await until(() => one.state.get('key-1') === `new ${n}` && !two.state.has(`key-${n + 1}`));
+    await eventually(() => one.state.get('key-1') === `new ${n}` && !two.state.has(`key-${n + 1}`));
     durations.push(performance.now() - begun);
   }
   expect(Math.min(...durations)).toBeLessThan(1_000);
@@ -135,9 +136,9 @@ test('a follower continues after an outage', async () => {
   await follower.start();
   await proxy.set('refuse');
   await put(topic, 'b', '2');
-  await until(() => !follower.health().ok, 20_000);
+  await eventually(() => !follower.health().ok, 20_000);
   await proxy.set('pass');
-  await until(() => state.get('b') === '2');
+  await eventually(() => state.get('b') === '2');
   expect(log).toEqual(['a 1 state', 'b 2 state']);
 });
 
@@ -157,7 +158,7 @@ test('a follower waits for brokers that become unavailable while it starts', asy
   };
   const { follower, state } = following(topic, client);
   const started = follower.start();
-  await until(() => calls >= 1);
+  await eventually(() => calls >= 1);
   await sleep(1_500);
   await proxy.set('pass');
   await started;

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { Publisher } from '../publish/publish.ts';
-import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique } from '../test/test-kit.ts';
 import { topicRanges } from '../topics.ts';
 import { readMessage } from './read-message.ts';
 
@@ -51,7 +52,7 @@ test('returns undefined for a message that is not yet written or deleted, and fo
     await admin.fetchTopicOffsets(topic);
     await admin.deleteTopicRecords({ topic, partitions: [{ partition: 1, offset: '1' }] });
   });
-  await until(async () => (await topicRanges(kafka, topic)).some(({ low }) => low === 1n));
+  await eventually(async () => (await topicRanges(kafka, topic)).some(({ low }) => low === 1n));
   expect(await at(1, 0n)).toBeUndefined();
   expect(String((await at(1, 1n))?.value)).toBe('b');
 });
@@ -67,7 +68,7 @@ test('rejects in time if the broker does not respond, and leaves no group behind
   const groups = async () =>
     (await kafka.withAdmin((admin) => admin.listGroups())).groups.map((group) => group.groupId);
   // Test files that run at the same time may create groups, but not during every attempt.
-  await until(async () => {
+  await eventually(async () => {
     const before = await groups();
     await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs);
     return (await groups()).every((groupId) => before.includes(groupId));

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { topicTable } from '#libs/contracts/topics.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import type { KafkaClient } from '../client.ts';
 import { Consumer, type ReceivedMessage } from '../consume/consume.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique } from '../test/test-kit.ts';
 import { ensureTopics, topicRanges } from '../topics.ts';
 import type { PublisherOptions } from './publish.ts';
 import { PublishError, Publisher } from './publish.ts';
@@ -52,7 +53,7 @@ async function readAll(from: string): Promise<ReceivedMessage[]> {
     },
   });
   await consumer.start();
-  await until(() => read.length >= expected);
+  await eventually(() => read.length >= expected);
   await consumer.stop();
   return read;
 }
@@ -95,7 +96,7 @@ describe('exactness', () => {
     for (let i = 0; i < 1_500; i++) {
       if (i % 100 === 50) {
         // Each cut interrupts a different send, while more messages are queued.
-        await until(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
+        await eventually(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
         proxy.cutAnswers = 1;
       }
       sent.push(

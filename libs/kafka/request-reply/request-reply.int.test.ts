@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import type { KafkaClient } from '../client.ts';
 import { Consumer, type ReceivedMessage } from '../consume/consume.ts';
 import { Publisher } from '../publish/publish.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique } from '../test/test-kit.ts';
 import type { RequesterOptions } from './request-reply.ts';
 import { RequestError, Requester } from './request-reply.ts';
 
@@ -130,7 +131,7 @@ describe('replies', () => {
       );
     delayMs = 4_000;
     expect(await stageOf(ask(requester, 'slow', 'key', 2_000, 2_000))).toBe('no_reply');
-    await until(() => late.length === 1);
+    await eventually(() => late.length === 1);
     delayMs = 0;
     expect(await ask(requester, 'next')).toBe('next');
     expect(late).toHaveLength(1);
@@ -179,7 +180,7 @@ describe('an error names the stage that failed', () => {
     const requester = await started();
     delayMs = 300;
     const last = ask(requester, 'last');
-    await until(() => requester.pending() === 1);
+    await eventually(() => requester.pending() === 1);
     await requester.stop();
     expect(await last).toBe('last');
   });
@@ -198,11 +199,11 @@ describe('replies that cannot be read', () => {
     const requester = await started({}, testKafka(proxy.route));
     await proxy.set('refuse');
     const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 40_000);
-    await until(() => !requester.health().ok, 30_000);
+    await eventually(() => !requester.health().ok, 30_000);
     expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
     await proxy.set('pass');
     expect(await meanwhile).toBe('meanwhile');
-    await until(() => requester.health().ok);
+    await eventually(() => requester.health().ok);
   });
 
   test('are skipped if their record batch is corrupt', async () => {

@@ -47,15 +47,6 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Waits until `check` returns true, calling it every 20 ms, for at most `timeoutMs`. */
-export async function until(check: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await check())) {
-    if (Date.now() > deadline) throw new Error(`not true within ${timeoutMs} ms: ${check.toString()}`);
-    await sleep(20);
-  }
-}
-
 const produceApiKey = 0;
 
 /** A TCP proxy in front of the brokers that can simulate network failures. */

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import type { StateName } from './doubts.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, processWith, drained, published } = harness;
@@ -37,7 +38,7 @@ describe('only one relay publishes', () => {
   test('of two relays one publishes; when it stops, the other takes over immediately', async () => {
     const [first, second] = [fakeBroker(), fakeBroker()];
     const relays = [relayWith(first), relayWith(second)];
-    await until(() => relays.some((relay) => relay.active()));
+    await eventually(() => relays.some((relay) => relay.active()));
     for (const n of range(0, 50)) await write(event(n)).then(() => relays.forEach((relay) => relay.wake()));
     await drained();
     expect(Math.min(first.sent.length, second.sent.length)).toBe(0);
@@ -49,7 +50,7 @@ describe('only one relay publishes', () => {
     const after = await lease();
     expect(after?.holder !== before?.holder || (after?.ms ?? 1) <= 0).toBe(true);
     await write(event(50));
-    await until(() => [first, second][1 - active]?.sent.length === 1);
+    await eventually(() => [first, second][1 - active]?.sent.length === 1);
   });
 
   test('after a relay was killed between publishing and marking, another one publishes the same bytes with the same ce_id when the lease of 3 s has ended', async () => {
@@ -60,7 +61,7 @@ describe('only one relay publishes', () => {
     expect(await published()).toHaveLength(2);
     const broker = fakeBroker();
     relayWith(broker);
-    await until(() => broker.sent.length === 2);
+    await eventually(() => broker.sent.length === 2);
     const before = await published();
     expect(broker.sent.map((m) => [m.headers['ce_id'], m.key, m.value])).toEqual(
       before.map((row) => [row.ce_id, row.key, row.value]),
@@ -78,7 +79,7 @@ describe('only one relay publishes', () => {
     expect((await lease())?.ms).toBeLessThanOrEqual(3000);
     await write(event(2));
     const next = processWith('next');
-    await until(async () => (await published()).length === 2);
+    await eventually(async () => (await published()).length === 2);
     hung.child.kill('SIGCONT');
     for (const n of range(3, 40)) {
       await write(event(n));
@@ -123,14 +124,14 @@ describe('only one relay publishes', () => {
     });
     for (const each of keyed(1, 3)) await write(each);
     const relay = relayWith(broker, { maxEvents: 1, republish });
-    await until(() => broker.sent.length === 1 && !relay.active());
+    await eventually(() => broker.sent.length === 1 && !relay.active());
     await sleep(300);
     expect(relay.active()).toBe(false);
     expect(broker.numbers()).toEqual([1]);
     expect((await relay.stats()).rows).toBe(2);
     await drained();
     expect(broker.numbers()).toEqual([1, 1, 2]);
-    await until(() => late.length > 0);
+    await eventually(() => late.length > 0);
     expect(new Set(late)).toEqual(new Set(['k1']));
   });
 
@@ -143,7 +144,7 @@ describe('only one relay publishes', () => {
     });
     const relay = relayWith(broker, { republish });
     await write(...keyed(0, 3));
-    await until(() => stopped !== undefined);
+    await eventually(() => stopped !== undefined);
     await stopped;
     expect(late).toEqual(keys(0, 3));
   });
@@ -157,7 +158,7 @@ describe('only one relay publishes', () => {
     await write(event(1));
     const relay = relayWith(broker);
     const other = fakeBroker();
-    await until(() => relay.active());
+    await eventually(() => relay.active());
     relayWith(other);
     await drained();
     expect([broker.numbers(), other.numbers()]).toEqual([[1], []]);
@@ -178,16 +179,16 @@ describe('messages that may be written late', () => {
         throw new Error('no way to the brokers');
       }),
     );
-    await until(() => tries > 0);
+    await eventually(() => tries > 0);
     const broker = fakeBroker();
     const { late, republish } = republished();
     const other = relayWith(broker, { republish });
     await drained();
     expect(broker.numbers()).toEqual(range(0, 10));
-    await until(() => other.active() && !failing.active());
+    await eventually(() => other.active() && !failing.active());
     expect(late).toEqual([]);
     vi.advanceTimersByTime(120_000);
-    await until(() => late.length > 0);
+    await eventually(() => late.length > 0);
     expect(late).toEqual(keys(0, 10));
   });
 
@@ -204,7 +205,7 @@ describe('messages that may be written late', () => {
       await drained();
       expect(late).toEqual([]);
       vi.advanceTimersByTime(120_000);
-      await until(() => late.length > 0);
+      await eventually(() => late.length > 0);
       await relay.stop();
       return late;
     };
@@ -223,7 +224,7 @@ describe('messages that may be written late', () => {
     await drained();
     expect([broker.numbers(), late]).toEqual([[1, 2], []]);
     vi.advanceTimersByTime(20_000);
-    await until(() => late.length > 0);
+    await eventually(() => late.length > 0);
     expect(late).toEqual(['k1']);
   });
 
@@ -250,7 +251,7 @@ describe('messages that may be written late', () => {
       await drained();
     }
     goesOn.resolve();
-    await until(() => pages.length === 4);
+    await eventually(() => pages.length === 4);
     await relay.stop();
     expect(pages).toEqual([500, 500, 500, 200]);
   });
@@ -273,7 +274,7 @@ describe('messages that may be written late', () => {
     await drained();
     expect([broker.numbers(), late]).toEqual([[100, 100, 100], []]);
     vi.advanceTimersByTime(120_000);
-    await until(() => late.length > 0);
+    await eventually(() => late.length > 0);
     expect(late).toEqual(keys(0, 3));
   });
 });

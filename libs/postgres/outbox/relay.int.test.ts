@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { createPool } from '../pool.ts';
 import { silent } from '../test/test-database.ts';
 import { createTestProxy } from '../test/test-proxy.ts';
 import { transaction } from '../transaction.ts';
 import { writeOutbox } from './outbox.ts';
 import type { RelayOptions } from './relay.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, drained } = harness;
@@ -33,7 +34,7 @@ describe('order', () => {
       }
     };
     await Promise.all(range(0, 6).map(writer));
-    await until(() => broker.sent.length >= 720);
+    await eventually(() => broker.sent.length >= 720);
     for (const key of new Set(broker.sent.map((message) => message.key))) {
       const seen = broker.sent.filter((message) => message.key === key).map((message) => numberOf(message.value));
       expect(seen).toEqual(range(1, seen.length + 1));
@@ -63,7 +64,7 @@ describe('order', () => {
     await early;
     await write(event(2, { key: 'shared' }));
     held.resolve();
-    await until(() => broker.sent.length >= 12);
+    await eventually(() => broker.sent.length >= 12);
     expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => numberOf(value))).toEqual([1, 2]);
     expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(
       range(100, 110),
@@ -76,7 +77,7 @@ describe('order', () => {
       if (fails) throw new Error('broker away');
     });
     const relay = relayWith(broker);
-    await until(() => relay.active());
+    await eventually(() => relay.active());
     const locked = (n: number, before: () => Promise<void>) =>
       transaction(pool, async (client) => {
         await client.query(`insert into keys values ('shared', 1) on conflict (key) do update set n = keys.n + 1`);
@@ -94,7 +95,7 @@ describe('order', () => {
       const other = locked(n, () => (numbered.resolve(), commit.promise));
       await numbered.promise;
       fails = false;
-      await until(() => broker.sent.some(({ value }) => numberOf(value) === 100 + n));
+      await eventually(() => broker.sent.some(({ value }) => numberOf(value) === 100 + n));
       for (let look = 0; look < 3; look += 1) {
         relay.wake();
         await sleep(10);
@@ -119,7 +120,7 @@ describe('order', () => {
     const broker = fakeBroker((messages) => void (largest = Math.max(largest, messages.length)));
     const begun = performance.now();
     relayWith(broker, { maxEvents: 1000 });
-    await until(() => broker.sent.length >= 20_000, 30_000);
+    await eventually(() => broker.sent.length >= 20_000, 30_000);
     const tookMs = performance.now() - begun;
     await drained();
     expect(broker.numbers()).toEqual(range(0, 20_000));
@@ -144,7 +145,7 @@ describe('waking', () => {
   test('a relay takes milliseconds, within the process and by NOTIFY from another one, although it polls twice a second', async () => {
     const broker = fakeBroker();
     const relay = relayWith(broker);
-    await until(() => relay.active());
+    await eventually(() => relay.active());
     const here = await latencies(() => relay.wake(), broker);
     broker.sent.length = 0;
     const standby = relayWith(
@@ -167,7 +168,7 @@ describe('waking', () => {
     relayWith(broker);
     await sleep(300);
     await write(event(1));
-    await until(() => broker.sent.length === 1);
+    await eventually(() => broker.sent.length === 1);
   });
 
   test('a standby relay often causes few NOTIFYs', async () => {
@@ -181,7 +182,7 @@ describe('waking', () => {
     listener.on('notification', () => void (notified += 1));
     await listener.query('listen public_outbox');
     for (let i = 0; i < 5000; i += 1) standby.wake();
-    await until(() => notified > 0);
+    await eventually(() => notified > 0);
     await sleep(300);
     expect(notified).toBeLessThan(200);
   });
@@ -201,7 +202,7 @@ describe('unavailable servers', () => {
     expect(broker.sent).toEqual([]);
     expect(tries.length).toBeLessThan(20);
     // Without the limit of a second, the tenth try would come after 50 s.
-    await until(() => tries.length >= 10, 20_000);
+    await eventually(() => tries.length >= 10, 20_000);
     const stats = await relay.stats();
     expect(stats).toMatchObject({ rows: 10 });
     expect(stats.oldest_age_ms).toBeGreaterThan(3000);
@@ -261,7 +262,7 @@ describe('unavailable servers', () => {
     await sleep(1500);
     expect([broker.numbers(), relay.health()]).toEqual([[1], { ok: true }]);
     proxy.open();
-    await until(() => broker.sent.length === 2);
+    await eventually(() => broker.sent.length === 2);
     proxy.silence();
     await write(event(3));
     await sleep(1500);
@@ -270,7 +271,7 @@ describe('unavailable servers', () => {
     expect(broker.numbers()).toEqual([1, 2, 3]);
     await write(event(4));
     await pool.query(`select pg_notify('public_outbox', '')`);
-    await until(() => broker.sent.length === 4);
+    await eventually(() => broker.sent.length === 4);
   });
 
   test('stop does not wait for an unavailable broker', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { countRepublishable, republish } from './republish.ts';
-import { createRelayHarness, event, fakeBroker, until } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, drained } = harness;
@@ -17,7 +18,7 @@ test('everything published since a moment is published again in the same order, 
   relay.wake();
   await drained();
   const since = new Date((await now()).getTime() + 1);
-  await until(async () => (await now()) > since);
+  await eventually(async () => (await now()) > since);
   for (const n of [3, 4]) await write(event(n, { headers: { 'request-id': `r${n}` } }));
   relay.wake();
   await drained();

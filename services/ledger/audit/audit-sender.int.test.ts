@@ -7,11 +7,12 @@ import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import { Publisher } from '#libs/kafka/publish/publish.ts';
 import type { ReceivedMessage } from '#libs/kafka/received-message.ts';
-import { anyTopic, FaultProxy, logger, testKafka, unique, until } from '#libs/kafka/test/test-kit.ts';
+import { anyTopic, FaultProxy, logger, testKafka, unique } from '#libs/kafka/test/test-kit.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
 import { Relay } from '#libs/postgres/outbox/relay.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { eventually } from '../../../tests/support/eventually.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 import { createAuditSender, insertAudits } from './audit-sender.ts';
 
@@ -119,7 +120,7 @@ async function expectSent(records: readonly AuditRecord[]): Promise<void> {
 
 test('records of two ledgers are all sent and deleted', async () => {
   const records = (await Promise.all([keep(700), keep(500)])).flat();
-  await until(async () => (await kept()) === 0);
+  await eventually(async () => (await kept()) === 0);
   await expectSent(records);
 });
 
@@ -127,12 +128,12 @@ test('records are kept while publishing fails, events are published meanwhile, a
   await proxy.set('refuse');
   const records = await keep(300);
   const account_id = await ledger.open('Savings', '10');
-  await until(async () => (await unpublished()) === 0);
+  await eventually(async () => (await unpublished()) === 0);
   const events = await sent('transactions');
   expect(events.filter(({ key }) => key === account_id)).toHaveLength(1);
-  await until(() => failures > 0);
+  await eventually(() => failures > 0);
   expect(await kept()).toBe(records.length);
   await proxy.set('pass');
-  await until(async () => (await kept()) === 0, 60_000);
+  await eventually(async () => (await kept()) === 0, 60_000);
   await expectSent(records);
 }, 120_000);

@@ -29,7 +29,6 @@ function deliver(options = {}) {
 }
 
 const idOf = ({ headers }: { headers: Record<string, string> }) => headers['ce_id'] ?? '';
-const until = (check: () => boolean | Promise<boolean>) => eventually(async () => check(), 30_000);
 const wait = (ms: number) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
@@ -44,7 +43,7 @@ describe('a delivery', () => {
     const { secret, webhook_id } = await harness.webhook(at.url);
     const event = completed(newId('account'), 1);
     await harness.take(event);
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     const [{ headers, body, event: body_event }] = at.received as [(typeof at.received)[0]];
     expect(headers).toMatchObject({
       'webhook-id': idOf(event),
@@ -58,7 +57,7 @@ describe('a delivery', () => {
     });
     expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toEqual(body_event);
     expect(() => new Webhook(secret).verify(body.replace('Cash', 'Cast'), headers as Record<string, string>)).toThrow();
-    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
     expect((await harness.deliveries(webhook_id))[0]).toMatchObject({
       event_id: idOf(event),
       next_attempt_at: null,
@@ -78,7 +77,7 @@ describe('a delivery', () => {
       overlap_seconds: 3600,
     });
     await harness.take(completed(newId('account'), 1));
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     const verify = (by: string, i: number) =>
       new Webhook(by).verify(at.received[i]?.body ?? '', at.received[i]?.headers as Record<string, string>);
     for (const by of [secret, next]) expect(verify(by, 0)).toBeDefined();
@@ -87,7 +86,7 @@ describe('a delivery', () => {
       webhook_id,
     ]);
     await harness.take(completed(newId('account'), 1));
-    await until(() => at.received.length === 2);
+    await eventually(() => at.received.length === 2);
     expect(verify(next, 1)).toBeDefined();
     expect(() => verify(secret, 1)).toThrow();
     expect((await get(webhook_id)).previous_secret_ends_at).toBeNull();
@@ -104,7 +103,7 @@ describe('a delivery', () => {
     await harness.webhook(at.url);
     for (const count of [1, 2]) {
       await harness.take(completed(newId('account'), 1));
-      await until(() => at.received.length === count);
+      await eventually(() => at.received.length === count);
       expect(opened).toBe(count);
     }
   });
@@ -118,7 +117,7 @@ describe('a delivery', () => {
     for (const [i, answer] of [status(500), status(302, { location: elsewhere.url }), close, hang].entries()) {
       at.answer = answer;
       await (i === 0 ? harness.take(event) : harness.hurry());
-      await until(async () => (await harness.deliveries(webhook_id))[0]?.attempts.length === i + 1);
+      await eventually(async () => (await harness.deliveries(webhook_id))[0]?.attempts.length === i + 1);
       const [delivery] = await harness.deliveries(webhook_id, 'Pending');
       const waitsMs = Date.parse(delivery?.next_attempt_at ?? '') - Date.now();
       if (i === 0) expect(waitsMs).toBeLessThanOrEqual(6_000);
@@ -126,7 +125,7 @@ describe('a delivery', () => {
     }
     at.answer = ok;
     await harness.hurry();
-    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
     expect(new Set(at.received.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([idOf(event)]));
     expect(elsewhere.received).toEqual([]);
     const attempts = (await harness.deliveries(webhook_id))[0]?.attempts.map(
@@ -141,9 +140,9 @@ describe('a delivery', () => {
     const at = await receiver(status(503));
     const { webhook_id } = await harness.webhook(at.url);
     await harness.take(completed(newId('account'), 1));
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     await harness.owner.query('update deliveries set tries = 9 where webhook_id = $1', [webhook_id]);
-    await until(async () => {
+    await eventually(async () => {
       await harness.hurry();
       return (await harness.deliveries(webhook_id, 'Failed')).length === 1;
     });
@@ -152,7 +151,7 @@ describe('a delivery', () => {
     expect(await harness.done('redeliver', { webhook_id, delivery_id: failed?.delivery_id ?? '' })).toMatchObject({
       status: 'Pending',
     });
-    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
     expect(at.received.at(-1)?.headers['webhook-id']).toBe(failed?.event_id);
   });
 
@@ -172,9 +171,9 @@ describe('a delivery', () => {
       }),
       completed(newId('account'), 1),
     );
-    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 3);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 3);
     const types = (of: typeof one) => of.received.map(({ event }) => event.type.split('.').slice(1, 3).join('.'));
-    await until(() => one.received.length === 1 && group.received.length === 1);
+    await eventually(() => one.received.length === 1 && group.received.length === 1);
     expect([types(one), types(group), types(all).sort()]).toEqual([
       ['client.created'],
       ['account.opened'],
@@ -191,7 +190,7 @@ describe('a webhook', () => {
     const account = newId('account');
     await harness.take(completed(account, 1), completed(account, 2));
     deliver();
-    await until(async () => (await get(webhook_id)).status === 'Disabled');
+    await eventually(async () => (await get(webhook_id)).status === 'Disabled');
     await harness.take(completed(account, 3));
     await wait(800);
     expect(at.received).toHaveLength(1);
@@ -213,7 +212,7 @@ describe('a webhook', () => {
     at.answer = ok;
     await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
     await harness.take(completed(account, 4));
-    await until(() => at.received.length === 2);
+    await eventually(() => at.received.length === 2);
     expect(at.received[1]?.event.data['sequence']).toBe(4);
   });
 
@@ -223,7 +222,7 @@ describe('a webhook', () => {
     const at = await receiver(status(500));
     const { webhook_id } = await harness.webhook(at.url);
     await harness.take(completed(newId('account'), 1));
-    await until(async () => (await get(webhook_id)).failing_since !== null);
+    await eventually(async () => (await get(webhook_id)).failing_since !== null);
     const fiveDaysAgo = () =>
       harness.owner.query(
         "update webhooks set failing_since = clock_timestamp() - interval '5 days' where webhook_id = $1",
@@ -232,14 +231,14 @@ describe('a webhook', () => {
     await fiveDaysAgo();
     at.answer = ok;
     await harness.hurry();
-    await until(async () => (await get(webhook_id)).failing_since === null);
+    await eventually(async () => (await get(webhook_id)).failing_since === null);
     at.answer = status(500);
     await harness.take(completed(newId('account'), 1));
-    await until(async () => (await get(webhook_id)).failing_since !== null);
+    await eventually(async () => (await get(webhook_id)).failing_since !== null);
     expect((await get(webhook_id)).status).toBe('Active');
     await fiveDaysAgo();
     await harness.hurry();
-    await until(async () => (await get(webhook_id)).status === 'Disabled');
+    await eventually(async () => (await get(webhook_id)).status === 'Disabled');
     expect(
       (await harness.outbox()).some(({ payload }) => payload?.includes(webhook_id) && payload.includes('"failing"')),
     ).toBe(true);
@@ -255,7 +254,7 @@ describe('a webhook', () => {
     for (const { url } of others) await harness.webhook(url);
     const accounts = Array.from({ length: 20 }, () => newId('account'));
     await harness.take(...accounts.map((account) => completed(account, 1)));
-    await until(() => others.every(({ received }) => received.length === 20));
+    await eventually(() => others.every(({ received }) => received.length === 20));
     expect(hanging.received.length).toBeLessThanOrEqual(6);
     // None of them has ended although all of the others have been delivered.
     const ended = await Promise.all(stuck.map((webhook_id) => harness.deliveries(webhook_id)));
@@ -280,7 +279,7 @@ describe('a webhook', () => {
     );
     const came = (of: string) =>
       at.received.filter(({ event }) => event.subject === of).map(({ event }) => event.data['sequence']);
-    await until(() => came(other).length === 4);
+    await eventually(() => came(other).length === 4);
     await wait(500);
     expect([came(account), came(other)]).toEqual([
       [1, 2],
@@ -289,7 +288,7 @@ describe('a webhook', () => {
     await harness.take(completed(account, 5));
     isBroken = false;
     await harness.hurry();
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
     expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
   });
 
@@ -303,7 +302,7 @@ describe('a webhook', () => {
     const { webhook_id } = await harness.webhook(at.url);
     const account = newId('account');
     await harness.take(completed(account, 1), completed(account, 2));
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending'))[0]?.attempts.length === 1);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending'))[0]?.attempts.length === 1);
     await harness.owner.query(
       "update deliveries set next_attempt_at = clock_timestamp() + interval '1 day' where webhook_id = $1 and status = 'Pending'",
       [webhook_id],
@@ -317,7 +316,7 @@ describe('a webhook', () => {
     mend();
     for (const { delivery_id } of await harness.deliveries(webhook_id))
       await harness.done('redeliver', { webhook_id, delivery_id });
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
     expect(received()).toEqual([1, 2, 1, 2]);
   });
 
@@ -325,12 +324,12 @@ describe('a webhook', () => {
     const { webhook_id, mend, received } = await retriedLater();
     const [first] = await harness.deliveries(webhook_id, 'Delivered');
     await harness.done('redeliver', { webhook_id, delivery_id: first?.delivery_id ?? '' });
-    await until(() => received().length === 3);
+    await eventually(() => received().length === 3);
     expect(received()).toEqual([1, 2, 1]);
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 1);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 1);
     mend();
     await harness.hurry();
-    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    await eventually(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
   });
 
   it('continues after an event that has Failed', async () => {
@@ -342,9 +341,9 @@ describe('a webhook', () => {
     );
     const { webhook_id } = await harness.webhook(at.url);
     await harness.take(completed(account, 1), completed(account, 2));
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     await harness.owner.query('update deliveries set tries = 9 where webhook_id = $1', [webhook_id]);
-    await until(async () => {
+    await eventually(async () => {
       await harness.hurry();
       return at.received.some(({ event }) => event.data['sequence'] === 2);
     });
@@ -365,11 +364,11 @@ describe('a webhook', () => {
     await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
     const after = completed(account, 3);
     await harness.take(after);
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     expect(at.ids()).toEqual([idOf(after)]);
     const [from, to] = [before.headers['ce_time'] ?? '', after.headers['ce_time'] ?? ''];
     await harness.done('replay_webhook', { webhook_id, from, to });
-    await until(() => at.ids().includes(idOf(meanwhile)));
+    await eventually(() => at.ids().includes(idOf(meanwhile)));
     await wait(300);
     const ofAccount = at.received
       .filter(({ event }) => event.subject === account)
@@ -389,7 +388,7 @@ describe('a webhook', () => {
     expect(at.received).toEqual([]);
     await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
     await harness.take(completed(account, 3));
-    await until(() => at.received.length === 2);
+    await eventually(() => at.received.length === 2);
     expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 3]);
   });
 
@@ -406,7 +405,7 @@ describe('a webhook', () => {
       completed(own, 2, [other]),
       completed(other, 1, [own]),
     );
-    await until(() => at.received.length >= 2);
+    await eventually(() => at.received.length >= 2);
     await wait(300);
     expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2]);
     for (const { event } of at.received)
@@ -416,7 +415,7 @@ describe('a webhook', () => {
       { webhook_id, from: '2026-01-01T00:00:00.000Z', to: new Date(Date.now() + 1000).toISOString() },
       { bound_client_id: client },
     );
-    await until(() => at.received.length === 4);
+    await eventually(() => at.received.length === 4);
     expect(at.received.slice(2).map(({ event }) => event.data['sequence'])).toEqual([1, 2]);
   });
 
@@ -425,15 +424,15 @@ describe('a webhook', () => {
     const at = await receiver();
     const { webhook_id } = await harness.webhook(at.url, ['client.created']);
     const { delivery_id } = await harness.done('test_webhook', { webhook_id });
-    await until(() => at.received.length === 1);
+    await eventually(() => at.received.length === 1);
     expect(at.received[0]?.event).toMatchObject({
       type: 'corebanking.webhook.test.v1',
       subject: webhook_id,
       data: { webhook_id },
     });
-    await until(async () => (await harness.deliveries(webhook_id))[0]?.status === 'Delivered');
+    await eventually(async () => (await harness.deliveries(webhook_id))[0]?.status === 'Delivered');
     await harness.done('redeliver', { webhook_id, delivery_id });
-    await until(() => at.received.length === 2);
+    await eventually(() => at.received.length === 2);
   });
 
   it('has about 2,000 Pending deliveries at most, and still receives every event', async () => {
@@ -444,7 +443,7 @@ describe('a webhook', () => {
     await harness.done('update_webhook', { webhook_id, changes: { description: 'x' } });
     deliver();
     let most = 0;
-    await until(async () => {
+    await eventually(async () => {
       const { rows } = await harness.owner.query<{ count: number }>(
         "select count(*)::int as count from deliveries where webhook_id = $1 and status = 'Pending'",
         [webhook_id],
@@ -471,10 +470,12 @@ it('concurrent processes deliver each event once, and take over the claims of a 
   expect(at.received).toEqual([]);
   // 30 s later.
   await harness.hurry();
-  await until(() => at.received.length === 2);
+  await eventually(() => at.received.length === 2);
   const more = Array.from({ length: 200 }, () => completed(newId('account'), 1));
   await harness.take(...more);
-  await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0 && at.received.length >= 202);
+  await eventually(
+    async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0 && at.received.length >= 202,
+  );
   expect(at.ids().length).toBe(202);
 });
 
@@ -527,7 +528,7 @@ it('a feed whose next events are no longer kept has nothing more to do', async (
   const next = completed(newId('account'), 1);
   await harness.take(next);
   deliver();
-  await until(() => at.received.length === 1);
+  await eventually(() => at.received.length === 1);
   expect(at.ids()).toEqual([idOf(next)]);
 });
 
@@ -544,7 +545,7 @@ it('the sweeper deletes events after their retention, Delivered deliveries after
       created_at: '2026-01-01T00:00:00.000Z',
     }),
   );
-  await until(async () =>
+  await eventually(async () =>
     (await Promise.all([kept, deleted].map(({ webhook_id }) => harness.deliveries(webhook_id, 'Delivered')))).every(
       ({ length }) => length === 1,
     ),
@@ -609,7 +610,7 @@ it('the sweeper waits for a transaction that assigns an expired event to its own
   await assigning.query('begin');
   await assigning.query('select from event_head for update');
   const sweeping = sweep(harness.pool, retentionDays);
-  await until(async () => {
+  await eventually(async () => {
     const { rowCount } = await harness.owner.query(
       "select from pg_stat_activity where datname = current_database() and query like '%event_%' and wait_event_type = 'Lock'",
     );

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
+import { eventually } from '../../../../tests/support/eventually.ts';
 import type { Pool, PoolOptions } from '../../pool.ts';
 import { createPool } from '../../pool.ts';
 import { createTestDatabase, silent } from '../../test/test-database.ts';
@@ -31,10 +31,6 @@ export function range(from: number, to: number): number[] {
 
 export function numberOf(value: string | null): number {
   return (JSON.parse(value ?? '{"n":-1}') as { n: number }).n;
-}
-
-export async function until(condition: () => boolean | Promise<boolean>, timeout = 8000): Promise<void> {
-  await expect.poll(condition, { timeout, interval: 5 }).toBe(true);
 }
 
 /** A broker in memory. `before` runs before a publication counts. */
@@ -106,11 +102,11 @@ export async function createRelayHarness(): Promise<RelayHarness> {
       return { child, active: new Promise((resolve) => child.once('message', () => resolve())) };
     },
     onStop: (stop) => void stops.push(stop),
-    drained: () =>
-      until(
+    async drained() {
+      await eventually(
         async () => (await pool.query('select from outbox_batches where published_at is null')).rowCount === 0,
-        30_000,
-      ),
+      );
+    },
     published: async () => (await pool.query('select relay, ce_id, key, value from published order by n')).rows,
     async reset() {
       for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
