@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { deadLetterState } from '#libs/contracts/administration.ts';
+import { deadLetterState } from '#libs/contracts/dead-letters.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import type { Bank, DeadLetter, DeadLetterContent } from '../clients/typescript/index.ts';
 import { jsonOption, openBank, print, printJson, wholeNumber } from './api.ts';

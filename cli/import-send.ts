@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import { bodies } from '#libs/contracts/fields.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import { parseFields } from '#services/gateway/api/input.ts';
 import { ApprovalNeededError, type Bank, BankError, type CallOptions } from '../clients/typescript/index.ts';
@@ -30,7 +30,7 @@ export function createImporter(
     async clients(row) {
       const body = clientBody(row, home);
       const external_id = row.values['external_id'] ?? '';
-      return await take(row, 'client', body, bodies.createClient, {
+      return await take(row, 'client', body, endpoints.create_client.body, {
         create: async (options) =>
           keepClientId(
             external_id,
@@ -51,7 +51,7 @@ export function createImporter(
       if (client_id === undefined) return { refused: 'client_external_id: no client of the bank has it' };
       keepClientId(client_external_id, client_id);
       const body = accountBody(row, client_id);
-      return await take(row, 'account', body, bodies.openAccount, {
+      return await take(row, 'account', body, endpoints.open_account.body, {
         create: async (options) => void (await bank.openAccount(body as Parameters<Bank['openAccount']>[0], options)),
         find: async () => {
           const [account] = await bank.listAccounts({ external_id }).toArray(1);

@@ -1,6 +1,6 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { bodies } from '#libs/contracts/fields.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { homeCountry, isCountry } from '#libs/contracts/phones.ts';
 import { csvLine } from '#libs/service/csv.ts';
 import { parseFields } from '#services/gateway/api/input.ts';
@@ -105,8 +105,8 @@ async function tryOut(files: Surveyed[], options: ImportOptions): Promise<Result
       return { refused: `client_external_id: ${clients.path} has no client ${client}` };
     try {
       if (kind === 'clients')
-        parseFields(bodies.createClient, clientBody(row, homeCountry(options.country, options.callingCode)));
-      else parseFields(bodies.openAccount, asRead(accountBody(row, '')));
+        parseFields(endpoints.create_client.body, clientBody(row, homeCountry(options.country, options.callingCode)));
+      else parseFields(endpoints.open_account.body, asRead(accountBody(row, '')));
       return 'imported';
     } catch (error) {
       if (error instanceof Refused) return { refused: `${error.refusal.code}: ${error.refusal.message}` };

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Command } from 'commander';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import { parseJson } from '#libs/contracts/exchange.ts';
-import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 import { Failure, jsonOption, openBank, print, say, wholeNumber } from './api.ts';
 import { eventLine } from './tail.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { startCluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api, newKey } from '../../tests/support/client.ts';

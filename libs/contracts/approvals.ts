@@ -1,8 +1,14 @@
 import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
 import { refusalSchema } from './errors.ts';
-import { page } from './fields.ts';
+import * as event from './event-fields.ts';
+import { exampleBits, exampleChangedAt, exampleIds, exampleTime } from './examples.ts';
+import * as field from './fields.ts';
+import { type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
 import { scopes } from './scopes.ts';
 import { text } from './texts.ts';
+import { reversalExample } from './transactions.ts';
 
 /**
  * Four eyes: actions that a second person must approve (contract: four-eyes). `reverse`: a reversal.
@@ -11,7 +17,7 @@ import { text } from './texts.ts';
  * `erase`: the erasure of a client.
  */
 export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above', 'erase'] as const;
-export const approvalAction = z.enum(approvalActions);
+const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
 export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expired']);
@@ -74,7 +80,7 @@ export const approvalSchema = z.object({
 export type Approval = z.infer<typeof approvalSchema>;
 
 /** The data that accounts stores until the request is approved. */
-export const approvalRequestSchema = approvalSchema
+const approvalRequestSchema = approvalSchema
   .pick({ approval_id: true, action: true, summary: true, request: true, changes: true })
   .extend({
     /** The scopes that the approver needs in addition to approvals:write. */
@@ -90,16 +96,219 @@ export const approvalRequestSchema = approvalSchema
   });
 export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 
-export const approvalBodies = {
-  approve: z.strictObject({ reason: text(1, 500, { lines: true }).nullish() }),
-  reject: z.strictObject({ reason: text(1, 500, { lines: true }) }),
+const listFilters = z.strictObject({
+  status: approvalStatus.optional(),
+  action: approvalAction.optional(),
+  requested_by: approvalAsker.optional(),
+  ...field.page,
+});
+
+const person = (name: string): string => `jwt:https://issuer.example|${name}`;
+export const waitingExample = {
+  approval_id: exampleIds.approval,
+  action: 'reverse',
+  summary: `Reverse Deposit ${exampleIds.transaction} of 25.00 USD`,
+  request: {
+    operation: 'reverse_transaction',
+    method: 'POST',
+    path: `/transactions/${exampleIds.transaction}/reversal`,
+    body: { reason: 'posted twice' },
+  },
+  changes: [
+    { field: `transaction ${exampleIds.transaction}`, before: 'Completed', after: 'reversed' },
+    { field: `balance of account ${exampleIds.account}`, before: null, after: '-25.00 USD' },
+  ],
+  requested_by: person('officer'),
+  requested_at: exampleTime,
+  expires_at: '2026-01-03T03:04:05.678Z',
+  status: 'Waiting',
+  decided_by: null,
+  decided_at: null,
+  reason: null,
+};
+const approved = {
+  ...waitingExample,
+  status: 'Approved',
+  decided_by: person('manager'),
+  decided_at: '2026-01-02T09:00:00.000Z',
+  reason: 'seen the receipt',
+  outcome: { status: 'success', data: reversalExample },
+};
+const rejected = {
+  ...waitingExample,
+  status: 'Rejected',
+  decided_by: person('manager'),
+  decided_at: '2026-01-02T09:00:00.000Z',
+  reason: 'the customer keeps the money',
 };
 
-export const approvalParameters = {
-  list: z.strictObject({
-    status: approvalStatus.optional(),
-    action: approvalAction.optional(),
-    requested_by: approvalAsker.optional(),
-    ...page,
+export const approvalEndpoints = {
+  list_approvals: {
+    route: 'GET /admin/approvals',
+    summary: 'List approvals',
+    scope: null,
+    query: listFilters,
+    description:
+      "Returns the caller's own approvals and, with `approvals:write`, those whose action's scope the caller has. `requested_by`: only those of the caller (`me`), or only those of others (`others`), which the caller can decide.",
+    shape: 'page',
+    answers: { waiting: waitingExample },
+  },
+  get_approval: {
+    route: 'GET /admin/approvals/:approval_id',
+    summary: 'Get an approval',
+    scope: null,
+    description:
+      "Visible to its requester and to everyone who may decide it. If it created an API key, the requester's first GET contains `api_key`: the key itself, shown only once.",
+    result: approvalSchema.extend({ api_key: z.string().optional() }),
+    errors: ['insufficient_scope', 'outcome_unknown'],
+    answers: { waiting: waitingExample, approved },
+  },
+  approve_request: {
+    route: 'POST /admin/approvals/:approval_id/approval',
+    summary: 'Approve a request',
+    scope: 'approvals:write',
+    body: z.strictObject({ reason: text(1, 500, { lines: true }).nullish() }),
+    description:
+      "Also requires the scope of the action. The command is executed in the requester's name; its outcome is added to the approval when it is known.",
+    errors: ['own_approval', 'approval_decided'],
+    requests: { approve: {}, reason: { reason: 'seen the receipt' } },
+    answers: { approve: approved },
+  },
+  reject_request: {
+    route: 'POST /admin/approvals/:approval_id/rejection',
+    summary: 'Reject a request',
+    scope: 'approvals:write',
+    body: z.strictObject({ reason: text(1, 500, { lines: true }) }),
+    description: 'Also requires the scope of the action.',
+    errors: ['own_approval', 'approval_decided'],
+    requests: { reject: { reason: 'the customer keeps the money' } },
+    answers: { reject: rejected },
+  },
+} satisfies EndpointRows;
+
+/** `scopes`: the scopes of the person who decides. */
+const verdict = z.object({ approval_id: message.id, reason: message.text, scopes: z.array(z.string()) });
+
+export const approvalMessages = {
+  /** Sent instead of a command that a second person must approve. */
+  request_approval: message.command('accounts.commands', approvalRequestSchema, approvalSchema),
+  approve_request: message.command('accounts.commands', verdict, approvalSchema),
+  reject_request: message.command('accounts.commands', verdict, approvalSchema),
+  /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
+  list_approvals: message.accounts.query(
+    { ...message.listOf(listFilters), scopes: z.array(z.string()) },
+    message.pageOf(approvalSchema),
+  ),
+  get_approval: message.accounts.query(
+    { approval_id: message.id, scopes: z.array(z.string()) },
+    z.object({
+      approval: approvalSchema,
+      /** True if the approval created a key whose secret has not been shown. */ has_unread_key: z.boolean(),
+    }),
+  ),
+};
+
+export const approvalEvents = {
+  /** Contains only ids and enumeration values. Approvers read the request through the API. */
+  'corebanking.approval.requested.v1': event.row('approvals', {
+    summary: 'A request needs the approval of a second person. Nothing has been executed',
+    fields: {
+      approval_id: event.idField('approval'),
+      action: approvalAction,
+      operation: z.string(),
+      requested_by: z.string(),
+      requested_at: event.moment,
+      expires_at: event.moment,
+    },
+    example: {
+      approval_id: `apr_${exampleBits()}`,
+      action: 'reverse',
+      operation: 'reverse_transaction',
+      requested_by: 'jwt:https://issuer.example|alice',
+      requested_at: exampleTime,
+      expires_at: '2026-01-03T03:04:05.678Z',
+    },
+  }),
+  /** Approved, Rejected, or Expired without a decision. */
+  'corebanking.approval.decided.v1': event.row('approvals', {
+    summary: 'An approval was approved or rejected, or expired',
+    fields: {
+      approval_id: event.idField('approval'),
+      action: approvalAction,
+      operation: z.string(),
+      requested_by: z.string(),
+      status: approvalStatus.exclude(['Waiting']),
+      decided_by: z.string().nullable(),
+      decided_at: event.moment,
+    },
+    example: {
+      approval_id: `apr_${exampleBits()}`,
+      action: 'reverse',
+      operation: 'reverse_transaction',
+      requested_by: 'jwt:https://issuer.example|alice',
+      status: 'Approved',
+      decided_by: 'jwt:https://issuer.example|bob',
+      decided_at: exampleChangedAt,
+    },
   }),
 };
+
+export const approvalMeanings = {
+  fields: {
+    approval_id: 'The approval: `apr_` and 32 hexadecimal digits',
+    'Approval.action': 'Why a second person is required',
+    'Approval.reason': 'The reason for approving or rejecting; null: none',
+    'Approval.status': 'Waiting; Approved; Rejected; Expired: not decided within 24 hours',
+    'Approval.outcome': 'The response to the approved request; omitted until it has been executed',
+    'approve_request.reason': 'The reason for approving, 1 to 500 characters',
+    'reject_request.reason': 'The reason for rejecting, 1 to 500 characters',
+    'list_approvals.action': 'Only approvals of this kind',
+    'list_approvals.status': 'Only approvals with this status',
+    request: 'The original request',
+    summary: 'What would be done, in one sentence without personal data',
+    changes: 'What would change, as of the time of the request',
+    'changes.field': 'The field that would change',
+    requested_at: `When it was requested, ${utc}`,
+    operation: 'Name of the operation',
+    method: 'HTTP method of the request',
+    path: 'Path of the request',
+    body: 'Body of the request, without secrets',
+    before: 'The current value; null: none',
+    after: 'The new value; null: none',
+    'outcome.status': 'success or error',
+    'outcome.data': 'The `data` of the response',
+  },
+  eventFields: {
+    approval_id: 'apr_ and 32 hex digits',
+    decided_at: 'ISO 8601 UTC',
+    decided_by: 'The second person; null if the approval expired',
+    operation: 'The requested API operation',
+    requested_at: 'ISO 8601 UTC',
+    requested_by: 'The requester',
+  },
+  errors: {
+    approval_required: {
+      meaning: 'A second person must approve this, which is not possible in this request.',
+      action: 'Request it separately, as a person.',
+      example: [`account ${exampleIds.account} is frozen: a second person must approve this`],
+    },
+    own_approval: {
+      meaning: 'Nobody can approve or reject their own request.',
+      action: 'Ask another person.',
+      example: ['a second person must decide: nobody can approve or reject their own request'],
+    },
+    approval_decided: {
+      meaning: 'The approval is already Approved, Rejected, or Expired.',
+      action: 'Read it.',
+      example: [
+        `approval ${exampleIds.approval} is already Rejected`,
+        { details: { approval_id: exampleIds.approval, status: 'Rejected' } },
+      ],
+    },
+    approval_not_found: {
+      meaning: 'The approval does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`approval ${exampleIds.approval} not found`],
+    },
+  },
+} satisfies Meanings;

@@ -48,7 +48,7 @@ export interface EndpointRow {
   /** Example bodies by name. The endpoint accepts each. */
   requests?: Record<string, object>;
   /** Example resources that it returns, by name. A list returns all of them. */
-  answers?: Record<string, object>;
+  answers: Record<string, object>;
 }
 
 export type EndpointRows = Record<string, EndpointRow>;

@@ -95,12 +95,16 @@ interface EventRow<S extends z.ZodRawShape> {
  * accounts. The relay adds both when it publishes (libs/postgres/outbox). Unlike `transaction.batch_id`, this batch is
  * not a caller's.
  */
-export const decided = {
+const decided = {
   batch_id: since('0.2.0', count).describe(
     'The batch in which the ledger decided, which may combine many requests; not the batch of a caller',
   ),
   batch_position: since('0.2.0', z.number().int().min(0)).describe('The position of the event in that batch, from 0'),
 };
+
+export function row<S extends z.ZodRawShape>(topic: TopicName, { summary, fields, example }: EventRow<S>) {
+  return { topic, summary, data: z.object(fields), example };
+}
 
 export function ledgerRow<S extends z.ZodRawShape>(topic: TopicName, { summary, fields, example }: EventRow<S>) {
   const data = z.object({ ...fields, ...decided });

@@ -23,10 +23,16 @@ export const exampleIds = {
 export const exampleTime = '2026-01-02T03:04:05.678Z';
 export const exampleChangedAt = '2026-01-02T03:04:05.681Z';
 
-/** The requester and the channel in events. */
+export const exampleStamps = { created_at: exampleTime, updated_at: exampleTime };
+
+/** The number of the account. */
+export const exampleNumber = 'SAV-1234567897';
+
+/** The caller of requests, and the requester and the channel in events. */
+export const exampleActor = `key:${exampleIds.key}`;
 export const exampleAsked = { actor: 'jwt:https://issuer.example|alice', request_channel: 'staff' };
 /** The account's client and number in events. */
-export const exampleOwnership = { client_id: exampleIds.client, account_number: 'SAV-1234567897' };
+export const exampleOwnership = { client_id: exampleIds.client, account_number: exampleNumber };
 
 /** Returns the fields of a resource that a request also has. */
 export function pick<T extends object>(resource: T, ...fields: (keyof T & string)[]): Record<string, unknown> {

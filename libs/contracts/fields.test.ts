@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { bodies, parameters } from './fields.ts';
+import { endpoints } from './endpoints.ts';
 import { NumberText } from './money.ts';
-import { webhookBodies } from './webhooks.ts';
 
 function problems(schema: z.ZodType, value: unknown): string[] {
   const parsed = schema.safeParse(value);
@@ -29,17 +28,17 @@ const payment = { account_id: 'a', transaction_type: 'Deposit', amount: new Numb
 
 describe('bodies', () => {
   it('are normalized: trimmed names, E.164, defaults', () => {
-    expect(bodies.createClient.parse(retail)).toMatchObject({
+    expect(endpoints.create_client.body.parse(retail)).toMatchObject({
       first_name: 'Ada',
       contact_number: '+442079460958',
       ussd_status: 'inactive',
     });
-    expect(bodies.createTransaction.parse(payment)).toEqual({
+    expect(endpoints.create_transaction.body.parse(payment)).toEqual({
       account_id: 'a',
       transaction_type: 'Deposit',
       amount: '10.5',
     });
-    expect(bodies.openAccount.parse({ client_id: 'c', account_type: 'Loan', currency: 'JPY' })).toMatchObject({
+    expect(endpoints.open_account.body.parse({ client_id: 'c', account_type: 'Loan', currency: 'JPY' })).toMatchObject({
       initial_deposit: '0',
       status: 'Active',
     });
@@ -48,22 +47,30 @@ describe('bodies', () => {
   it('accept every character of an email address that RFC 5322 allows without quotes', () => {
     // contract: clients-8
     for (const email of ["o'neil+tag@ex-ample.co.uk", 'a!#$%&*/=?^_`{|}~b@x.io', 'sales&support@bank.co.ke'])
-      expect(bodies.createClient.parse({ ...retail, email })).toMatchObject({ email });
+      expect(endpoints.create_client.body.parse({ ...retail, email })).toMatchObject({ email });
     for (const email of ['.a@b.co', 'a.@b.co', 'a..b@b.co', 'a(b)@c.de', 'a"b"@c.de', 'a,b@c.de', 'a@b_c.de'])
-      expect(problems(bodies.createClient, { ...retail, email })).toEqual(['email: validation_failed']);
+      expect(problems(endpoints.create_client.body, { ...retail, email })).toEqual(['email: validation_failed']);
   });
 
   it('report all violations together', () => {
     // contract: transactions-5
     expect(
-      problems(bodies.createClient, { ...retail, first_name: '', email: 'x', company_name: 'y', ussd_status: 'on' }),
+      problems(endpoints.create_client.body, {
+        ...retail,
+        first_name: '',
+        email: 'x',
+        company_name: 'y',
+        ussd_status: 'on',
+      }),
     ).toEqual([
       'first_name: validation_failed',
       'email: validation_failed',
       'ussd_status: validation_failed',
       ': unknown company_name',
     ]);
-    expect(problems(bodies.createTransaction, { transaction_type: 'Loan Payment', amount: '10', extra: 1 })).toEqual([
+    expect(
+      problems(endpoints.create_transaction.body, { transaction_type: 'Loan Payment', amount: '10', extra: 1 }),
+    ).toEqual([
       'account_id: validation_failed',
       'transaction_type: invalid_transaction_type',
       'amount: invalid_amount',
@@ -73,7 +80,7 @@ describe('bodies', () => {
 
   it('accept an amount only as a number greater than 0 that the currency can represent', () => {
     const with_ = (amount: unknown, currency?: string) =>
-      problems(bodies.createTransaction, { ...payment, amount, ...(currency ? { currency } : {}) });
+      problems(endpoints.create_transaction.body, { ...payment, amount, ...(currency ? { currency } : {}) });
     for (const bad of [
       '10',
       10,
@@ -92,38 +99,44 @@ describe('bodies', () => {
   });
 
   it('require at least one change, which is reported only if nothing else is wrong', () => {
-    expect(problems(bodies.updateClient, {})).toEqual([': validation_failed']);
-    expect(problems(bodies.updateClient, { client_type: 'Retail' })).toEqual([': unknown client_type']);
-    expect(problems(bodies.updateClient, { address: null })).toEqual([]);
+    expect(problems(endpoints.update_client.body, {})).toEqual([': validation_failed']);
+    expect(problems(endpoints.update_client.body, { client_type: 'Retail' })).toEqual([': unknown client_type']);
+    expect(problems(endpoints.update_client.body, { address: null })).toEqual([]);
   });
 
   it('refuse control characters, and count characters instead of bytes', () => {
-    expect(problems(bodies.createClient, { ...retail, last_name: 'a\u0000b' })).toEqual([
+    expect(problems(endpoints.create_client.body, { ...retail, last_name: 'a\u0000b' })).toEqual([
       'last_name: validation_failed',
     ]);
-    expect(problems(bodies.createClient, { ...retail, last_name: 'a\n' })).toEqual(['last_name: validation_failed']);
-    expect(problems(bodies.createClient, { ...retail, last_name: '李'.repeat(100) })).toEqual([]);
-    expect(problems(bodies.createClient, { ...retail, last_name: '😀'.repeat(101) })).toEqual([
+    expect(problems(endpoints.create_client.body, { ...retail, last_name: 'a\n' })).toEqual([
+      'last_name: validation_failed',
+    ]);
+    expect(problems(endpoints.create_client.body, { ...retail, last_name: '李'.repeat(100) })).toEqual([]);
+    expect(problems(endpoints.create_client.body, { ...retail, last_name: '😀'.repeat(101) })).toEqual([
       'last_name: validation_failed',
     ]);
   });
 
   it('require a reason to freeze and a phone number to activate USSD; only the ledger refuses a transfer to the same account', () => {
-    expect(problems(bodies.changeStatus, { status: 'Frozen' })).toEqual(['reason: validation_failed']);
-    expect(problems(bodies.changeStatus, { status: 'Inactive' })).toEqual([]);
-    expect(problems(bodies.createClient, { ...retail, ussd_status: 'active' })).toEqual([
+    expect(problems(endpoints.change_account_status.body, { status: 'Frozen' })).toEqual(['reason: validation_failed']);
+    expect(problems(endpoints.change_account_status.body, { status: 'Inactive' })).toEqual([]);
+    expect(problems(endpoints.create_client.body, { ...retail, ussd_status: 'active' })).toEqual([
       'ussd_phone_number: validation_failed',
     ]);
     expect(
-      problems(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'a', amount: new NumberText('1') }),
+      problems(endpoints.create_transfer.body, {
+        from_account_id: 'a',
+        to_account_id: 'a',
+        amount: new NumberText('1'),
+      }),
     ).toEqual([]);
   });
 });
 
 describe('parameters', () => {
   it.each([
-    ['a statement', parameters.statement],
-    ['a replay', webhookBodies.replay],
+    ['a statement', endpoints.get_statement.query],
+    ['a replay', endpoints.replay_webhook.body],
   ])('%s does not end before it begins', (_name, schema) => {
     const [earlier, later] = ['2026-01-02T00:30:00+01:00', '2026-01-02'];
     expect(problems(schema, { from: later, to: earlier })).toEqual(['to: validation_failed']);
@@ -134,21 +147,25 @@ describe('parameters', () => {
   });
 
   it('are refused if they are unknown or repeated', () => {
-    expect(problems(parameters.listTransactions, { acount_id: 'a' })).toEqual([': unknown acount_id']);
-    expect(problems(parameters.listTransactions, { account_id: ['a', 'b'] })).toEqual([
+    expect(problems(endpoints.list_transactions.query, { acount_id: 'a' })).toEqual([': unknown acount_id']);
+    expect(problems(endpoints.list_transactions.query, { account_id: ['a', 'b'] })).toEqual([
       'account_id: validation_failed',
     ]);
   });
 
   it('accept a phone number whose plus was decoded to a space, and times with an offset', () => {
-    expect(parameters.searchUssd.parse({ ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
-    expect(parameters.listTransfers.parse({ from: '2026-01-02T03:04:05 02:00', to: '2026-01-03' })).toMatchObject({
-      from: '2026-01-02T01:04:05.000Z',
-      to: '2026-01-03T00:00:00.000Z',
-      limit: 100,
-      order: 'desc',
+    expect(endpoints.search_client_by_ussd.query.parse({ ussd_phone: ' 254700000001' })).toEqual({
+      ussd_phone: '+254700000001',
     });
-    expect(problems(parameters.listTransfers, { from: 'yesterday', limit: '501', order: 'up' })).toEqual([
+    expect(endpoints.list_transfers.query.parse({ from: '2026-01-02T03:04:05 02:00', to: '2026-01-03' })).toMatchObject(
+      {
+        from: '2026-01-02T01:04:05.000Z',
+        to: '2026-01-03T00:00:00.000Z',
+        limit: 100,
+        order: 'desc',
+      },
+    );
+    expect(problems(endpoints.list_transfers.query, { from: 'yesterday', limit: '501', order: 'up' })).toEqual([
       'from: validation_failed',
       'limit: validation_failed',
       'order: validation_failed',
@@ -166,13 +183,13 @@ describe('parameters', () => {
     '2026-01-01T24:00:01Z',
     '2026-01-01T00:00:00',
   ])('refuse an impossible time: %s', (from) => {
-    expect(problems(parameters.listTransfers, { from })).toEqual(['from: validation_failed']);
+    expect(problems(endpoints.list_transfers.query, { from })).toEqual(['from: validation_failed']);
   });
 
   it.each(['0001-01-01', '2024-02-29', '9999-12-31T23:59:59.999Z', '2026-01-01T24:00:00Z'])(
     'accept times at the limits: %s',
     (from) => {
-      expect(problems(parameters.listTransfers, { from })).toEqual([]);
+      expect(problems(endpoints.list_transfers.query, { from })).toEqual([]);
     },
   );
 });

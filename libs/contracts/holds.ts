@@ -13,8 +13,10 @@ import {
 import * as field from './fields.ts';
 import { inUnits, type Meanings, utc } from './meanings.ts';
 import * as message from './message-fields.ts';
+import { money } from './money.ts';
 import { externalId, givenNames, shownNames } from './names.ts';
-import { money, transactionSchema, transferSchema } from './resources.ts';
+import { postingErrors, transactionSchema } from './transactions.ts';
+import { transferSchema } from './transfers.ts';
 
 /** Holds (contract: holds) reserve money on an account. The balance and the books do not change. */
 
@@ -153,7 +155,7 @@ export const holdEndpoints = {
       'amount_exceeds_hold',
       'same_account',
       'amount_exceeds_outstanding',
-      ...field.postingErrors.filter((code) => code !== 'unsupported_currency'),
+      ...postingErrors.filter((code) => code !== 'unsupported_currency'),
     ],
     requests: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
     answers: {

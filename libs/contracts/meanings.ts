@@ -23,3 +23,13 @@ export interface ErrorMeaning {
 /** Phrases of meanings. */
 export const utc = 'ISO 8601 in UTC with three decimals';
 export const inUnits = 'in units of the currency, with at most its decimal places';
+export const opaque = 'an opaque string assigned by the bank';
+export const actorForms = '`key:<family of the API key>`, `jwt:<issuer>|<subject>` or `system…`';
+/** Of a posting. */
+export const postingCurrency =
+  'ISO 4217 code in upper case; null if the request named none and that of the account is not known: while Pending, or because the account does not exist';
+
+/** Returns the example of an error of one field. */
+export function invalidExample(field: string, code: ErrorCode, rule: string): ErrorMeaning['example'] {
+  return [`${field} ${rule}`, { errors: [{ field, code, message: `${field} ${rule}` }] }];
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField } from './event-fields.ts';
-import type { parameters } from './fields.ts';
+import type { pageParameters } from './fields.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import type { TopicName } from './topics.ts';
 
@@ -35,7 +35,7 @@ export const page = {
 };
 
 /** The filters of a list, which accept what they return when parsed again, and the page of the message. */
-export function listOf<S extends typeof parameters.page.shape>({ shape }: z.ZodObject<S>) {
+export function listOf<S extends typeof pageParameters.shape>({ shape }: z.ZodObject<S>) {
   const { limit: _limit, order: _order, cursor: _cursor, ...filters } = shape;
   return { ...filters, ...page };
 }

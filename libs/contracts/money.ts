@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /**
  * Money without floating point: the source text of a JSON number in REST, a decimal string in messages, and
  * integer minor units (bigint) in the ledger. Decimal places per currency are those of ISO 4217, list one of
@@ -98,3 +100,12 @@ export function fromMinor(minor: bigint, currency: string): string {
   const at = text.length - digits;
   return `${negative ? '-' : ''}${text.slice(0, at)}.${text.slice(at)}`;
 }
+
+/**
+ * Marks a decimal string that REST shows as a JSON number: replies and events have money as decimal strings (the
+ * gateway's presenter converts it), and times in ISO 8601 UTC with three decimals.
+ */
+export const money = z
+  .string()
+  .regex(/^-?\d+(\.\d+)?$/)
+  .meta({ money: true });

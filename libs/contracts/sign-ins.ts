@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleBits } from './examples.ts';
+import type { Meanings } from './meanings.ts';
 import { type Scope, scopes } from './scopes.ts';
 import { text } from './texts.ts';
 
@@ -7,31 +10,82 @@ import { text } from './texts.ts';
 const session_id = z.string().regex(/^ses_[0-9a-f]{32}$/, 'must be ses_ and 32 hexadecimal digits');
 
 /** The person of an access token. */
-export const signInSchema = z.object({
+const signInSchema = z.object({
   session_id: z.string(),
   actor: z.string(),
   scopes: z.array(z.enum(scopes as readonly [Scope, ...Scope[]])),
 });
 
-export const signOutSchema = z.object({ session_id: z.string() });
+const signOutSchema = z.object({ session_id: z.string() });
 
 /** An export, or a page or form that the application refused. */
-export const activitySchema = z.object({
+const activitySchema = z.object({
   action: z.string(),
   outcome: z.enum(['success', 'insufficient_scope', 'invalid_credentials']),
 });
 
-export const signInBodies = {
-  signIn: z.strictObject({ session_id }),
-  signOut: z.strictObject({ session_id }),
-  recordActivity: z.strictObject({
-    action: z.string().regex(/^(export|(page|form):[\w:/-]{0,100})$/, 'must be export, or page: or form: with a path'),
-    outcome: activitySchema.shape.outcome,
-    resource_id: text(1, 100).nullish(),
-    file: text(1, 200).optional(),
-    filters: z.record(text(1, 100), text(0, 500)).optional(),
-  }),
-};
+const sessionExample = { session_id: `ses_${exampleBits()}` };
+
+export const signInEndpoints = {
+  sign_in: {
+    route: 'POST /admin/sign-ins',
+    summary: 'Sign a person in',
+    scope: null,
+    bankOnly: true,
+    body: z.strictObject({ session_id }),
+    description:
+      "For an application for staff, such as the dashboard, with the person's access token; `session_id` is the application's. Responds when the audit has the sign-in. From then on, earlier tokens of the person for the same OAuth client are refused. A request without a valid token counts as a failed sign-in of its address.",
+    result: signInSchema,
+    message: null,
+    errors: ['insufficient_scope'],
+    requests: { officer: sessionExample },
+    answers: {
+      officer: {
+        ...sessionExample,
+        actor: 'jwt:https://issuer.example|olivia',
+        scopes: ['clients:read', 'accounts:read', 'transactions:read'],
+      },
+    },
+  },
+  sign_out: {
+    route: 'POST /admin/sign-outs',
+    summary: 'Sign a person out',
+    scope: null,
+    bankOnly: true,
+    body: z.strictObject({ session_id }),
+    description: 'The access token of the request is refused from then on, on every gateway within 2 s.',
+    result: signOutSchema,
+    message: null,
+    errors: ['insufficient_scope'],
+    requests: { officer: sessionExample },
+    answers: { officer: sessionExample },
+  },
+  record_activity: {
+    route: 'POST /admin/activities',
+    summary: 'Record an export, or a page or form that an application for staff refused',
+    scope: null,
+    bankOnly: true,
+    body: z.strictObject({
+      action: z
+        .string()
+        .regex(/^(export|(page|form):[\w:/-]{0,100})$/, 'must be export, or page: or form: with a path'),
+      outcome: activitySchema.shape.outcome,
+      resource_id: text(1, 100).nullish(),
+      file: text(1, 200).optional(),
+      filters: z.record(text(1, 100), text(0, 500)).optional(),
+    }),
+    description:
+      'An export (`success`) has an audit record when this responds. Refusals are counted, and have one record a minute. Values of `filters` that may be personal are not recorded.',
+    result: activitySchema,
+    message: null,
+    errors: ['insufficient_scope'],
+    requests: {
+      export: { action: 'export', outcome: 'success', file: 'transactions.csv', filters: { currency: 'KES' } },
+      refused: { action: 'page:api-keys/new', outcome: 'insufficient_scope' },
+    },
+    answers: { refused: { action: 'page:api-keys/new', outcome: 'insufficient_scope' } },
+  },
+} satisfies EndpointRows;
 
 /**
  * The value of a record in the topic `sessions`. Its key is either an access token's id (its SHA-256), or a person with
@@ -39,3 +93,14 @@ export const signInBodies = {
  * expired in any case.
  */
 export const endedTokenSchema = z.object({ expires_at: z.iso.datetime(), before: z.iso.datetime().optional() });
+
+export const signInMeanings = {
+  fields: {
+    session_id: "The application's id of the session: ses_ and 32 hexadecimal digits",
+    'record_activity.action': 'export, or page: or form: with the path of what was refused',
+    'record_activity.outcome': 'success for an export, otherwise why it was refused',
+    'record_activity.resource_id': 'Id of the exported resource; null: none',
+    file: 'The name of the exported file',
+    filters: 'The filters of the export; values that may be personal are not recorded',
+  },
+} satisfies Meanings;

@@ -1,42 +1,23 @@
 import { z } from 'zod';
-import { events } from './events.ts';
-import { changesSomething, inOrder, orNumber, page, time, wholeNumber } from './fields.ts';
+import type { EndpointRows } from './endpoint-row.ts';
+import { anyPattern, knownTypes, typesOf } from './event-feed.ts';
+import { exampleActor, exampleIds, exampleStamps, exampleTime } from './examples.ts';
+import * as field from './fields.ts';
+import { type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { outboxStateSchema } from './operations.ts';
 import { text } from './texts.ts';
-import { feedTopics } from './topics.ts';
-import { violation } from './violation.ts';
+
+/** Webhooks (contract: webhooks): events sent to a URL, and their deliveries. */
+
+/** The type of a test event. A webhook receives it regardless of its event_types. */
+export const testEventType = 'corebanking.webhook.test.v1';
 
 /**
  * Webhooks and GET /events: resources, bodies, and parameters. Event types have no prefix and version here:
  * `transaction.completed`.
  */
 
-/**
- * The event types of the topics that webhooks reads, by short name. Other types are states (balances) or are meant for
- * auditors.
- */
-const feedTypes: ReadonlyMap<string, string> = new Map(
-  Object.entries(events)
-    .filter(([, { topic }]) => feedTopics.includes(topic))
-    .map(([type]) => [type.replace(/^corebanking\.|\.v\d+$/g, ''), type]),
-);
-
-/** The type of a test event. A webhook receives it regardless of its event_types. */
-export const testEventType = 'corebanking.webhook.test.v1';
-
-/**
- * Returns the event types that a pattern matches: a name, `transaction.*`, or `*`. Returns none for an unknown
- * name.
- */
-export function typesOf(pattern: string): string[] {
-  const isMeant = (name: string) =>
-    pattern === '*' || name === pattern || (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
-  return [...feedTypes].filter(([name]) => isMeant(name)).map(([, type]) => type);
-}
-
-const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
-/** The patterns for which typesOf returns event types, as a JSON Schema. */
-const patternNames = new Set([...feedTypes.keys()].flatMap((name) => [name, name.replace(/[^.]*$/, '*')])).add('*');
-const anyPattern = [...patternNames].map((name) => name.replace(/[.*]/g, '\\$&')).join('|');
 const pattern = z
   .string()
   .max(100)
@@ -105,63 +86,244 @@ export const deliverySchema = z.object({
 });
 export type Delivery = z.infer<typeof deliverySchema>;
 
-/** A CloudEvents 1.0 event in structured JSON. */
-export const cloudEventSchema = z.object({
-  specversion: z.literal('1.0'),
-  id: z.string(),
-  source: z.string(),
-  type: z.string(),
-  subject: z.string(),
-  time: z.string(),
-  datacontenttype: z.literal('application/json'),
-  /** The `$id` of the schema of `data`; events from before 0.2.0 lack it. */
-  dataschema: z.string().optional(),
-  data: z.record(z.string(), z.unknown()),
-});
-export type CloudEvent = z.infer<typeof cloudEventSchema>;
-
 /** The fields that PATCH can change. */
-export const webhookChanges = z.object({
+const webhookChanges = z.object({
   url: z.string().optional(),
   event_types: z.array(z.string()).optional(),
   description: z.string().nullable().optional(),
   status: z.enum(['Active', 'Paused']).optional(),
 });
 
-export const webhookBodies = {
-  create: z.strictObject({ url, event_types: patterns, description: text(0, 255).nullish() }),
-  update: z
-    .strictObject({
-      url: url.optional(),
-      event_types: patterns.optional(),
-      description: text(0, 255).nullable().optional(),
-      status: webhookChanges.shape.status,
-    })
-    .check(changesSomething)
-    .meta({ minProperties: 1 }),
-  rotate: z.strictObject({
-    overlap_seconds: orNumber(86400, wholeNumber(0, 30 * 86400)),
-  }),
-  replay: z.strictObject({ from: time, to: time.optional() }).check(inOrder),
+const deliveryFilters = z.strictObject({ status: deliveryStatus.optional(), ...field.page });
+
+const webhook = {
+  webhook_id: exampleIds.webhook,
+  url: 'https://receiver.example/bank',
+  event_types: ['transaction.*'],
+  description: 'Bookkeeping',
+  status: 'Active',
+  client_id: null,
+  created_by: exampleActor,
+  ...exampleStamps,
+  failing_since: null,
+  previous_secret_ends_at: null,
+};
+const webhookSecret = { secret: 'whsec_<base64>' };
+const delivery = {
+  delivery_id: exampleIds.delivery,
+  webhook_id: exampleIds.webhook,
+  event_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
+  event_type: 'corebanking.transaction.completed.v1',
+  status: 'Delivered',
+  created_at: exampleTime,
+  next_attempt_at: null,
+  finished_at: '2026-01-02T03:04:10.912Z',
+  attempts: [
+    {
+      attempted_at: '2026-01-02T03:04:05.702Z',
+      duration_ms: 15_000,
+      response_status: null,
+      error: 'no answer within 15 s',
+    },
+    { attempted_at: '2026-01-02T03:04:10.900Z', duration_ms: 12, response_status: 204, error: null },
+  ],
+};
+const underWay = { ...delivery, status: 'Pending', next_attempt_at: exampleTime, finished_at: null, attempts: [] };
+
+export const webhookEndpoints = {
+  create_webhook: {
+    route: 'POST /webhooks',
+    summary: 'Create a webhook',
+    scope: 'webhooks:manage',
+    body: z.strictObject({ url, event_types: patterns, description: text(0, 255).nullish() }),
+    description:
+      'Sends events to a URL (Standard Webhooks 1.0; see docs/webhooks.md). `secret` is shown only in this response. A caller may have at most 20 webhooks. Private network addresses are refused.',
+    result: webhookWithSecretSchema,
+    success: 201,
+    requests: {
+      transactions: {
+        url: 'https://receiver.example/bank',
+        event_types: ['transaction.*'],
+        description: 'Bookkeeping',
+      },
+    },
+    answers: { transactions: { ...webhook, ...webhookSecret } },
+  },
+  list_webhooks: {
+    route: 'GET /webhooks',
+    summary: 'List webhooks',
+    scope: 'webhooks:manage',
+    shape: 'page',
+    answers: { transactions: webhook },
+  },
+  get_webhook: {
+    route: 'GET /webhooks/:webhook_id',
+    summary: 'Get a webhook',
+    scope: 'webhooks:manage',
+    answers: { transactions: webhook },
+  },
+  update_webhook: {
+    route: 'PATCH /webhooks/:webhook_id',
+    summary: 'Update, pause, or resume a webhook',
+    scope: 'webhooks:manage',
+    body: z
+      .strictObject({
+        url: url.optional(),
+        event_types: patterns.optional(),
+        description: text(0, 255).nullable().optional(),
+        status: webhookChanges.shape.status,
+      })
+      .check(field.changesSomething)
+      .meta({ minProperties: 1 }),
+    description:
+      'Events are not sent while the webhook is Paused or Disabled; a replay sends them later. Setting Active also resumes a Disabled webhook.',
+    requests: { pause: { status: 'Paused' } },
+    answers: { pause: { ...webhook, status: 'Paused' } },
+  },
+  delete_webhook: {
+    route: 'DELETE /webhooks/:webhook_id',
+    summary: 'Delete a webhook and its pending deliveries',
+    scope: 'webhooks:manage',
+    answers: { transactions: webhook },
+  },
+  rotate_webhook_secret: {
+    route: 'POST /webhooks/:webhook_id/secret-rotation',
+    summary: 'Rotate the secret of a webhook',
+    scope: 'webhooks:manage',
+    body: z.strictObject({
+      overlap_seconds: field.orNumber(86400, field.wholeNumber(0, 30 * 86400)),
+    }),
+    description:
+      'During the overlap the old secret signs too. The new secret is shown only in this response. At most two secrets sign: another rotation within the overlap ends the oldest.',
+    result: webhookWithSecretSchema,
+    requests: { day: { overlap_seconds: 86400 } },
+    answers: { day: { ...webhook, previous_secret_ends_at: '2026-01-03T03:04:05.678Z', ...webhookSecret } },
+  },
+  test_webhook: {
+    route: 'POST /webhooks/:webhook_id/test',
+    summary: 'Send a test event to a webhook',
+    scope: 'webhooks:manage',
+    errors: ['invalid_status_transition'],
+    requests: { test: {} },
+    answers: { test: { ...underWay, event_type: 'corebanking.webhook.test.v1' } },
+  },
+  replay_webhook: {
+    route: 'POST /webhooks/:webhook_id/replay',
+    summary: 'Replay the events of a period to a webhook',
+    scope: 'webhooks:manage',
+    body: z.strictObject({ from: field.time, to: field.time.optional() }).check(field.inOrder),
+    description:
+      'Sends the stored events from `from` (inclusive) to `to` (exclusive; default: now) by event time, including events from before the webhook was created.',
+    errors: ['invalid_status_transition'],
+    requests: { january: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z' } },
+    answers: { january: webhook },
+  },
+  list_deliveries: {
+    route: 'GET /webhooks/:webhook_id/deliveries',
+    summary: 'List the deliveries of a webhook with their attempts',
+    scope: 'webhooks:manage',
+    query: deliveryFilters,
+    description: 'Delivered deliveries are kept for 7 days, Failed ones for 30 days.',
+    shape: 'page',
+    answers: { delivery },
+  },
+  redeliver: {
+    route: 'POST /webhooks/:webhook_id/deliveries/:delivery_id/redelivery',
+    summary: 'Redeliver a delivery',
+    scope: 'webhooks:manage',
+    description:
+      'A Pending delivery is attempted now, or as soon as earlier events of its account are delivered or Failed.',
+    errors: ['invalid_status_transition'],
+    requests: { redeliver: {} },
+    answers: { redeliver: underWay },
+  },
+} satisfies EndpointRows;
+
+export const webhookMessages = {
+  create_webhook: message.webhooks.command(
+    {
+      webhook_id: message.id,
+      url: z.string(),
+      event_types: z.array(z.string()),
+      description: message.text,
+      sealed_secret: z.string(),
+    },
+    webhookSchema,
+  ),
+  update_webhook: message.webhooks.command({ webhook_id: message.id, changes: webhookChanges }, webhookSchema),
+  delete_webhook: message.webhooks.command({ webhook_id: message.id }, webhookSchema),
+  rotate_webhook_secret: message.webhooks.command(
+    { webhook_id: message.id, sealed_secret: z.string(), overlap_seconds: z.number().int() },
+    webhookSchema,
+  ),
+  test_webhook: message.webhooks.command({ webhook_id: message.id }, deliverySchema),
+  redeliver: message.webhooks.command({ webhook_id: message.id, delivery_id: message.id }, deliverySchema),
+  replay_webhook: message.webhooks.command(
+    { webhook_id: message.id, from: message.time, to: message.time },
+    webhookSchema,
+  ),
+  /**
+   * Disables the webhooks whose URL or secret these callers set last, or of this client, because their keys were revoked
+   * or have expired.
+   */
+  disable_webhooks: message.webhooks.command(
+    { set_by: z.array(z.string()), client_id: message.id.nullable() },
+    z.object({ disabled: z.array(z.string()) }),
+  ),
+  list_webhooks: message.webhooks.query({ ...message.page }, message.pageOf(webhookSchema)),
+  /** Returns the ids of the webhooks whose URL or secret these callers set last. */
+  list_webhooks_set_by: message.webhooks.query({ actors: z.array(z.string()) }, z.array(z.string())),
+  get_webhook: message.webhooks.query({ webhook_id: message.id }, webhookSchema),
+  list_deliveries: message.webhooks.query(
+    { webhook_id: message.id, ...message.listOf(deliveryFilters) },
+    message.pageOf(deliverySchema),
+  ),
+  get_webhooks_operations: message.webhooks.query({}, z.object({ outbox: outboxStateSchema })),
 };
 
-const oneOf = ` *(${anyPattern}) *`;
-const types = z
-  .string()
-  .max(2000)
-  .transform((value, ctx) => {
-    const named = value.split(',').map((part) => part.trim());
-    const wrong = named.some((part) => typesOf(part).length === 0);
-    return wrong ? violation(ctx, 'validation_failed', `${knownTypes}; several are separated by commas`) : named;
-  })
-  .meta({ input_examples: ['transaction.completed,transfer.*'], pattern: `^${oneOf}(,${oneOf})*$` });
-
-export const webhookParameters = {
-  deliveries: z.strictObject({ status: deliveryStatus.optional(), ...page }),
-  events: z.strictObject({
-    after: z.string().max(100).optional(),
-    types: types.optional(),
-    account_id: z.string().max(100).optional(),
-    limit: page.limit,
-  }),
-};
+export const webhookMeanings = {
+  fields: {
+    webhook_id: 'The webhook: `whk_` and 32 hexadecimal digits',
+    delivery_id: 'The delivery: `dlv_` and 32 hexadecimal digits',
+    url: 'https URL that events are posted to, at most 2,000 characters; http only to loopback where that is allowed',
+    event_types: 'Event types without prefix and version: `transaction.completed`, `transaction.*`, or `*`',
+    'Webhook.status':
+      'Active: receives events; Paused: events are skipped; Disabled by the bank after a 410 or five days of failures',
+    'update_webhook.status': 'Paused: skip events from now on; Active: deliver events again',
+    'Webhook.description': 'A description, at most 255 characters; null: none',
+    'Webhook.client_id': 'The client whose events it receives; null: events of the whole bank',
+    'Delivery.status': 'Pending: will be attempted; Delivered; Failed: will not be attempted again',
+    'list_deliveries.status': 'Only deliveries with this status',
+    failing_since: `Since when all deliveries have failed, ${utc}; null: the last one succeeded`,
+    previous_secret_ends_at: `Until when the previous secret also signs, ${utc}; null: there is none`,
+    secret: 'The signing secret, `whsec_…`: shown only once, when it is created',
+    event_id: "The event's `id`, also sent as webhook-id",
+    event_type: 'Type of the event, such as corebanking.transaction.completed.v1',
+    next_attempt_at: `The next attempt, ${utc}; null: it waits for an earlier event of the account, or is not Pending`,
+    finished_at: `When it was delivered or failed finally, ${utc}; null: not yet`,
+    attempts: 'Oldest first',
+    attempted_at: `When the request was sent, ${utc}`,
+    duration_ms: 'Time until the response in milliseconds',
+    response_status: 'HTTP status of the response; null: none',
+    'attempts.error': 'Why the attempt failed; null: it did not',
+    'replay_webhook.from': 'Events at or after this time: ISO 8601 date or time',
+    'replay_webhook.to': 'Events before this time: ISO 8601 date or time; default: now',
+  },
+  eventFields: {
+    disabled_at: 'ISO 8601 UTC',
+    failing_since: 'The first failure since the last success; null if there was none; ISO 8601 UTC',
+    webhook_id: 'whk_ and 32 hex digits',
+  },
+  errors: {
+    webhook_not_found: {
+      meaning: 'The webhook does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`webhook ${exampleIds.webhook} not found`],
+    },
+    delivery_not_found: {
+      meaning: 'The webhook has no such delivery.',
+      action: 'Correct the id.',
+      example: [`delivery ${exampleIds.delivery} not found`],
+    },
+  },
+} satisfies Meanings;

@@ -1,4 +1,4 @@
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageOfType } from '#libs/contracts/messages.ts';

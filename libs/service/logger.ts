@@ -1,7 +1,7 @@
 import type { DestinationStream, Logger } from 'pino';
 import { pino } from 'pino';
+import { identityFields } from '#libs/contracts/clients.ts';
 import { phoneFields } from '#libs/contracts/phones.ts';
-import { identityFields } from '#libs/contracts/resources.ts';
 import { withTimeout } from '#libs/kafka/wait.ts';
 
 /** Names of fields that contain credentials or personal data (contract: clients). */

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { AuditRecord, Check } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits, idOf } from '#libs/contracts/ids.ts';
+import type { Check } from '#libs/contracts/operations.ts';
 import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool, PoolClient, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { ok, samples } from '../gateway/test/test-app.ts';
 import { ownPath } from './pages/sign-in.ts';
 import { issuer, testDashboard } from './test/test-dashboard.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { parseApiKey } from '#libs/contracts/api-key.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { EventData } from '#libs/contracts/events.ts';
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';

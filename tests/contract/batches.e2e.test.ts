@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Batch, ItemResult, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Batch, ItemResult } from '#libs/contracts/batches.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import {
   type Answer,
   type Api,

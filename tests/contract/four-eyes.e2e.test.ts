@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord, DeadLetter } from '#libs/contracts/administration.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import {

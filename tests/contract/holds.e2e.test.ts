@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Batch } from '#libs/contracts/resources.ts';
+import type { Batch } from '#libs/contracts/batches.ts';
 import { type Answer, type Api, newKey, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { useSharedBank } from '../support/world.ts';
 

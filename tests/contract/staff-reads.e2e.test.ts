@@ -1,14 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type {
-  AuditRecord,
-  Operations,
-  PostingStatistics,
-  PostingTotals,
-  SearchHit,
-  Timeline,
-  Verification,
-} from '#libs/contracts/administration.ts';
-import type { Statement } from '#libs/contracts/resources.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { Operations, Verification } from '#libs/contracts/operations.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
+import type { Statement } from '#libs/contracts/statements.ts';
+import type { PostingStatistics, PostingTotals } from '#libs/contracts/statistics.ts';
+import type { Timeline } from '#libs/contracts/timeline.ts';
 import {
   expectError,
   newKey,

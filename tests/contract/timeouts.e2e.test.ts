@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { parseApiKey } from '#libs/contracts/api-key.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { bodies } from '#libs/contracts/fields.ts';
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { NumberText } from '#libs/contracts/money.ts';
@@ -400,7 +400,7 @@ describe('Deadline', () => {
     const { account_id } = await api.newAccount();
     const key = newKey();
     const body = { account_id, transaction_type: 'Deposit', currency: 'USD' };
-    const parsed = bodies.createTransaction.parse({ ...body, amount: new NumberText('5') });
+    const parsed = endpoints.create_transaction.body.parse({ ...body, amount: new NumberText('5') });
     const id = await publishLate('create_transaction', 'POST /transactions', key, parsed, (bits) => {
       const transaction_id = idOf('transaction', withBucket(bits, account_id));
       return {
@@ -423,10 +423,16 @@ describe('Deadline', () => {
   it('a client that was requested too long ago is not created, and replayed as 409', async () => {
     // contract: idempotency-12
     const key = newKey();
-    const id = await publishLate('create_client', 'POST /clients', key, bodies.createClient.parse(retail()), (bits) => {
-      const client_id = idOf('client', bits);
-      return { id: client_id, subject: client_id, data: { client_id, client: retail() } };
-    });
+    const id = await publishLate(
+      'create_client',
+      'POST /clients',
+      key,
+      endpoints.create_client.body.parse(retail()),
+      (bits) => {
+        const client_id = idOf('client', bits);
+        return { id: client_id, subject: client_id, data: { client_id, client: retail() } };
+      },
+    );
     await caughtUp(world.bank, 'accounts');
     expectError(await api.once(key, '/clients', retail()), 409, 'deadline_exceeded');
     expectError(await api.get(`/clients/${id}`), 404, 'client_not_found');

@@ -1,8 +1,9 @@
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import { topicName } from '#libs/contracts/topics.ts';
-import type { CloudEvent, Delivery } from '#libs/contracts/webhooks.ts';
+import type { Delivery } from '#libs/contracts/webhooks.ts';
 import { hang, startReceiver, status } from '../../services/webhooks/test/receiver.ts';
 import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
 import { publish } from '../support/kafka.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Dashboard, expectFine } from '../support/browser.ts';
 import { readTopic } from '../support/kafka.ts';
 import { eventually } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SystemAccount } from '#libs/contracts/resources.ts';
+import type { SystemAccount } from '#libs/contracts/books.ts';
 import { type Dashboard, expectFine, plain } from '../support/browser.ts';
 import { eventually } from '../support/world.ts';
 

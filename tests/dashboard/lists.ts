@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Statement } from '#libs/contracts/resources.ts';
+import type { Statement } from '#libs/contracts/statements.ts';
 import { type Dashboard, expectFine, look, plain } from '../support/browser.ts';
 import { together } from '../support/world.ts';
 import type { Records } from './records.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import { type Dashboard, expectFine } from '../support/browser.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BrowserContext } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Dashboard, enterPassword, expectFine, heading, look, signIn } from '../support/browser.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startTlsFront } from '../support/tls-front.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';

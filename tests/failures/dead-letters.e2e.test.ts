@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord, DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { DeadLetter, DeadLetterContent } from '#libs/contracts/dead-letters.ts';
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import type { Hold } from '#libs/contracts/holds.ts';
 import { bucketOf, idBits } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';

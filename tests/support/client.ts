@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import type {
-  Account,
-  ApiKey,
-  Client,
-  Entry,
-  StatusTransition,
-  Transaction,
-  Transfer,
-} from '#libs/contracts/resources.ts';
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { Entry, Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { checkDocumented } from './documented.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
-import { errorMeanings } from './error-meanings.ts';
+import { errorMeanings } from './meanings.ts';
 
 /** Returns docs/errors.md: every code of the error table, by status. */
 export function errorsPage(): string {
@@ -11,7 +11,7 @@ export function errorsPage(): string {
     );
   return `# Errors
 
-Generated from \`libs/contracts/errors.ts\` and \`tools/generate/error-meanings.ts\` by \`npm run generate\`. Every error has the body
+Generated from \`libs/contracts\` by \`npm run generate\`. Every error has the body
 \`{status: "error", message, code, request_id}\`, with \`errors: [{field, code, message}]\` for invalid fields and \`details\` for additional
 data. Programs should use \`code\`, which always has the same HTTP status. Decided refusals are stored: the same request with the same
 Idempotency-Key gets the same response. 401, 403, 429, violations, and 5xx are not stored.

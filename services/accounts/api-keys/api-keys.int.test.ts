@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
+import { type ApiKey, apiKeySchema } from '#libs/contracts/api-keys.ts';
 import { events } from '#libs/contracts/events.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';
-import { type ApiKey, apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { schema } from '../schema.ts';
 import { newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';

@@ -1,4 +1,4 @@
-import type { ApiKey } from '#libs/contracts/resources.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { type Approval, type ApprovalRequest, approvalSchema } from '#libs/contracts/approvals.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { type MessageData, messageType } from '#libs/contracts/messages.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 

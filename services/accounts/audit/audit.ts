@@ -1,4 +1,4 @@
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { events } from '#libs/contracts/events.ts';
 import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { messageFor, newClient, newId, outboxOf, useAccounts } from '../test/harness.ts';
 import { publishHeads } from './audit-heads.ts';
 import { auditRules, checkAudit, verifyAudit } from './verify-audit.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { Client } from '#libs/contracts/clients.ts';
 import { etagOf } from '#libs/contracts/etag.ts';
-import type { Client, Note } from '#libs/contracts/resources.ts';
+import type { Note } from '#libs/contracts/notes.ts';
 import { corporate, newAccount, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 import { clientFilters } from './client-store.ts';
 

@@ -1,5 +1,5 @@
+import type { Client, identityFields } from '#libs/contracts/clients.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import type { Client, identityFields } from '#libs/contracts/resources.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clientSchema } from '#libs/contracts/resources.ts';
+import { clientSchema } from '#libs/contracts/clients.ts';
 import { corporate, messageFor, newClient, newId, outboxOf, retail, useAccounts } from '../test/harness.ts';
 
 const bank = useAccounts();

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { identityFields } from '#libs/contracts/clients.ts';
 import { type ErrorCode, type Refusal, refusal, type Violation, violationsRefusal } from '#libs/contracts/errors.ts';
 import { etagOf } from '#libs/contracts/etag.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { identityFields } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from '#libs/service/audit-record.ts';
 import { type Asked, done, eventOf, type Outcome, refused, type Work } from '../outcome.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AccountMaster } from '#libs/contracts/resources.ts';
+import type { AccountMaster } from '#libs/contracts/accounts.ts';
 import {
   ledgerReply,
   messageFor,

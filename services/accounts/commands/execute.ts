@@ -1,4 +1,4 @@
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type MessageContext, type ReplyAddress, type ReplyBody, replyAddress } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import { type MessageData, messageOfType } from '#libs/contracts/messages.ts';

@@ -1,4 +1,4 @@
-import type { DeadLetter } from '#libs/contracts/administration.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { insertRows, rowById } from '#libs/postgres/rows.ts';
 

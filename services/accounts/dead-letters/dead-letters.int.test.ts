@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
+import type { DeadLetter } from '#libs/contracts/dead-letters.ts';
 import { MacKeys } from '#libs/contracts/mac.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';

@@ -1,5 +1,5 @@
-import { erasedText } from '#libs/contracts/administration.ts';
-import type { AccountStatus } from '#libs/contracts/resources.ts';
+import type { AccountStatus } from '#libs/contracts/accounts.ts';
+import { erasedText } from '#libs/contracts/erasure.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { type ClientRow, clientColumns, clientOf } from '../clients/client-store.ts';
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AuditRecord, erasureSchema } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { erasureSchema } from '#libs/contracts/erasure.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { verifyAudit } from '../audit/verify-audit.ts';

@@ -1,4 +1,4 @@
-import type { Erasure } from '#libs/contracts/administration.ts';
+import type { Erasure } from '#libs/contracts/erasure.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { auditId } from '#libs/contracts/ids.ts';

@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import type { Note } from '#libs/contracts/resources.ts';
+import type { Note } from '#libs/contracts/notes.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
 import { clientNotFound, refusalFor } from '../clients/clients.ts';

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
+import type { DeadLetterContent } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';

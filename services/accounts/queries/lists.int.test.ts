@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { AccountMaster } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
-import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
 import { newAccount, newClient, newId, openingOf, retail, useAccounts } from '../test/harness.ts';
 

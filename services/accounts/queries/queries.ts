@@ -1,9 +1,12 @@
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
+import type { AccountMaster } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import type { AccountMaster, Client, Note, StatusTransition } from '#libs/contracts/resources.ts';
+import type { Note } from '#libs/contracts/notes.ts';
 import { byTime, listTable, type TableList } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { repliesToUnknown, replyToUnknown } from '#libs/service/dead-lettered.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
+import type { SearchHit, SearchKind } from '#libs/contracts/search.ts';
 import { corporate, newAccount, newClient, newId, retail, useAccounts } from '../test/harness.ts';
 import { accountSearch, clientSearch } from './search.ts';
 

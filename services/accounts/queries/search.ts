@@ -1,7 +1,8 @@
-import { type AuditRecord, maxHits, type SearchHit } from '#libs/contracts/administration.ts';
+import { numberPrefixes } from '#libs/contracts/accounts.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { numberPrefixes } from '#libs/contracts/resources.ts';
+import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type ClientRow, clientColumns, clientFilters } from '../clients/client-store.ts';
 import { type AccountRow, accountColumns } from '../sagas/account-store.ts';

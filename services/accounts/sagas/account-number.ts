@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type AccountType, numberPrefixes } from '#libs/contracts/resources.ts';
+import { type AccountType, numberPrefixes } from '#libs/contracts/accounts.ts';
 
 /** The number of account numbers per prefix: nine digits are free, and the tenth is derived from them. */
 export const numbersPerPrefix = 1_000_000_000;

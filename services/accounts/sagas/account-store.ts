@@ -1,6 +1,7 @@
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
+import type { AccountMaster, AccountStatus } from '#libs/contracts/accounts.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import type { AccountMaster, AccountStatus, StatusTransition } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { insertRows } from '#libs/postgres/rows.ts';
 

@@ -1,7 +1,7 @@
+import type { Account } from '#libs/contracts/accounts.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { askedBy } from '#libs/contracts/event-fields.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
-import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { clientStates } from '../clients/client-store.ts';
 import { clientNotFound, refusedFor } from '../clients/clients.ts';

@@ -1,4 +1,4 @@
-import type { ApiKey } from '#libs/contracts/resources.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';
 import type { Visit } from './frame.ts';

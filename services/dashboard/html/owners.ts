@@ -1,4 +1,5 @@
-import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { type Api, ApiRefused, inTurns, known } from '../api.ts';
 import type { Visit } from './frame.ts';
 

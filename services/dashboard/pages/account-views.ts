@@ -1,13 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import {
-  type Account,
-  accountType,
-  type Client,
-  type Entry,
-  type EntryLine,
-  freezeReason,
-  type StatusTransition,
-} from '#libs/contracts/resources.ts';
+import { freezeReason, type StatusTransition } from '#libs/contracts/account-status.ts';
+import { type Account, accountType } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { EntryLine } from '#libs/contracts/statements.ts';
+import type { Entry } from '#libs/contracts/transactions.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames } from '../html/actors.ts';

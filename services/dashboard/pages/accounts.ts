@@ -1,14 +1,10 @@
 import type { FastifyInstance } from 'fastify';
+import type { StatusTransition } from '#libs/contracts/account-status.ts';
+import { type Account, accountStatus, accountType } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { currencies, isCurrency } from '#libs/contracts/money.ts';
-import {
-  type Account,
-  accountStatus,
-  accountType,
-  type Client,
-  type Entry,
-  type EntryLine,
-  type StatusTransition,
-} from '#libs/contracts/resources.ts';
+import type { EntryLine } from '#libs/contracts/statements.ts';
+import type { Entry } from '#libs/contracts/transactions.ts';
 import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { keyNamesOf } from '../html/actors.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { ApiKey } from '#libs/contracts/resources.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames, keyNamesOf } from '../html/actors.ts';

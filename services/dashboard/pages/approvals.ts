@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
+import type { Account } from '#libs/contracts/accounts.ts';
 import { type Approval, type ApprovalAction, approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import { fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
-import type { Account } from '#libs/contracts/resources.ts';
 import { amountText, moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, known } from '../api.ts';

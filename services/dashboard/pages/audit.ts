@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorText, type KeyNames, keyNamesOf } from '../html/actors.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Account } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
 import { samples } from '../../gateway/test/test-app.ts';
 import { checkLines, type Mode } from './batch-check.ts';
 

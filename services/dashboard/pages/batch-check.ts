@@ -1,6 +1,6 @@
-import { bodies } from '#libs/contracts/fields.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { NumberText } from '#libs/contracts/money.ts';
-import type { Account } from '#libs/contracts/resources.ts';
 import type { Posting } from '../../gateway/access/four-eyes.ts';
 import { parseFields } from '../../gateway/api/input.ts';
 import { Refused } from '../../gateway/http/errors.ts';
@@ -137,8 +137,8 @@ export function itemOf({ line, from_id, to_id, currency }: SentPayment, amount: 
 function brokenRule(payment: Payment): string | undefined {
   const { transaction, transfer } = itemOf(sentOf(payment), new NumberText(payment.amount));
   try {
-    if (transfer) parseFields(bodies.createTransfer, transfer);
-    else parseFields(bodies.createTransaction, transaction);
+    if (transfer) parseFields(endpoints.create_transfer.body, transfer);
+    else parseFields(endpoints.create_transaction.body, transaction);
     return undefined;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -1,4 +1,4 @@
-import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/resources.ts';
+import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, type KeyNames } from '../html/actors.ts';

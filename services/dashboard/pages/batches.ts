@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import type { Account } from '#libs/contracts/accounts.ts';
+import { type Batch, type BatchSummary, batchMode } from '#libs/contracts/batches.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { bodies } from '#libs/contracts/fields.ts';
-import { type Account, type Batch, type BatchSummary, batchMode } from '#libs/contracts/resources.ts';
 import { plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type FourEyes, needsApproval, type Posting } from '../../gateway/access/four-eyes.ts';
@@ -149,7 +149,7 @@ function brokenRule(instruction: Instruction): string | undefined {
   const body = Buffer.from(JSON.stringify(bodyOf(instruction)));
   if (body.length > bodyLimit) return 'The payments are too many to be sent at once. Divide the file into several.';
   try {
-    parseFields(bodies.createBatch, parseBody(body));
+    parseFields(endpoints.create_batch.body, parseBody(body));
     return undefined;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -1,12 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import {
-  type Operations,
-  type PostingStatistics,
-  type PostingTotals,
-  statisticsUnit,
-  type Verification,
-} from '#libs/contracts/administration.ts';
-import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
+import type { SystemAccount, TrialBalance } from '#libs/contracts/books.ts';
+import type { Operations, Verification } from '#libs/contracts/operations.ts';
+import { type PostingStatistics, type PostingTotals, statisticsUnit } from '#libs/contracts/statistics.ts';
 import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { Api } from '../api.ts';

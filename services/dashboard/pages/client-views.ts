@@ -1,4 +1,4 @@
-import type { Client } from '#libs/contracts/resources.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { type Field, formOf, inputOf, type Wrong } from '../html/forms.ts';
 import type { Visit } from '../html/frame.ts';

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { SearchHit } from '#libs/contracts/administration.ts';
-import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { CsvColumn } from '../html/csv.ts';

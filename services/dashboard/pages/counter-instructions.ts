@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText } from '#libs/service/formats.ts';
 import type { Api } from '../api.ts';
 import { jsonNumber } from '../html/amounts.ts';

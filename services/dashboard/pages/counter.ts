@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import type { SearchHit } from '#libs/contracts/administration.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
-import type { Account, Statement, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
+import type { Statement } from '#libs/contracts/statements.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { html } from '#libs/service/html.ts';
 import { type Api, ApiRefused } from '../api.ts';

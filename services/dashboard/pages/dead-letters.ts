@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { type DeadLetter, type DeadLetterContent, deadLetterState } from '#libs/contracts/administration.ts';
+import { type DeadLetter, type DeadLetterContent, deadLetterState } from '#libs/contracts/dead-letters.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused, inTurns } from '../api.ts';

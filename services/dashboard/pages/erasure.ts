@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Erasure } from '#libs/contracts/administration.ts';
-import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { Erasure } from '#libs/contracts/erasure.ts';
 import { amountText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import type { ApiProblem } from '../api.ts';

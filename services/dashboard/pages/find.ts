@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/administration.ts';
 import { isCurrency } from '#libs/contracts/money.ts';
+import { maxHits, type SearchHit, type SearchKind } from '#libs/contracts/search.ts';
 import { moneyText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';

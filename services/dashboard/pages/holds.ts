@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import type { Account } from '#libs/contracts/accounts.ts';
 import { type CapturedHold, type Hold, holdStatus } from '#libs/contracts/holds.ts';
-import type { Account } from '#libs/contracts/resources.ts';
 import { amountText, dayOf, endOf, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText, typedAmount } from '../html/amounts.ts';

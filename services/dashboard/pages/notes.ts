@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account, Note } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Note } from '#libs/contracts/notes.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from '../html/actors.ts';
 import { addFormPage, type Form, idempotencyKeyOf, inputOf, once, type Wrong } from '../html/forms.ts';

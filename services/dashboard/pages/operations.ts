@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Operations } from '#libs/contracts/administration.ts';
+import type { Operations } from '#libs/contracts/operations.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
 import { facts, numeric, refreshed, table, verdictOf } from '../html/show.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { ids, ok, refused, samples } from '../../gateway/test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';

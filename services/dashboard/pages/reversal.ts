@@ -1,5 +1,8 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, timeText, zoneAt } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { sumText } from '../html/amounts.ts';

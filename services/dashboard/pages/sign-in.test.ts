@@ -1,7 +1,7 @@
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { createLimiter } from '../../gateway/access/limits.ts';
 import { createAuditRecords } from '../../gateway/audit/audit-records.ts';
 import { createCookie } from '../session/cookies.ts';

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { Operations, PostingTotals, Verification } from '#libs/contracts/administration.ts';
+import type { Operations, Verification } from '#libs/contracts/operations.ts';
+import type { PostingTotals } from '#libs/contracts/statistics.ts';
 import { dayOf, momentOf, moneyText, timeText } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { known } from '../api.ts';

@@ -1,15 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import type { Timeline } from '#libs/contracts/administration.ts';
+import type { Account } from '#libs/contracts/accounts.ts';
+import type { Client } from '#libs/contracts/clients.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import { currencies } from '#libs/contracts/money.ts';
-import {
-  type Account,
-  type Client,
-  type Transaction,
-  type Transfer,
-  transactionStatus,
-  transactionType,
-} from '#libs/contracts/resources.ts';
+import type { Timeline } from '#libs/contracts/timeline.ts';
+import { type Transaction, transactionStatus, transactionType } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { amountText, moneyText, plainMoney } from '#libs/service/formats.ts';
 import { type Html, html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { z } from 'zod';
-import { endedSessionSchema } from '#libs/contracts/administration.ts';
+import { endedSessionSchema } from '#libs/contracts/sessions.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { longestMs, type Session } from './session.ts';

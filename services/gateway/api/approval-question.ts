@@ -1,8 +1,8 @@
+import type { AccountMaster } from '#libs/contracts/accounts.ts';
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
-import type { AccountMaster } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { FourEyes, Posting } from '../access/four-eyes.ts';
 import type { Origin } from '../messages/encode.ts';

@@ -1,4 +1,4 @@
-import type { DeadLetterContent } from '#libs/contracts/administration.ts';
+import type { DeadLetterContent } from '#libs/contracts/dead-letters.ts';
 import { type MessageData, messages } from '#libs/contracts/messages.ts';
 import { type FourEyes, isAbove, type Posting } from '../access/four-eyes.ts';
 import { Refused } from '../http/errors.ts';

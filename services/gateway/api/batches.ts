@@ -1,13 +1,12 @@
 import { setImmediate as otherRequests } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import { type Batch, type BatchHead, batchOf, batchSchema, type ItemResult } from '#libs/contracts/batches.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Refusal, Violation } from '#libs/contracts/errors.ts';
-import { bodies } from '#libs/contracts/fields.ts';
 import { idOf, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { type Batch, type BatchHead, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Caller } from '../access/caller.ts';
 import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
 import type { Command, Origin } from '../messages/encode.ts';
@@ -24,7 +23,7 @@ import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
 import type { RouteDependencies } from './routes.ts';
 
 type ItemPlanners = Pick<Planners, 'create_transaction' | 'create_transfer'>;
-type Body = z.output<typeof bodies.createBatch>;
+type Body = z.output<typeof endpoints.create_batch.body>;
 type BodyItem = Body['items'][number];
 
 /** An item as the command that it would be alone. */
@@ -104,7 +103,9 @@ function parse(request: FastifyRequest, caller: Caller): { key: string; body: Bo
     throw refuse('missing_idempotency_key', 'a batch needs an Idempotency-Key');
   checkScopes(request.body, caller);
   collect(wrong, () => parseQuery(endpoints.create_batch.query, request.query as Record<string, unknown>));
-  const body = collect(wrong, () => parseFields(bodies.createBatch, request.body === undefined ? {} : request.body));
+  const body = collect(wrong, () =>
+    parseFields(endpoints.create_batch.body, request.body === undefined ? {} : request.body),
+  );
   if (body) wrong.push(...unknownAccounts(body));
   if (wrong.length > 0 || key === undefined || body === undefined)
     throw refuseViolations(wrong.slice(0, maxViolations));

@@ -1,10 +1,11 @@
-import type { Check } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { ApiKey } from '#libs/contracts/api-keys.ts';
+import { identityFields } from '#libs/contracts/clients.ts';
 import { deadLettered, errorCodes } from '#libs/contracts/errors.ts';
 import { bucketOf, bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { type ApiKey, identityFields } from '#libs/contracts/resources.ts';
+import type { Check } from '#libs/contracts/operations.ts';
 import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import { type ApiKeys, seenWithinMs } from '../access/api-keys.ts';
 import { type Caller, scopesOf } from '../access/caller.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { batchOf } from '#libs/contracts/batches.ts';
 import { type EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { deadLettered } from '#libs/contracts/errors.ts';
-import { batchOf } from '#libs/contracts/resources.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { type Answer, ids, ok, refused, type Service, samples, testApp } from '../test/test-app.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import { bodies, parameters } from '#libs/contracts/fields.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { Refused } from '../http/errors.ts';
@@ -21,7 +21,7 @@ const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() 
 
 test('every violation is reported with its field and rule', () => {
   // contract: errors-2
-  const { code, errors, message } = body(bodies.createClient, {
+  const { code, errors, message } = body(endpoints.create_client.body, {
     client_type: 'Retail',
     company_name: 'x',
     first_name: new NumberText('5'),
@@ -43,13 +43,13 @@ test('every violation is reported with its field and rule', () => {
 test('if all violations have the same code, it is the code of the error', () => {
   // contract: errors-3
   const fields = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('1') };
-  expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
-  expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
-  expect(body(bodies.createTransaction, { ...fields, amount: '1', foo: 1 }).code).toBe('validation_failed');
-  expect(body(bodies.createTransaction, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code).toBe(
-    'invalid_amount_precision',
-  );
-  expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe(
+  expect(body(endpoints.create_transaction.body, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
+  expect(body(endpoints.create_transaction.body, { ...fields, amount: '1' }).code).toBe('invalid_amount');
+  expect(body(endpoints.create_transaction.body, { ...fields, amount: '1', foo: 1 }).code).toBe('validation_failed');
+  expect(
+    body(endpoints.create_transaction.body, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code,
+  ).toBe('invalid_amount_precision');
+  expect(body(endpoints.create_transaction.body, { ...fields, transaction_type: 'Transfer' }).code).toBe(
     'invalid_transaction_type',
   );
 });
@@ -57,14 +57,16 @@ test('if all violations have the same code, it is the code of the error', () => 
 test('rules over several fields are checked although others are violated too', () => {
   const codes = (schema: z.ZodType, value: unknown) =>
     body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
-  expect(codes(bodies.createTransaction, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual([
-    'account_id validation_failed',
-    'transaction_type validation_failed',
-    'x unknown_field',
-    'amount invalid_amount_precision',
-  ]);
+  expect(codes(endpoints.create_transaction.body, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual(
+    [
+      'account_id validation_failed',
+      'transaction_type validation_failed',
+      'x unknown_field',
+      'amount invalid_amount_precision',
+    ],
+  );
   expect(
-    codes(bodies.createTransfer, {
+    codes(endpoints.create_transfer.body, {
       from_account_id: 'a',
       to_account_id: 'a',
       amount: new NumberText('1e15'),
@@ -72,20 +74,20 @@ test('rules over several fields are checked although others are violated too', (
       description: 5,
     }),
   ).toEqual(['description validation_failed', 'amount amount_too_large']);
-  expect(codes(bodies.createTransfer, {})).toEqual([
+  expect(codes(endpoints.create_transfer.body, {})).toEqual([
     'from_account_id validation_failed',
     'to_account_id validation_failed',
     'amount validation_failed',
   ]);
   expect(
-    codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' }),
+    codes(endpoints.create_transfer.body, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' }),
   ).toEqual(['amount invalid_amount', 'currency unsupported_currency']);
-  expect(codes(bodies.changeStatus, { status: 'Frozen', x: 1 })).toEqual([
+  expect(codes(endpoints.change_account_status.body, { status: 'Frozen', x: 1 })).toEqual([
     'x unknown_field',
     'reason validation_failed',
   ]);
   expect(
-    codes(bodies.createClient, {
+    codes(endpoints.create_client.body, {
       client_type: 'Retail',
       ussd_status: 'active',
       first_name: 'a',
@@ -94,7 +96,7 @@ test('rules over several fields are checked although others are violated too', (
     }),
   ).toEqual(['contact_number validation_failed', 'ussd_phone_number validation_failed']);
   expect(
-    codes(bodies.createClient, {
+    codes(endpoints.create_client.body, {
       client_type: 'Retail',
       ussd_status: 'active',
       ussd_phone_number: 'x',
@@ -105,7 +107,7 @@ test('rules over several fields are checked although others are violated too', (
     }),
   ).toEqual(['ussd_phone_number validation_failed']);
   expect(
-    codes(bodies.openAccount, {
+    codes(endpoints.open_account.body, {
       client_id: 'c',
       account_type: 'Savings',
       currency: 'JPY',
@@ -115,21 +117,25 @@ test('rules over several fields are checked although others are violated too', (
 });
 
 test.each([
-  [bodies.createClient, {}, 'client_type is required'],
-  [bodies.openAccount, { status: null }, 'status must not be null'],
-  [bodies.openAccount, { initial_deposit: null }, 'initial_deposit must not be null'],
-  [bodies.createClient, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
-  [bodies.createTransaction, [], 'the body must be a JSON object'],
-  [bodies.createTransaction, 'x', 'the body must be a JSON object'],
-  [bodies.updateClient, {}, 'the body must change at least one field'],
-  [bodies.updateClient, null, 'the body must be a JSON object'],
-  [bodies.updateClient, new NumberText('1'), 'the body must be a JSON object'],
-  [bodies.updateClient, { '': 'x' }, '"" is not a known field'],
-  [bodies.changeStatus, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
-  [bodies.changeStatus, { status: 'Frozen' }, 'reason is required to freeze an account'],
-  [bodies.createKey, { name: 'x', scopes: ['clients:read', 'all'] }, 'scopes.1 must be one of clients:read'],
+  [endpoints.create_client.body, {}, 'client_type is required'],
+  [endpoints.open_account.body, { status: null }, 'status must not be null'],
+  [endpoints.open_account.body, { initial_deposit: null }, 'initial_deposit must not be null'],
+  [endpoints.create_client.body, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
+  [endpoints.create_transaction.body, [], 'the body must be a JSON object'],
+  [endpoints.create_transaction.body, 'x', 'the body must be a JSON object'],
+  [endpoints.update_client.body, {}, 'the body must change at least one field'],
+  [endpoints.update_client.body, null, 'the body must be a JSON object'],
+  [endpoints.update_client.body, new NumberText('1'), 'the body must be a JSON object'],
+  [endpoints.update_client.body, { '': 'x' }, '"" is not a known field'],
+  [endpoints.change_account_status.body, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
+  [endpoints.change_account_status.body, { status: 'Frozen' }, 'reason is required to freeze an account'],
   [
-    bodies.createKey,
+    endpoints.create_api_key.body,
+    { name: 'x', scopes: ['clients:read', 'all'] },
+    'scopes.1 must be one of clients:read',
+  ],
+  [
+    endpoints.create_api_key.body,
     { name: 'x', scopes: Array(scopes.length + 1).fill('clients:read') },
     `scopes must have at most ${scopes.length} items`,
   ],
@@ -138,28 +144,34 @@ test.each([
 });
 
 test('a field is named once, with the first violated rule', () => {
-  expect(body(bodies.changeStatus, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
-  expect(body(bodies.createKey, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors).toHaveLength(1);
-  expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([
+  expect(body(endpoints.change_account_status.body, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
+  expect(
+    body(endpoints.create_api_key.body, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors,
+  ).toHaveLength(1);
+  expect(body(endpoints.create_api_key.body, { name: 'x', scopes: '' }).errors).toEqual([
     { field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' },
   ]);
 });
 
 test('query parameters: unknown, repeated, and unreadable ones are named', () => {
-  expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({
+  expect(query(endpoints.list_clients.query, { cleint_type: 'Retail' })).toMatchObject({
     code: 'unknown_parameter',
     errors: [{ field: 'cleint_type' }],
   });
   expect(
-    query(parameters.listClients, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message),
+    query(endpoints.list_clients.query, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message),
   ).toEqual(['limit is given more than once', 'order must be one of asc, desc']);
-  expect(query(parameters.listTransactions, { reference: 'a\u0000b' }).message).toBe('reference must not contain NUL');
-  expect(query(parameters.none, JSON.parse('{"__proto__":"x"}')).code).toBe('unknown_parameter');
-  expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
+  expect(query(endpoints.list_transactions.query, { reference: 'a\u0000b' }).message).toBe(
+    'reference must not contain NUL',
+  );
+  expect(query(endpoints.health.query, JSON.parse('{"__proto__":"x"}')).code).toBe('unknown_parameter');
+  expect(query(endpoints.search_client_by_ussd.query, {}).message).toBe('ussd_phone is required');
 });
 
 test('a plus that was decoded to a space is read as a plus', () => {
-  expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
+  expect(parseQuery(endpoints.search_client_by_ussd.query, { ussd_phone: ' 254700000001' })).toEqual({
+    ussd_phone: '+254700000001',
+  });
 });
 
 test('national phone numbers become international of the bank’s country; without one they are refused', () => {
@@ -168,7 +180,10 @@ test('national phone numbers become international of the bank’s country; witho
   expect(internationalPhones(given, { callingCode: '254' })).toEqual({ ...given, contact_number: '+254700000001' });
   expect(internationalPhones(given, undefined)).toBe(given);
   expect(
-    parseQuery(parameters.searchUssd, internationalPhones({ ussd_phone: '0700000001' }, { callingCode: '254' })),
+    parseQuery(
+      endpoints.search_client_by_ussd.query,
+      internationalPhones({ ussd_phone: '0700000001' }, { callingCode: '254' }),
+    ),
   ).toMatchObject({
     ussd_phone: '+254700000001',
   });

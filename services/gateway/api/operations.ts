@@ -1,4 +1,4 @@
-import type { Check, Operations, Verification } from '#libs/contracts/administration.ts';
+import type { Check, Operations, Verification } from '#libs/contracts/operations.ts';
 import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 

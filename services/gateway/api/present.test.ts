@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { accountSchema, clientSchema, systemAccountSchema, transactionSchema } from '#libs/contracts/resources.ts';
+import { accountSchema } from '#libs/contracts/accounts.ts';
+import { systemAccountSchema } from '#libs/contracts/books.ts';
+import { clientSchema } from '#libs/contracts/clients.ts';
+import { transactionSchema } from '#libs/contracts/transactions.ts';
 import { jsonNumber, presenterOf } from './present.ts';
 
 test('money becomes a JSON number with exactly the same digits', () => {

@@ -1,4 +1,4 @@
-import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
+import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { amountText, bankAddress, bankName, moneyText, timeText, zoneText } from '#libs/service/formats.ts';
 import { type Html, html, trusted } from '#libs/service/html.ts';
 

@@ -1,7 +1,7 @@
+import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/accounts.ts';
 import { bucketOf, bucketOfId, isId, kindOf } from '#libs/contracts/ids.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
-import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { isScan } from '#libs/contracts/searches.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { knownForm, numberNotFound, pathId } from '../http/unknown-ids.ts';

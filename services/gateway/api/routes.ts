@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type EndpointName, endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { tagsOf } from '#libs/contracts/etag.ts';
-import { parameters } from '#libs/contracts/fields.ts';
+import { noParameters } from '#libs/contracts/fields.ts';
 import type { HomeCountry } from '#libs/contracts/phones.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
@@ -185,7 +185,7 @@ function nextLink(path: string, url: string, cursor: string, parameter = 'cursor
 function write(name: WriteName, endpoint: Endpoint, planners: Planners, deps: HandlerDependencies): Handler {
   const plan = planners[name] as Planner;
   const route = `${endpoint.method} ${endpoint.path}`;
-  const schema = endpoint.body ?? parameters.none;
+  const schema = endpoint.body ?? noParameters;
   const form = endpoint.shape === 'bare' ? ('bare' as const) : {};
   const show = presenterOf(endpoint.result) ?? ((data: unknown) => data);
   return async (request, reply) => {

@@ -1,5 +1,5 @@
-import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import type { SearchHit, SearchKind } from '#libs/contracts/search.ts';
 import { dataOf } from './answer.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Position } from '#libs/contracts/message-fields.ts';
-import type { EntryLine, Statement } from '#libs/contracts/resources.ts';
+import type { EntryLine, Statement } from '#libs/contracts/statements.ts';
 import { type Refused, refuseViolations } from '../http/errors.ts';
 import { knownForm } from '../http/unknown-ids.ts';
 import { type Origin, replyWaitMs } from '../messages/encode.ts';

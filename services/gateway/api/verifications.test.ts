@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Check } from '#libs/contracts/administration.ts';
+import type { Check } from '#libs/contracts/operations.ts';
 import { type Answer, ok, refused, type Service, useTestCaller } from '../test/test-app.ts';
 import { verificationOf } from './operations.ts';
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import { type AuditRecord, auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
+import { type AuditRecord, auditRecordSchema, securityActivitySchema } from '#libs/contracts/audit.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { type Endpoint, endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorCode, errorCodes } from '#libs/contracts/errors.ts';
 import { auditId, isId, kindOf } from '#libs/contracts/ids.ts';

@@ -1,4 +1,4 @@
-import type { Operations } from '#libs/contracts/administration.ts';
+import type { Operations } from '#libs/contracts/operations.ts';
 import { deadLetterTopics, feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { groupLag } from '#libs/kafka/topics.ts';

@@ -1,4 +1,4 @@
-import type { Operations } from '#libs/contracts/administration.ts';
+import type { Operations } from '#libs/contracts/operations.ts';
 
 const windowSeconds = 60;
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';

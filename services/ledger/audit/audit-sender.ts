@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';

@@ -1,4 +1,4 @@
-import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { AuditRecord } from '#libs/contracts/audit.ts';
 import { auditOf as auditOfCommand } from '#libs/service/audit-record.ts';
 import type { Command, CommandName, Decision } from '../domain/decision.ts';
 

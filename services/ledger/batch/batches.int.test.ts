@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/batches.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { idOf, inBucket, itemBits } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
-import type { Batch, BatchSummary, ItemResult } from '#libs/contracts/resources.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Answer } from '#libs/service/replies.ts';

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { AccountStatus } from '#libs/contracts/accounts.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { maxActiveHolds } from '#libs/contracts/holds.ts';
 import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
-import type { AccountStatus } from '#libs/contracts/resources.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import { batchCommand } from '../domain/batches.ts';
 import type { Command } from '../domain/decision.ts';

@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { creditLegId, debitLegId, idOf } from '#libs/contracts/ids.ts';
-import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Transaction } from '#libs/contracts/transactions.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import type { Command } from '../domain/decision.ts';
 import { listTransactions, listTransfers } from '../queries/lists.ts';

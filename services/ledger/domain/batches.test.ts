@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
+import type { ItemResult } from '#libs/contracts/batches.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
-import type { AccountStatus, AccountType, ItemResult } from '#libs/contracts/resources.ts';
 import { accountOf, bitsOf, booksOf, contextOf, now } from '../test/test-kit.ts';
 import { batchCommand } from './batches.ts';
 import type { Books, Decision } from './decision.ts';

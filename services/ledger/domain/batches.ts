@@ -1,9 +1,9 @@
+import type { BatchMode, ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
-import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
 import { deadlineExceeded, destinationRefused, pastDeadline } from './checks.ts';
 import { type Books, type CommandOf, type Decision, outcomeOf, replyOnly, reusedKey } from './decision.ts';
 import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';

@@ -4,7 +4,7 @@ import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { GivenNames } from '#libs/contracts/names.ts';
-import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
+import type { Direction, TransactionType } from '#libs/contracts/transactions.ts';
 import type { BatchCommand, BatchRecord } from './batches.ts';
 import { isSystem, type Leg, type SystemKind, sideOf } from './chart.ts';
 import {

@@ -2,7 +2,7 @@ import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import type { TransactionType } from '#libs/contracts/resources.ts';
+import type { TransactionType } from '#libs/contracts/transactions.ts';
 import { cashIn, cashOut, move } from './chart.ts';
 import {
   beyondLimit,

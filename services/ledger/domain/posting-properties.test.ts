@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import { idKey, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
-import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
 import {
   accountOf,
   bitsOf,

@@ -1,8 +1,8 @@
+import { type BatchHead, type BatchSummary, batchStatus } from '#libs/contracts/batches.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { namesOf } from '#libs/contracts/names.ts';
-import { type BatchHead, type BatchSummary, batchStatus } from '#libs/contracts/resources.ts';
 import { isTime, type List, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { BatchRecord } from '../domain/batches.ts';

@@ -1,7 +1,7 @@
+import { batchOf, type ItemResult } from '#libs/contracts/batches.ts';
 import { type MessageContext, type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { deadLettered, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey, idOf, isId, itemBits } from '#libs/contracts/ids.ts';
-import { batchOf, type ItemResult } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type BatchRecord, resultOf } from '../domain/batches.ts';
 import { isOfTransfer, isTransferLeg, type TransactionRecord } from '../domain/records.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
-import type { Transfer } from '#libs/contracts/resources.ts';
+import type { Transfer } from '#libs/contracts/transfers.ts';
 import { type LedgerHarness, useLedger } from '../test/harness.ts';
 import { balanceStatement } from './balance.ts';
 

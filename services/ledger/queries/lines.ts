@@ -1,5 +1,6 @@
 import { idBits, idOf } from '#libs/contracts/ids.ts';
-import type { EntryLine, TransactionType } from '#libs/contracts/resources.ts';
+import type { EntryLine } from '#libs/contracts/statements.ts';
+import type { TransactionType } from '#libs/contracts/transactions.ts';
 import { type EntryRecord, isOfTransfer, toEntry } from '../domain/records.ts';
 import { columnsOf, entryColumns, entryOf, prefixed } from '../rows.ts';
 

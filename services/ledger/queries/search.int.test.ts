@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
+import type { SearchHit } from '#libs/contracts/search.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 
 const ledger = useLedger();

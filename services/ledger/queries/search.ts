@@ -1,5 +1,5 @@
-import { maxHits, type SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids.ts';
+import { maxHits, type SearchHit } from '#libs/contracts/search.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { readTransactions, recordOf, transactionColumns } from '../rows.ts';

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { PostingStatistics, PostingTotals } from '#libs/contracts/administration.ts';
+import type { TrialBalance } from '#libs/contracts/books.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import type { TrialBalance } from '#libs/contracts/resources.ts';
+import type { PostingStatistics, PostingTotals } from '#libs/contracts/statistics.ts';
 import { freshBits, type LedgerHarness, useLedger } from '../test/harness.ts';
 import { lookedAt, oldestStatement } from './statistics.ts';
 

@@ -1,8 +1,8 @@
-import { maxBuckets, type PostingStatistics, type PostingTotals } from '#libs/contracts/administration.ts';
 import { type ReplyBody, refused } from '#libs/contracts/envelope.ts';
 import { invalidField } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
+import { maxBuckets, type PostingStatistics, type PostingTotals } from '#libs/contracts/statistics.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { type Timeline, timelineSchema } from '#libs/contracts/administration.ts';
 import { creditLegId, idBits, idOf, openingTransactionId } from '#libs/contracts/ids.ts';
+import { type Timeline, timelineSchema } from '#libs/contracts/timeline.ts';
 import { freshBits, useLedger } from '../test/harness.ts';
 import { batchesStatement, messagesStatement, operationStatement } from './timeline.ts';
 

@@ -1,4 +1,3 @@
-import type { Timeline } from '#libs/contracts/administration.ts';
 import {
   bucketOf,
   bucketOfId,
@@ -9,6 +8,7 @@ import {
   openingTransactionId,
   transferEventId,
 } from '#libs/contracts/ids.ts';
+import type { Timeline } from '#libs/contracts/timeline.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { AccountType } from '#libs/contracts/accounts.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import type { AccountType } from '#libs/contracts/resources.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';

@@ -1,6 +1,6 @@
+import type { AccountStatus, AccountType } from '#libs/contracts/accounts.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
 import type { Books, Command, Decision } from '../domain/decision.ts';
 import type { AccountState } from '../domain/records.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Check } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
+import type { Check } from '#libs/contracts/operations.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createVerifier, readLastVerification, type Verifier } from '#libs/service/verifications.ts';

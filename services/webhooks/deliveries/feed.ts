@@ -1,4 +1,4 @@
-import { typesOf } from '#libs/contracts/webhooks.ts';
+import { typesOf } from '#libs/contracts/event-feed.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 

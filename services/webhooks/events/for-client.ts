@@ -1,4 +1,4 @@
-import type { CloudEvent } from '#libs/contracts/webhooks.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { ownersOf } from './store-events.ts';
 

@@ -1,8 +1,8 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
+import { typesOf } from '#libs/contracts/event-feed.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { typesOf } from '#libs/contracts/webhooks.ts';
 import { cutPage, Where } from '#libs/postgres/keyset.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';

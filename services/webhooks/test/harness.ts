@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
 import { events, schemaId } from '#libs/contracts/events.ts';
 import { type IdKind, idOf } from '#libs/contracts/ids.ts';
@@ -12,7 +13,7 @@ import {
   messageType,
 } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret, type SecretKeys } from '#libs/contracts/webhook-secret.ts';
-import type { CloudEvent, Delivery, Webhook } from '#libs/contracts/webhooks.ts';
+import type { Delivery, Webhook } from '#libs/contracts/webhooks.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { migrate } from '#libs/postgres/migrate.ts';

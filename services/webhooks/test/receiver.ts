@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { CloudEvent } from '#libs/contracts/webhooks.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 
 /** For tests: a receiver of webhooks, on a real server. */
 

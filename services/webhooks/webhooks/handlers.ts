@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import { type CloudEvent, type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
+import { type Delivery, testEventType, type Webhook } from '#libs/contracts/webhooks.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '../deliveries/addresses.ts';
 import { disableWebhook } from '../deliveries/finish.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CloudEvent } from '#libs/contracts/webhooks.ts';
+import type { CloudEvent } from '#libs/contracts/event-feed.ts';
 import { type Answer, close, hang, ok, startReceiver, status } from '#services/webhooks/test/receiver.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,7 +1,6 @@
 import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { isEventTopic, type TopicDefinition, type TopicName, topics } from '#libs/contracts/topics.ts';
-import { eventExamples } from './event-examples.ts';
-import { eventSchema, type JsonSchema, summaryOf, wireSchema } from './event-schemas.ts';
+import { eventSchema, type JsonSchema, wireSchema } from './event-schemas.ts';
 
 /** Builds the AsyncAPI 3 document of the event topics from the tables of topics and events. */
 
@@ -66,7 +65,10 @@ export function asyncApiDocument(version: string): JsonSchema {
     ),
     components: {
       messages: Object.fromEntries(
-        eventTypes.map((type) => [type, eventMessage(type, summaryOf(type), eventSchema(type), eventExamples[type])]),
+        eventTypes.map((type) => [
+          type,
+          eventMessage(type, events[type].summary, eventSchema(type), events[type].example),
+        ]),
       ),
       schemas: { EventHeaders: wireSchema(eventHeadersSchema) },
     },

@@ -1,4 +1,4 @@
-import { fieldMeanings } from './field-meanings.ts';
+import { fieldMeanings } from '../meanings.ts';
 import type { Json } from './openapi-schemas.ts';
 import { componentSchemas } from './openapi-schemas.ts';
 

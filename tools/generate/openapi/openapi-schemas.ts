@@ -1,11 +1,26 @@
 import { z } from 'zod';
-import * as administration from '#libs/contracts/administration.ts';
+import { statusTransitionSchema } from '#libs/contracts/account-status.ts';
+import { accountBalanceSchema, accountSchema } from '#libs/contracts/accounts.ts';
+import { apiKeySchema, apiKeyWithSecretSchema } from '#libs/contracts/api-keys.ts';
 import { approvalSchema } from '#libs/contracts/approvals.ts';
+import { auditRecordSchema } from '#libs/contracts/audit.ts';
+import { batchSchema, batchSummarySchema } from '#libs/contracts/batches.ts';
+import { systemAccountSchema, trialBalanceSchema } from '#libs/contracts/books.ts';
+import { clientSchema } from '#libs/contracts/clients.ts';
+import { deadLetterContentSchema, deadLetterSchema } from '#libs/contracts/dead-letters.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { cloudEventSchema } from '#libs/contracts/event-feed.ts';
 import { capturedHoldSchema, holdSchema } from '#libs/contracts/holds.ts';
-import * as resources from '#libs/contracts/resources.ts';
-import * as webhooks from '#libs/contracts/webhooks.ts';
+import { noteSchema } from '#libs/contracts/notes.ts';
+import { operationsSchema, verificationSchema } from '#libs/contracts/operations.ts';
+import { searchHitSchema } from '#libs/contracts/search.ts';
+import { balanceAtSchema, entryLineSchema, statementSchema } from '#libs/contracts/statements.ts';
+import { postingStatisticsSchema } from '#libs/contracts/statistics.ts';
+import { timelineSchema } from '#libs/contracts/timeline.ts';
+import { entrySchema, transactionSchema } from '#libs/contracts/transactions.ts';
+import { transferSchema } from '#libs/contracts/transfers.ts';
+import { deliverySchema, webhookSchema, webhookWithSecretSchema } from '#libs/contracts/webhooks.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -45,41 +60,39 @@ function adjust(made: Json, io: 'input' | 'output'): void {
     made['required'] = required.filter((name) => properties[name]?.['default'] === undefined);
 }
 
-const withSecret = endpoints.create_api_key.result;
-
 /** Resources that have a name in the document. */
 const named = new Map<z.ZodType, string>([
-  [resources.clientSchema, 'Client'],
-  [resources.accountSchema, 'Account'],
-  [resources.accountBalanceSchema, 'AccountBalance'],
-  [resources.transactionSchema, 'Transaction'],
-  [resources.transferSchema, 'Transfer'],
+  [clientSchema, 'Client'],
+  [accountSchema, 'Account'],
+  [accountBalanceSchema, 'AccountBalance'],
+  [transactionSchema, 'Transaction'],
+  [transferSchema, 'Transfer'],
   [holdSchema, 'Hold'],
   [capturedHoldSchema, 'CapturedHold'],
-  [resources.batchSchema, 'Batch'],
-  [resources.batchSummarySchema, 'BatchSummary'],
-  [resources.entrySchema, 'Entry'],
-  [resources.entryLineSchema, 'EntryLine'],
-  [resources.balanceAtSchema, 'BalanceAt'],
-  [resources.statementSchema, 'Statement'],
-  [resources.statusTransitionSchema, 'StatusTransition'],
-  [resources.noteSchema, 'Note'],
-  [resources.apiKeySchema, 'ApiKey'],
-  [withSecret, 'ApiKeyWithSecret'],
-  [resources.trialBalanceSchema, 'TrialBalance'],
-  [resources.systemAccountSchema, 'SystemAccount'],
-  [administration.auditRecordSchema, 'AuditRecord'],
-  [administration.searchHitSchema, 'SearchHit'],
-  [administration.timelineSchema, 'Timeline'],
-  [administration.postingStatisticsSchema, 'PostingStatistics'],
-  [administration.operationsSchema, 'Operations'],
-  [administration.verificationSchema, 'Verification'],
-  [administration.deadLetterSchema, 'DeadLetter'],
-  [administration.deadLetterContentSchema, 'DeadLetterContent'],
-  [webhooks.webhookSchema, 'Webhook'],
-  [webhooks.webhookWithSecretSchema, 'WebhookWithSecret'],
-  [webhooks.deliverySchema, 'Delivery'],
-  [webhooks.cloudEventSchema, 'CloudEvent'],
+  [batchSchema, 'Batch'],
+  [batchSummarySchema, 'BatchSummary'],
+  [entrySchema, 'Entry'],
+  [entryLineSchema, 'EntryLine'],
+  [balanceAtSchema, 'BalanceAt'],
+  [statementSchema, 'Statement'],
+  [statusTransitionSchema, 'StatusTransition'],
+  [noteSchema, 'Note'],
+  [apiKeySchema, 'ApiKey'],
+  [apiKeyWithSecretSchema, 'ApiKeyWithSecret'],
+  [trialBalanceSchema, 'TrialBalance'],
+  [systemAccountSchema, 'SystemAccount'],
+  [auditRecordSchema, 'AuditRecord'],
+  [searchHitSchema, 'SearchHit'],
+  [timelineSchema, 'Timeline'],
+  [postingStatisticsSchema, 'PostingStatistics'],
+  [operationsSchema, 'Operations'],
+  [verificationSchema, 'Verification'],
+  [deadLetterSchema, 'DeadLetter'],
+  [deadLetterContentSchema, 'DeadLetterContent'],
+  [webhookSchema, 'Webhook'],
+  [webhookWithSecretSchema, 'WebhookWithSecret'],
+  [deliverySchema, 'Delivery'],
+  [cloudEventSchema, 'CloudEvent'],
   [approvalSchema, 'Approval'],
   [endpoints.get_approval.result, 'ApprovalWithKey'],
   [errorBodySchema, 'Error'],

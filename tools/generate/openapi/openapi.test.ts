@@ -8,7 +8,7 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import { ids, ok, samples, testApp } from '#services/gateway/test/test-app.ts';
 import { hs256Token, hs256Tokens } from '#services/gateway/test/test-token.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
-import { fieldMeanings } from './field-meanings.ts';
+import { fieldMeanings } from '../meanings.ts';
 import { openApiDocument } from './openapi.ts';
 
 const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version)));

@@ -1,12 +1,12 @@
-import { approvableCommand, approvalSchema } from '#libs/contracts/approvals.ts';
+import { approvableCommand, approvalSchema, waitingExample } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
+import { exampleCursor } from '#libs/contracts/event-feed.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import { textWithoutNul } from '#libs/contracts/texts.ts';
-import { answerExamples, exampleCursor, waitingExample } from './openapi-answers.ts';
-import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
+import { answerExamples, errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { explained, meaningOf } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';

@@ -1,0 +1,363 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import * as event from './event-fields.ts';
+import { exampleAsked, exampleChangedAt, exampleIds, exampleNumber, exampleStamps } from './examples.ts';
+import * as field from './fields.ts';
+import { inUnits, type Meanings, opaque } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+import { externalId, givenNames, shownNames } from './names.ts';
+
+/** Accounts (contract: accounts): their master data, which accounts keeps, and their balances, which the ledger keeps. */
+
+export const accountType = z.enum(['Savings', 'Checking', 'Current', 'Loan']);
+export const accountStatus = z.enum(['Active', 'Inactive', 'Frozen']);
+
+export type AccountType = z.infer<typeof accountType>;
+export type AccountStatus = z.infer<typeof accountStatus>;
+
+export const accountSchema = z.object({
+  account_id: z.string(),
+  client_id: z.string(),
+  account_number: z.string(),
+  account_type: accountType,
+  currency: z.string(),
+  balance: money,
+  /** The balance minus the held amount. Missing only in repeated replies from before holds existed. */
+  available_balance: money.optional(),
+  status: accountStatus,
+  ...shownNames,
+  created_at: z.string(),
+  updated_at: z.string(),
+});
+export type Account = z.infer<typeof accountSchema>;
+
+/** Prefixes of account numbers (contract: accounts-1). */
+export const numberPrefixes: Record<AccountType, string> = {
+  Savings: 'SAV',
+  Checking: 'CHK',
+  Current: 'CUR',
+  Loan: 'LOA',
+};
+
+/** An account without its balance, which only the ledger knows. */
+const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });
+export type AccountMaster = z.infer<typeof accountMasterSchema>;
+
+/** The data that the ledger stores of an account. */
+const ledgerAccountSchema = accountSchema.pick({
+  account_id: true,
+  account_number: true,
+  currency: true,
+  status: true,
+  balance: true,
+  available_balance: true,
+});
+export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
+
+export const accountBalanceSchema = accountSchema.pick({
+  account_id: true,
+  account_number: true,
+  balance: true,
+  currency: true,
+});
+
+/** An account number from another system. It needs no check digit. */
+const accountNumber = z
+  .string()
+  .regex(/^[A-Z]{3}-\d{4,20}$/, "must be the type's prefix, a hyphen and 4 to 20 digits, such as SAV-1234567897")
+  .meta({
+    description:
+      'The number that the account had in another system (scope `accounts:import`): the prefix of its type, a hyphen, and 4 to 20 digits; if omitted, the bank generates one',
+    pattern: `^(${Object.values(numberPrefixes).join('|')})-[0-9]{4,20}$`,
+    input_examples: ['SAV-00042'],
+  });
+
+function prefixFor({ account_type }: field.Body): string | undefined {
+  const type = accountType.safeParse(account_type);
+  return type.success ? numberPrefixes[type.data] : undefined;
+}
+
+/** Invalid account numbers and unknown types violate other rules. */
+function hasOwnPrefix(body: field.Body): boolean {
+  const [prefix, number] = [prefixFor(body), body['account_number']];
+  return (
+    prefix === undefined ||
+    typeof number !== 'string' ||
+    !accountNumber.safeParse(number).success ||
+    number.startsWith(`${prefix}-`)
+  );
+}
+
+const listFilters = z.strictObject({
+  client_id: field.id.optional(),
+  account_ids: field.ids('acc'),
+  account_type: accountType.optional(),
+  status: accountStatus.optional(),
+  currency: field.currency.optional(),
+  external_id: externalId.optional(),
+  ...field.page,
+});
+
+export const accountExample = {
+  account_id: exampleIds.account,
+  client_id: exampleIds.client,
+  account_number: exampleNumber,
+  account_type: 'Savings',
+  currency: 'USD',
+  balance: 100.5,
+  available_balance: 100.5,
+  status: 'Active',
+  ...exampleStamps,
+};
+
+const newAccount = { client_id: exampleIds.client, account_type: 'Savings', currency: 'USD' };
+
+export const accountEndpoints = {
+  list_accounts: {
+    route: 'GET /accounts',
+    summary: 'List accounts',
+    scope: 'accounts:read',
+    query: listFilters,
+    result: accountSchema,
+    shape: 'page',
+    errors: ['unsupported_currency'],
+    answers: { savings: accountExample },
+  },
+  get_balance_by_number: {
+    route: 'GET /accounts/number/:accountNumber/balance',
+    summary: 'Get a balance by account number',
+    scope: 'accounts:read',
+    errors: ['account_not_found'],
+    answers: {
+      savings: { account_id: exampleIds.account, account_number: exampleNumber, balance: 100.5, currency: 'USD' },
+    },
+  },
+  get_account: {
+    route: 'GET /accounts/:account_id',
+    summary: 'Get an account',
+    scope: 'accounts:read',
+    result: accountSchema,
+    answers: { savings: accountExample },
+  },
+  open_account: {
+    route: 'POST /accounts',
+    summary: 'Open an account for a client',
+    scope: 'accounts:write',
+    body: z
+      .strictObject({
+        client_id: field.id,
+        account_type: accountType,
+        currency: field.currency,
+        initial_deposit: field.orNumber(0, field.amount(true)),
+        status: accountStatus.default('Active'),
+        account_number: accountNumber.nullish(),
+        migrated: z.boolean().optional(),
+        ...givenNames,
+      })
+      .check(
+        ...field.amountFits('initial_deposit'),
+        field.rule(
+          'validation_failed',
+          'account_number',
+          (body) => `must begin with ${String(prefixFor(body))}-`,
+          hasOwnPrefix,
+        ),
+      ),
+    description:
+      'An `initial_deposit` above 0 also requires `transactions:write`; `account_number` and `migrated` require `accounts:import`.',
+    success: 201,
+    errors: [
+      ...field.moneyErrors,
+      'client_not_found',
+      'client_erased',
+      'duplicate_account_number',
+      'duplicate_external_id',
+    ],
+    requests: {
+      savings: { ...newAccount, initial_deposit: 100.5 },
+      names: { ...newAccount, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
+      moving_in: { ...newAccount, account_number: 'SAV-00042', initial_deposit: 1500.75, migrated: true },
+    },
+    answers: {
+      savings: accountExample,
+      names: { ...accountExample, external_id: 'core-4711', metadata: { branch: 'Nairobi 3' } },
+    },
+  },
+} satisfies EndpointRows;
+
+export const accountMessages = {
+  open_account: message.accounts.command(
+    {
+      account_id: message.id,
+      client_id: message.id,
+      account_type: accountType,
+      currency: message.currency,
+      initial_deposit: message.amountOrZero,
+      status: accountStatus,
+      account_number: z.string().max(24).nullish(),
+      migrated: z.boolean().optional(),
+      ...givenNames,
+    },
+    accountSchema,
+  ),
+  /** A step of the opening saga. The reply goes to `accounts.commands`. */
+  open_ledger_account: message.ledger.command(
+    {
+      account_id: message.id,
+      client_id: message.id,
+      account_number: z.string(),
+      account_type: accountType,
+      currency: message.currency,
+      status: accountStatus,
+      initial_deposit: message.amountOrZero,
+      migrated: z.boolean().optional(),
+    },
+    z.object({ account_id: message.id, status: accountStatus, status_version: z.number().int(), balance: money }),
+  ),
+  list_accounts: message.accounts.query(message.listOf(listFilters), message.pageOf(accountMasterSchema)),
+  get_account: message.accounts.query({ account_id: message.id }, accountMasterSchema),
+  get_ledger_accounts: message.ledger.query(
+    { account_ids: z.array(message.id).max(500) },
+    z.array(ledgerAccountSchema),
+  ),
+  get_balance_by_number: message.ledger.query({ account_number: z.string().max(64) }, accountBalanceSchema),
+};
+
+const eventAccount = accountMasterSchema.extend({
+  account_id: event.idField('account'),
+  client_id: event.idField('client'),
+  account_number: event.accountNumber,
+  currency: event.currencyCode,
+  created_at: event.moment,
+  updated_at: event.moment,
+});
+
+const eventAccountExample = {
+  account_id: exampleIds.account,
+  client_id: exampleIds.client,
+  account_number: 'SAV-1234567897',
+  account_type: 'Savings' as const,
+  currency: 'USD',
+  status: 'Active' as const,
+  ...exampleStamps,
+};
+
+export const accountEvents = {
+  'corebanking.account.opened.v1': event.row('accounts', {
+    summary: 'An account was opened and accepts postings. Its initial deposit, if any, is a transaction',
+    fields: { account: eventAccount, ...event.asked },
+    example: { account: eventAccountExample, ...exampleAsked },
+  }),
+};
+
+export const accountStates = {
+  /**
+   * The latest state of an account, published when it is opened and after every posting, status change, and
+   * hold change. The topic is compacted.
+   */
+  'corebanking.balance.v1': event.ledgerRow('balances', {
+    summary: 'The state of an account after its latest posting; the topic keeps the latest of each account forever',
+    fields: {
+      account_id: event.idField('account'),
+      client_id: event.ownership.client_id,
+      account_number: event.accountNumber,
+      account_type: accountType,
+      currency: event.currencyCode,
+      status: accountStatus,
+      status_version: event.count,
+      balance: money,
+      /** The balance minus the held amount. Messages from before 0.2.0 lack it, and hold_version. */
+      available_balance: event.since('0.2.0', money),
+      sequence: z.number().int().min(0),
+      hold_version: event.since('0.2.0', z.number().int().min(0)),
+      updated_at: event.moment,
+    },
+    example: {
+      account_id: exampleIds.account,
+      client_id: exampleIds.client,
+      account_number: 'SAV-1234567897',
+      account_type: 'Savings',
+      currency: 'USD',
+      status: 'Active',
+      status_version: 1,
+      balance: '125.50',
+      available_balance: '85.50',
+      sequence: 12,
+      hold_version: 1,
+      updated_at: exampleChangedAt,
+    },
+  }),
+  /** The master data of an account after its opening and every change; the topic is compacted. */
+  'corebanking.account.v1': event.row('account-masters', {
+    summary:
+      'The master data of an account after its opening or a change; the topic keeps the latest of each account forever',
+    fields: { account: eventAccount, status_version: event.count },
+    example: { account: eventAccountExample, status_version: 1 },
+  }),
+};
+
+export const accountMeanings = {
+  fields: {
+    account_id: `The account: \`acc_\` and 32 hexadecimal digits, ${opaque}`,
+    account_ids: 'Only these accounts: at most 100 ids, separated by commas',
+    accountNumber: 'An account number, such as SAV-1234567897',
+    account_number:
+      'The account number that customers know: SAV, CHK, CUR, or LOA by type, a hyphen, and digits; for Teller and Vault, TLR or VLT and the currency',
+    account_type: 'Savings, Checking, Current, or Loan; the balance of a Loan is the outstanding amount. Never changes',
+    'open_account.initial_deposit': `Posted when the account is opened, as a deposit; for a Loan, the principal that is paid out; ${inUnits}. 0: nothing is posted`,
+    'open_account.migrated':
+      'true: the account was kept in another system until now (scope `accounts:import`); the description of its `initial_deposit` is "Opening balance"',
+    balance: `The balance, ${inUnits}; for a Loan, the outstanding amount`,
+    available_balance: `The balance minus the held amount, ${inUnits}`,
+    'Account.status':
+      'Active: can transact; Inactive: cannot transact; Frozen: cannot transact, typically for fraud or legal reasons',
+    'open_account.status': 'The initial status. If it is not Active, nothing but the initial deposit can be posted',
+    'list_accounts.status': 'Only accounts with this status',
+    'list_accounts.client_id': 'Only accounts of this client',
+    'list_accounts.account_type': 'Only accounts of this type',
+    'list_accounts.currency': 'Only accounts in this currency, an ISO 4217 code in upper case',
+    'list_accounts.external_id': 'Only the account with this external_id (exact match)',
+  },
+  eventFields: {
+    account: 'The account as in REST, without its balance',
+    account_id: 'acc_ and 32 hex digits',
+    account_number: 'The account number, such as SAV-1234567897',
+    account_type: 'Savings, Checking, Current, or Loan',
+    available_balance: 'The balance minus the held amount; a decimal string',
+    balance: 'For a Loan, the outstanding amount; a decimal string',
+  },
+  errors: {
+    inactive_account: {
+      meaning: 'The account is Inactive or Frozen.',
+      action: 'Activate it, then retry with a new Idempotency-Key.',
+      example: [`account ${exampleIds.account} is Frozen`, { details: { transaction_id: exampleIds.transaction } }],
+    },
+    invalid_account_type: {
+      meaning: 'This type of account does not support the operation, such as a Deposit on a Loan.',
+      action: 'Use another operation or account.',
+      example: ['a Deposit is not possible on a Loan account', { details: { transaction_id: exampleIds.transaction } }],
+    },
+    duplicate_account_number: {
+      meaning: 'Another account has this `account_number`.',
+      action: 'Use another one, or omit it: the bank then generates one.',
+      example: ['an account with the number SAV-1234567897 already exists'],
+    },
+    balance_limit_exceeded: {
+      meaning: 'The balance would exceed 10^15 - 1 minor units.',
+      action: 'Use another account.',
+      example: [
+        `the balance of account ${exampleIds.account} would exceed 10^15 - 1 minor units`,
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    account_not_found: {
+      meaning: 'The account does not exist, or is not visible to this caller; the message says which account.',
+      action: 'Correct the id or number.',
+      example: [
+        `account_id ${exampleIds.account}: account not found`,
+        { details: { field: 'account_id', account_id: exampleIds.account, transaction_id: exampleIds.transaction } },
+      ],
+    },
+  },
+} satisfies Meanings;

@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import * as event from './event-fields.ts';
+import { exampleActor, exampleBits, exampleIds, exampleTime } from './examples.ts';
+import * as field from './fields.ts';
+import { type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+
+/** The audit log, and security events for a SIEM (contract: audit). */
+
+/**
+ * A record of one action, kept for auditors and never changed. Its details are short facts. They never contain
+ * secrets, nor personal data except a client's previous and new names.
+ */
+export const auditRecordSchema = z.object({
+  audit_id: z.string(),
+  created_at: z.string(),
+  /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, `unauthenticated`, or `various` in a summary. */
+  actor: z.string(),
+  /**
+   * The endpoint's name. The dashboard also records `sign_in`, `sign_out`, and `export`, and for a refused page
+   * or form `page:` or `form:` with its path. `unknown_route` if no route matched; `various` if a summary
+   * covers several actions.
+   */
+  action: z.string(),
+  resource_id: z.string().nullable(),
+  /** `success`, or the error code of the refusal. */
+  outcome: z.string(),
+  request_id: z.string(),
+  details: z.record(z.string(), z.unknown()),
+  /**
+   * The caller's network address. In a summary of refusals an IPv6 address is a /64, and null means several
+   * addresses.
+   */
+  address: z.string().nullable(),
+});
+export type AuditRecord = z.infer<typeof auditRecordSchema>;
+
+/**
+ * An activity that a gateway counted during one minute for one address, caller, and route. Classes and
+ * activities are those of OCSF.
+ */
+export const securityActivitySchema = z.object({
+  class_uid: z.number().int(),
+  class_name: z.string(),
+  activity_name: z.string(),
+  status: z.enum(['Success', 'Failure']),
+  since: z.string(),
+  until: z.string(),
+  count: z.number().int().min(0),
+  actor: z.string(),
+  address: z.string().nullable(),
+  action: z.string(),
+  outcome: z.string(),
+  resource_id: z.string().nullable(),
+  request_id: z.string(),
+});
+
+const exact = (max: number) => z.string().max(max).optional();
+const listFilters = z.strictObject({
+  actor: exact(1000),
+  action: exact(100),
+  resource_id: exact(100),
+  outcome: exact(100),
+  request_id: exact(128),
+  reads: z.enum(['with', 'without']).optional(),
+  from: field.time.optional(),
+  to: field.time.optional(),
+  ...field.page,
+});
+
+export const auditEndpoints = {
+  list_audit: {
+    route: 'GET /admin/audit',
+    summary: 'List audit records',
+    scope: 'audit:read',
+    query: listFilters,
+    shape: 'page',
+    answers: {
+      freeze: {
+        audit_id: `aud_${exampleBits()}`,
+        created_at: exampleTime,
+        actor: exampleActor,
+        action: 'change_account_status',
+        resource_id: exampleIds.account,
+        outcome: 'success',
+        request_id: exampleIds.request,
+        details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
+        address: null,
+      },
+    },
+  },
+} satisfies EndpointRows;
+
+export const auditMessages = {
+  /**
+   * No reply. Records what the gateway refused and what the ledger posted for staff. Duplicates are recognized
+   * by audit_id.
+   */
+  record_audit: message.command('accounts.commands', auditRecordSchema, z.null()),
+  list_audit: message.accounts.query(message.listOf(listFilters), message.pageOf(auditRecordSchema)),
+};
+
+export const auditEvents = {
+  /** Every audit record, keyed by its actor. */
+  'corebanking.audit.recorded.v1': event.row('audit', {
+    summary: 'An act that is kept for auditors',
+    fields: {
+      ...auditRecordSchema.shape,
+      audit_id: event.idField('audit'),
+      created_at: event.moment,
+    },
+    example: {
+      audit_id: `aud_${exampleBits()}`,
+      created_at: exampleTime,
+      actor: 'jwt:https://issuer.example|alice',
+      action: 'change_account_status',
+      resource_id: exampleIds.account,
+      outcome: 'success',
+      request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+      details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
+      address: '203.0.113.7',
+    },
+  }),
+  /** The last link of each chain of audit records (decision 30). */
+  'corebanking.audit.head.v1': event.row('audit', {
+    summary:
+      'The last link of each chain of audit records, published every minute with new records. It proves later that no earlier record was changed or removed',
+    fields: {
+      heads: z.array(
+        z.object({
+          chain: z.number().int().min(0),
+          sequence: event.count,
+          audit_id: event.idField('audit'),
+          hash: z.string().regex(/^[0-9a-f]{64}$/),
+        }),
+      ),
+    },
+    example: {
+      heads: [{ chain: 3, sequence: 4711, audit_id: `aud_${exampleBits()}`, hash: 'ab'.repeat(32) }],
+    },
+  }),
+  /** The key is the actor. Gateways publish a summary each minute; a crash loses the current minute. */
+  'corebanking.security.activity.v1': event.row('security', {
+    summary:
+      'A security activity for a SIEM: refused credentials and permissions, API keys, sign-ins, exports. One event per minute, address, caller, and route, with its count',
+    fields: {
+      ...securityActivitySchema.shape,
+      since: event.moment,
+      until: event.moment,
+      count: event.count,
+    },
+    example: {
+      class_uid: 3002,
+      class_name: 'Authentication',
+      activity_name: 'Logon',
+      status: 'Failure',
+      since: exampleTime,
+      until: '2026-01-02T03:05:00.000Z',
+      count: 57,
+      actor: 'unauthenticated',
+      address: '203.0.113.7',
+      action: 'list_accounts',
+      outcome: 'invalid_credentials',
+      resource_id: null,
+      request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    },
+  }),
+};
+
+export const auditMeanings = {
+  fields: {
+    audit_id: 'The audit record, an opaque string',
+    action: 'The name of the operation, or sign_in, sign_out, export, page:…, form:…, various',
+    resource_id: 'Id of the affected resource; null: none',
+    'list_audit.actor': 'Only actions of this caller',
+    'list_audit.action': 'Only actions with this name',
+    'list_audit.resource_id': 'Only actions on this resource',
+    'list_audit.outcome': 'Only actions with this outcome: success, or an error code',
+    reads: 'without: omit records of reads; with (default): include them',
+    'list_audit.request_id': 'Only actions of this request',
+    'list_audit.from': 'Recorded at or after this time: ISO 8601 date or time',
+    'list_audit.to': 'Recorded before this time: ISO 8601 date or time',
+    outcome: '`success`, or the error code of the refusal',
+    'AuditRecord.address': 'Network address of the caller; in a summary, the /64 of an IPv6 address; null: several',
+    'AuditRecord.details': 'Facts by name, without secrets',
+    'AuditRecord.created_at': `When it was recorded, ${utc}`,
+  },
+  eventFields: {
+    action: 'The operation, as named in OpenAPI',
+    activity_name: 'OCSF activity: Logon, Logoff, Create, Read, Update, Delete, or Other',
+    address: "The caller's network address; in a summary, the /64 of an IPv6 address, null for several addresses",
+    audit_id: 'aud_ and 32 hex digits',
+    chain: 'Number of the chain, 0 to 15',
+    class_name: 'OCSF class: Authentication, Entity Management, or API Activity',
+    class_uid: 'Number of the OCSF class',
+    count: 'Number of occurrences between since and until',
+    details: 'Short facts; no personal data, no secrets',
+    hash: 'SHA-256 over the record and the previous hash, in hex',
+    heads: 'One per chain that has records',
+    outcome: 'success, or the error code of the refusal',
+    resource_id: 'The affected resource',
+    since: 'First occurrence; ISO 8601 UTC',
+    until: 'When it was summarized; ISO 8601 UTC',
+  },
+} satisfies Meanings;

@@ -1,0 +1,310 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import { refusalSchema } from './errors.ts';
+import { exampleActor, exampleBits, exampleIds, exampleTime, pick } from './examples.ts';
+import * as field from './fields.ts';
+import { inUnits, type Meanings } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { fromMinor, money, toMinor } from './money.ts';
+import type { Names } from './names.ts';
+import { externalId, givenNames, shownNames } from './names.ts';
+import {
+  exampleDeposit,
+  newDeposit,
+  newTransaction,
+  transactionData,
+  transactionSchema,
+  transactionStatus,
+} from './transactions.ts';
+import {
+  describedTransfer,
+  exampleTransfer,
+  newTransfer,
+  newTransferExample,
+  transferData,
+  transferSchema,
+} from './transfers.ts';
+
+/** Batches (contract: batches): many postings in one request, each alone or all or none. */
+
+export const batchMode = z.enum(['independent', 'atomic']);
+export type BatchMode = z.infer<typeof batchMode>;
+
+/**
+ * The result of one item of a batch. If it has neither transaction nor transfer, the item is Pending and the
+ * result was read by a later request.
+ */
+const itemResultSchema = z.object({
+  index: z.number().int().min(0).max(999),
+  status: transactionStatus,
+  transaction: transactionSchema.optional(),
+  transfer: transferSchema.optional(),
+  /** The error that the item would have returned if it had been sent alone. */
+  error: refusalSchema.optional(),
+});
+export type ItemResult = z.infer<typeof itemResultSchema>;
+
+/** A batch without its results, as in a list. */
+export const batchSummarySchema = z.object({
+  batch_id: z.string(),
+  mode: batchMode,
+  /** Pending while any item is Pending. Refused: an atomic batch that posted nothing, which only the list shows. */
+  status: z.enum(['Completed', 'Pending', 'Refused']),
+  counts: z.object({
+    completed: z.number().int().min(0).max(1000),
+    failed: z.number().int().min(0).max(1000),
+    pending: z.number().int().min(0).max(1000),
+  }),
+  /** The sums of the Completed items, by currency. */
+  totals: z.array(z.object({ currency: z.string(), amount: money })),
+  actor: z.string(),
+  created_at: z.string(),
+  ...shownNames,
+});
+export type BatchSummary = z.infer<typeof batchSummarySchema>;
+
+export const batchSchema = batchSummarySchema.extend({
+  /** In the order of the items. */
+  results: z.array(itemResultSchema),
+});
+export type Batch = z.infer<typeof batchSchema>;
+
+/** What a batch has before any of its items is decided. */
+export type BatchHead = Pick<BatchSummary, 'batch_id' | 'mode' | 'actor' | 'created_at'> & Names;
+
+/** Returns the batch with these results, which are in the order of its items. Pure. */
+export function batchOf(head: BatchHead, results: ItemResult[]): Batch {
+  const count = (status: ItemResult['status']): number => results.filter((result) => result.status === status).length;
+  const counts = { completed: count('Completed'), failed: count('Failed'), pending: count('Pending') };
+  return { ...head, status: batchStatus(counts), counts, totals: totalsOf(results), results };
+}
+
+/** Returns the status of a batch that was not refused. Pure. */
+export function batchStatus({ pending }: BatchSummary['counts']): BatchSummary['status'] {
+  return pending === 0 ? 'Completed' : 'Pending';
+}
+
+function totalsOf(results: ItemResult[]): BatchSummary['totals'] {
+  const sums = new Map<string, bigint>();
+  for (const { status, transaction, transfer } of results) {
+    const { amount = '0', currency = null } = transfer ?? transaction ?? {};
+    const minor = status === 'Completed' && currency !== null ? toMinor(amount, currency) : undefined;
+    if (typeof minor === 'bigint' && currency !== null) sums.set(currency, (sums.get(currency) ?? 0n) + minor);
+  }
+  return [...sums]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([currency, minor]) => ({ currency, amount: fromMinor(minor, currency) }));
+}
+
+/** The maximum number of items in a batch, also in atomic mode, which uses one database transaction. */
+const maxItems = 1000;
+const maxAtomicItems = 500;
+
+/**
+ * Whether source and destination are the same account is decided per item. A validation rule would refuse the whole
+ * batch.
+ */
+const itemBody = z
+  .strictObject({ transaction: newTransaction.optional(), transfer: newTransfer.optional() })
+  .check(
+    z.refine((body) => (body.transaction === undefined) !== (body.transfer === undefined), {
+      error: 'must be either a transaction or a transfer',
+      when: ({ issues }) => issues.length === 0,
+    }),
+  )
+  .meta({ minProperties: 1, maxProperties: 1 });
+
+const batch = {
+  batch_id: exampleIds.batch,
+  mode: 'independent',
+  status: 'Completed',
+  counts: { completed: 1, failed: 1, pending: 0 },
+  totals: [{ currency: 'USD', amount: 25 }],
+  actor: exampleActor,
+  created_at: exampleTime,
+  external_id: 'wages-2026-01',
+  metadata: { file_name: 'wages.csv' },
+  results: [
+    { index: 0, status: 'Completed', transaction: { ...exampleDeposit, batch_id: exampleIds.batch } },
+    {
+      index: 1,
+      status: 'Failed',
+      transfer: {
+        ...exampleTransfer,
+        status: 'Failed',
+        batch_id: exampleIds.batch,
+        failure_code: 'insufficient_funds',
+      },
+      error: {
+        code: 'insufficient_funds',
+        message: `Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
+        details: { transaction_id: `txn_${exampleBits()}` },
+      },
+    },
+  ],
+};
+const { results: _results, ...batchSummary } = batch;
+const { error: _error, ...unfinished } = batch.results[1] as { error?: object };
+const pendingBatch = {
+  ...batch,
+  status: 'Pending',
+  counts: { completed: 1, failed: 0, pending: 1 },
+  results: [
+    batch.results[0],
+    {
+      ...unfinished,
+      status: 'Pending',
+      transfer: { ...exampleTransfer, status: 'Pending', batch_id: exampleIds.batch },
+    },
+  ],
+};
+
+/** Of a file of payments: its hash could be the external_id. */
+const exampleNames = { external_id: 'wages-2026-01', metadata: { file_name: 'wages.csv' } };
+
+export const batchEndpoints = {
+  create_batch: {
+    route: 'POST /batches',
+    summary: 'Post up to 1,000 transactions and transfers in one request',
+    scope: ['transactions:write', 'transfers:write'],
+    body: z
+      .strictObject({
+        mode: batchMode,
+        items: z.array(itemBody).min(1, 'must have at least one item').max(maxItems),
+        ...givenNames,
+      })
+      .check(
+        field.rule(
+          'validation_failed',
+          'items',
+          `must have at most ${maxAtomicItems} items in atomic mode`,
+          ({ mode, items }) => mode !== 'atomic' || !Array.isArray(items) || items.length <= maxAtomicItems,
+        ),
+      ),
+    bodyLimit: 1024 * 1024,
+    needsKey: true,
+    description:
+      'Requires `transactions:write` if there are transactions and `transfers:write` if there are transfers. An invalid item fails the whole batch before anything is executed; the error names it (`items[3].transfer.amount`). ' +
+      '`independent`: each item is decided as if sent alone. Items without an outcome within 5 s are Pending; get the batch later. ' +
+      '`atomic`: at most 500 items, decided in order in one database transaction. If one is refused, nothing is posted (`batch_refused`, naming every refused item).',
+    result: batchSchema,
+    errors: [
+      ...field.moneyErrors,
+      'invalid_transaction_type',
+      'insufficient_scope',
+      'account_not_found',
+      'batch_refused',
+      'missing_idempotency_key',
+      'approval_required',
+    ],
+    requests: {
+      independent: {
+        mode: 'independent',
+        items: [
+          { transaction: { ...newDeposit, ...pick(exampleDeposit, 'reference') } },
+          { transfer: describedTransfer },
+        ],
+        ...exampleNames,
+      },
+      atomic: {
+        mode: 'atomic',
+        items: [{ transfer: newTransferExample }],
+      },
+    },
+    answers: { completed: batch, pending: pendingBatch },
+  },
+  list_batches: {
+    route: 'GET /batches',
+    summary: 'List batches',
+    scope: 'transactions:read',
+    query: z.strictObject({ external_id: externalId.optional(), ...field.page }),
+    description:
+      'Who sent each batch and when, how many of its items were posted, and their totals. A caller bound to a client sees only the batches of its own client.',
+    shape: 'page',
+    answers: { completed: batchSummary },
+  },
+  get_batch: {
+    route: 'GET /batches/:batch_id',
+    summary: 'Get the results of a batch',
+    scope: 'transactions:read',
+    description: 'A refused atomic batch returns the same error as its request.',
+    errors: ['batch_refused', 'deadline_exceeded', 'idempotency_key_reused'],
+    answers: {
+      completed: batch,
+      pending: { ...pendingBatch, results: [batch.results[0], { index: 1, status: 'Pending' }] },
+    },
+  },
+} satisfies EndpointRows;
+
+const item = z.union([
+  z.object({ transaction: transactionData.omit({ transaction_id: true }) }),
+  z.object({ transfer: transferData.omit({ transfer_id: true }) }),
+]);
+const batchMessageSchema = z.object({
+  batch_id: message.id,
+  mode: batchMode,
+  items: z.array(item).min(1).max(maxItems),
+  ...givenNames,
+});
+
+export const batchMessages = {
+  /** The id of each item is derived from its index and the batch's id (`itemBits` in ids.ts). */
+  create_batch: message.command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
+  get_batch: message.ledger.query({ batch_id: message.id }, batchSchema),
+  list_batches: message.ledger.query(
+    message.listOf(z.strictObject({ external_id: externalId.optional(), ...field.page })),
+    message.pageOf(batchSummarySchema),
+  ),
+};
+
+export const batchMeanings = {
+  fields: {
+    batch_id: `The batch: \`bat_\` and 32 hexadecimal digits; in a posting, the batch that contained it`,
+    'items.transaction': 'A deposit or withdrawal, as in POST /transactions',
+    'items.transfer': 'A transfer, as in POST /transfers',
+    'results.transaction': 'The transaction of a deposit or withdrawal',
+    'results.transfer': 'The transfer',
+    mode: 'independent: each item is decided as if sent alone; atomic: all items are applied, or none',
+    items: 'The items, in order; at most 500 in atomic mode',
+    'Batch.status': 'Pending while any item is Pending, then Completed, whatever the results',
+    'BatchSummary.status':
+      'Pending while any item is Pending; Refused: an atomic batch of which nothing was posted; otherwise Completed, whatever the results',
+    'list_batches.external_id': 'Only batches with this external_id (exact match)',
+    'totals.amount': `The sum, ${inUnits}`,
+    'results.status': 'The status of the item',
+    counts: 'The number of items by status',
+    completed: 'Number of items that were posted',
+    failed: 'Number of items that were refused',
+    pending: 'Number of items that are not yet decided',
+    results: 'One result per item, in order',
+    index: 'Position of the item in the request, from 0',
+    error: 'Why the item is Failed: the error that it would have returned if sent alone',
+  },
+  eventFields: {
+    batch_id: 'The batch that contained it as an item',
+  },
+  errors: {
+    batch_refused: {
+      meaning: 'An item of an atomic batch was refused, so nothing was posted; `errors` lists the refused items.',
+      action: 'Correct or remove them, and retry with a new Idempotency-Key.',
+      example: [
+        `1 of 2 items were refused, and nothing was posted; items[1].transfer: Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
+        {
+          errors: [
+            {
+              field: 'items[1].transfer',
+              code: 'insufficient_funds',
+              message: `Insufficient Funds: the available balance of source account ${exampleIds.account} is too low for this transfer`,
+            },
+          ],
+          details: { batch_id: exampleIds.batch },
+        },
+      ],
+    },
+    batch_not_found: {
+      meaning: 'The batch does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`batch ${exampleIds.batch} not found`],
+    },
+  },
+} satisfies Meanings;

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleBits } from './examples.ts';
+import { inUnits, type Meanings } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+
+/** The trial balance, and Teller and Vault (contract: double-entry). */
+
+export const trialBalanceSchema = z.object({
+  currency: z.string(),
+  debit_total: money,
+  credit_total: money,
+  assets: money,
+  liabilities: money,
+  difference: money,
+});
+
+export type TrialBalance = z.infer<typeof trialBalanceSchema>;
+
+export const systemAccountSchema = z.object({
+  account_id: z.string(),
+  account_number: z.string(),
+  kind: z.enum(['Teller', 'Vault']),
+  currency: z.string(),
+  balance: money,
+  slots: z.array(z.object({ account_id: z.string(), account_number: z.string(), balance: money })),
+});
+export type SystemAccount = z.infer<typeof systemAccountSchema>;
+
+export const [vaultExample, tellerExample] = [`acc_${exampleBits(8)}`, `acc_${exampleBits(9)}`];
+
+export const bookEndpoints = {
+  get_trial_balance: {
+    route: 'GET /admin/trial-balance',
+    summary: 'Get the trial balance per currency',
+    scope: 'books:read',
+    shape: 'list',
+    answers: {
+      dollars: {
+        currency: 'USD',
+        debit_total: 125.5,
+        credit_total: 125.5,
+        assets: 125.5,
+        liabilities: 125.5,
+        difference: 0,
+      },
+    },
+  },
+  get_system_accounts: {
+    route: 'GET /admin/system-accounts',
+    summary: 'Get Teller and Vault per currency',
+    scope: 'books:read',
+    shape: 'list',
+    answers: {
+      vault: {
+        account_id: vaultExample,
+        account_number: 'VLT-USD',
+        kind: 'Vault',
+        currency: 'USD',
+        balance: 125.5,
+        slots: [{ account_id: `acc_${exampleBits(7)}`, account_number: 'VLT-USD/0', balance: 125.5 }],
+      },
+    },
+  },
+} satisfies EndpointRows;
+
+export const bookMessages = {
+  get_trial_balance: message.ledger.query({}, z.array(trialBalanceSchema)),
+  get_system_accounts: message.ledger.query({}, z.array(systemAccountSchema)),
+};
+
+export const bookMeanings = {
+  fields: {
+    'TrialBalance.debit_total': `Sum of all DR entries, ${inUnits}`,
+    'TrialBalance.credit_total': `Sum of all CR entries, ${inUnits}`,
+    assets: `Teller, Vault, and outstanding loans, ${inUnits}`,
+    liabilities: `What the bank owes its clients, ${inUnits}`,
+    difference: `Debits minus credits, ${inUnits}: 0 if the books balance`,
+    kind: 'Teller or Vault',
+    slots: 'The slots of the account, each with its own entries',
+  },
+} satisfies Meanings;

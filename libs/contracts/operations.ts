@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleActor, exampleBits, exampleTime } from './examples.ts';
+import { type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+
+/** The state of the bank for operators, and the verification of the books and the audit log (contract: double-entry). */
+
+/** The violated rules, each with the first rows that violate it. */
+const findings = z.array(z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) }));
+
+/** A check of the books, or of the audit, against every rule of verify-books. */
+const checkSchema = z.object({
+  verification_id: z.string(),
+  requested_by: z.string(),
+  started_at: z.string(),
+  ended_at: z.string().nullable(),
+  /** `broken`: at least one rule is violated. `interrupted`: the check did not finish, so nothing is known. */
+  state: z.enum(['running', 'passed', 'broken', 'interrupted']),
+  findings,
+});
+export type Check = z.infer<typeof checkSchema>;
+
+/** Both checks as one. `covers` lacks `audit` if accounts could not check the audit or did not finish. */
+export const verificationSchema = checkSchema.extend({ covers: z.array(z.enum(['books', 'audit'])) });
+export type Verification = z.infer<typeof verificationSchema>;
+
+/** The unpublished part of a service's outbox. */
+export const outboxStateSchema = z.object({ rows: z.number().int().min(0), oldest_age_ms: z.number() });
+
+/** The state of the bank. A part that could not be queried is null. */
+export const operationsSchema = z.object({
+  services: z.array(
+    z.object({
+      service: z.enum(['ledger', 'accounts', 'webhooks']),
+      answers: z.boolean(),
+      outbox: outboxStateSchema.nullable(),
+    }),
+  ),
+  /** The breakers of the gateway that responds. While a breaker is open, the gateway sends nothing to that service. */
+  breakers: z.array(
+    z.object({ service: z.enum(['ledger', 'accounts', 'webhooks']), state: z.enum(['closed', 'open']) }),
+  ),
+  dead_letters_open: z.number().int().min(0).nullable(),
+  /** Messages that a group has not yet committed, per partition. Topic names have no prefix. */
+  consumer_lag: z
+    .array(
+      z.object({
+        group: z.string(),
+        topic: z.string(),
+        partition: z.number().int().min(0),
+        lag: z.number().int().min(0),
+      }),
+    )
+    .nullable(),
+  last_verification: verificationSchema.nullable(),
+  /** Responses of this gateway in the last minute. */
+  requests: z.object({
+    window_seconds: z.number().int().min(0).max(60),
+    count: z.number().int().min(0),
+    server_errors: z.number().int().min(0),
+    mean_ms: z.number().nullable(),
+    slowest_ms: z.number().nullable(),
+  }),
+});
+export type Operations = z.infer<typeof operationsSchema>;
+
+const verification = {
+  verification_id: `ver_${exampleBits()}`,
+  requested_by: exampleActor,
+  started_at: exampleTime,
+  ended_at: '2026-01-02T03:04:06.300Z',
+  state: 'passed',
+  findings: [],
+  covers: ['books', 'audit'],
+};
+
+export const operationsEndpoints = {
+  get_operations: {
+    route: 'GET /admin/operations',
+    summary: 'Get outboxes, consumer lag, dead letters, breakers, and the last verification',
+    scope: 'books:read',
+    description: 'A part that does not respond is null; the status is still 200.',
+    result: operationsSchema,
+    message: 'get_ledger_operations',
+    answers: {
+      calm: {
+        services: [
+          { service: 'ledger', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
+          { service: 'accounts', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
+          { service: 'webhooks', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } },
+        ],
+        breakers: [
+          { service: 'ledger', state: 'closed' },
+          { service: 'accounts', state: 'closed' },
+        ],
+        dead_letters_open: 0,
+        consumer_lag: [{ group: 'ledger', topic: 'ledger.commands', partition: 0, lag: 0 }],
+        last_verification: verification,
+        requests: { window_seconds: 60, count: 812, server_errors: 0, mean_ms: 6.2, slowest_ms: 41.8 },
+      },
+    },
+  },
+  verify_books: {
+    route: 'POST /admin/verifications',
+    summary: 'Verify the books and the audit log',
+    scope: 'books:read',
+    description:
+      'Responds when the verification has started; its result is in `last_verification` of GET /admin/operations. It checks every entry, in one snapshot, and every audit record; `covers` says whether the audit log could be checked. If a verification is already running, returns that one.',
+    result: verificationSchema,
+    requests: { verify: {} },
+    answers: { verify: { ...verification, ended_at: null, state: 'running' } },
+  },
+} satisfies EndpointRows;
+
+export const operationsMessages = {
+  get_accounts_operations: message.accounts.query(
+    {},
+    z.object({
+      outbox: outboxStateSchema,
+      dead_letters_open: z.number().int(),
+      last_audit_check: checkSchema.nullable(),
+    }),
+  ),
+  get_ledger_operations: message.ledger.query(
+    {},
+    z.object({ outbox: outboxStateSchema, last_verification: checkSchema.nullable() }),
+  ),
+  /** On the queries topic, so that no command waits for the check. The reply is sent when the check has started. */
+  verify_audit: message.command('accounts.queries', z.object({ verification_id: message.id }), checkSchema),
+  /** Also on the queries topic. */
+  verify_books: message.command('ledger.queries', z.object({ verification_id: message.id }), checkSchema),
+};
+
+export const operationsMeanings = {
+  fields: {
+    services: 'The services behind the gateways',
+    service: 'Name of the service',
+    answers: 'Whether it is responding',
+    outbox: 'What it has not yet published; null: it does not respond',
+    'outbox.rows': 'Number of events waiting to be published',
+    oldest_age_ms: 'Age of the oldest unpublished event in milliseconds',
+    breakers: 'The circuit breakers of the gateway that responds',
+    'breakers.state': 'open: requests to that service are currently not sent',
+    dead_letters_open: 'Number of open dead letters; null: currently unknown',
+    consumer_lag: 'Uncommitted messages per consumer group and partition; null: currently unknown',
+    group: 'Consumer group, without prefix',
+    lag: 'Number of uncommitted messages',
+    last_verification: 'The latest verification of books and audit; null: none, or currently unknown',
+    requests: 'Recent requests of the gateway that responds',
+    window_seconds: 'Length of the counted period in seconds',
+    count: 'Number of responses in that period',
+    server_errors: 'Number of responses with a status of 500 or more',
+    mean_ms: 'Mean response time in milliseconds; null: no responses',
+    slowest_ms: 'Longest response time in milliseconds; null: no responses',
+    verification_id: 'The verification, an opaque string',
+    'Verification.state':
+      'running; passed; broken: a rule is violated; interrupted: it did not finish and says nothing about the books',
+    started_at: `When it started, ${utc}`,
+    ended_at: `When it ended, ${utc}; null: still running`,
+    findings: 'The violated rules; empty if everything is in order',
+    covers: 'What was checked',
+    rule: 'Name of the rule',
+    rows: 'The first rows that violate it',
+  },
+} satisfies Meanings;

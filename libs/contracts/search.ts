@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleIds, exampleTime } from './examples.ts';
+import type { Meanings } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { text } from './texts.ts';
+
+/** The search over clients, accounts, postings, and audit records. */
+
+const searchKind = z.enum(['client', 'account', 'transaction', 'transfer', 'audit_record']);
+export type SearchKind = z.infer<typeof searchKind>;
+
+/** One search result and the field that matched. `id` is the resource's id. */
+export const searchHitSchema = z.object({
+  kind: searchKind,
+  id: z.string(),
+  title: z.string(),
+  subtitle: z.string(),
+  matched: z.enum([
+    'id',
+    'account_number',
+    'external_id',
+    'name',
+    'phone',
+    'email',
+    'registration_number',
+    'reference',
+    'idempotency_key',
+    'operation_id',
+    'request_id',
+  ]),
+  created_at: z.string(),
+});
+export type SearchHit = z.infer<typeof searchHitSchema>;
+
+/** The maximum number of hits of one kind. */
+export const maxHits = 20;
+
+export const searchEndpoints = {
+  search: {
+    route: 'GET /admin/search',
+    summary: 'Search clients, accounts, postings, and audit records',
+    scope: null,
+    bankOnly: true,
+    query: z.strictObject({ q: text(1, 255) }),
+    description:
+      'Finds clients (clients:read) by id, by the beginning of their name or last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
+      'transactions and transfers (transactions:read) by id, operation id, reference, or Idempotency-Key, and by request id among the newest 20,000; audit records (audit:read) by request id. ' +
+      'Values other than names must match completely. Returns at most 20 hits per kind and omits kinds that the scopes do not allow. Not available to credentials bound to a client. Client data shown to a staff user is audited.',
+    shape: 'list',
+    message: 'search_records',
+    errors: ['insufficient_scope'],
+    answers: {
+      client: {
+        kind: 'client',
+        id: exampleIds.client,
+        title: 'Ada Lovelace',
+        subtitle: 'Retail, +254700000001',
+        matched: 'name',
+        created_at: exampleTime,
+      },
+    },
+  },
+} satisfies EndpointRows;
+
+export const searchMessages = {
+  search_records: message.accounts.query({ q: z.string(), kinds: z.array(searchKind) }, z.array(searchHitSchema)),
+  search_postings: message.ledger.query({ q: z.string() }, z.array(searchHitSchema)),
+};
+
+export const searchMeanings = {
+  fields: {
+    q: 'The search text: an id, external_id, number, name, phone number, reference, request id, or Idempotency-Key, 1 to 255 characters',
+    id: 'Id of the resource',
+    'SearchHit.kind': 'The kind of resource',
+    title: 'The name of the resource',
+    subtitle: 'Distinguishes it from others with the same name',
+    matched: 'The field that matched',
+  },
+} satisfies Meanings;

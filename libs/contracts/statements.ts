@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import { accountBalanceSchema } from './accounts.ts';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleBits, exampleIds, exampleNumber } from './examples.ts';
+import * as field from './fields.ts';
+import { inUnits, type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+import { entrySchema, transactionType } from './transactions.ts';
+
+/** Entries of an account, its balance at a time, and its statement (contract: double-entry). */
+
+/** An account's balance after the last entry posted before a given time. */
+export const balanceAtSchema = accountBalanceSchema.extend({
+  /** Only for the current time. */
+  available_balance: money.optional(),
+  at: z.string(),
+  /** The sequence of the entry; 0 before the first one. */
+  sequence: z.number().int().min(0),
+});
+
+/** An entry with all data of a line of a printed statement. */
+export const entryLineSchema = entrySchema.extend({
+  transaction_type: transactionType,
+  description: z.string().nullable(),
+  reference: z.string().nullable(),
+  counterparty_account_id: z.string().optional(),
+  counterparty_account_number: z.string().optional(),
+  transfer_id: z.string().optional(),
+});
+export type EntryLine = z.infer<typeof entryLineSchema>;
+
+/**
+ * An account over a period, with one page of its entries in posting order. Totals and balances cover the whole
+ * period.
+ */
+export const statementSchema = z.object({
+  account_id: z.string(),
+  account_number: z.string(),
+  currency: z.string(),
+  /** The period includes `from` and excludes `to`; null: no bound. */
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  opening_balance: money,
+  closing_balance: money,
+  debit_total: money,
+  credit_total: money,
+  entry_count: z.number().int().min(0).max(100_000),
+  entries: z.array(entryLineSchema),
+});
+export type Statement = z.infer<typeof statementSchema>;
+
+/** Returns the entry of an operation on an account. */
+export function exampleEntry(
+  on: string,
+  sequence: number,
+  direction: 'debit' | 'credit',
+  side: 'DR' | 'CR',
+  balance_after: number,
+) {
+  return {
+    entry_id: `ent_${on.slice(4)}-${sequence}`,
+    operation_id: `opr_${exampleBits()}`,
+    transaction_id: exampleIds.transaction,
+    account_id: on,
+    sequence,
+    direction,
+    side,
+    amount: 25,
+    currency: 'USD',
+    balance_after,
+    created_at: '2026-01-02T03:04:05.690Z',
+  };
+}
+export const ownEntry = exampleEntry(exampleIds.account, 2, 'credit', 'CR', 125.5);
+const line = { ...ownEntry, transaction_type: 'Deposit', description: 'Cash', reference: 'R-1' };
+const received = {
+  ...line,
+  transaction_type: 'Transfer',
+  description: 'Rent',
+  reference: null,
+  counterparty_account_id: exampleIds.otherAccount,
+  counterparty_account_number: 'CHK-9876543217',
+  transfer_id: exampleIds.transfer,
+};
+
+export const statementEndpoints = {
+  list_entries: {
+    route: 'GET /accounts/:account_id/entries',
+    summary: 'List the ledger entries of an account',
+    scope: 'transactions:read',
+    shape: 'page',
+    answers: { deposit: line, transfer: received },
+  },
+  get_account_balance: {
+    route: 'GET /accounts/:account_id/balance',
+    summary: 'Get the balance of an account, now or at a time',
+    scope: 'accounts:read',
+    query: z.strictObject({ at: field.time.optional() }),
+    description:
+      'With `at`, returns the balance after the last entry posted before that time; before the first entry, 0 with sequence 0.',
+    answers: {
+      now: {
+        account_id: exampleIds.account,
+        account_number: exampleNumber,
+        balance: 125.5,
+        currency: 'USD',
+        available_balance: 125.5,
+        at: '2026-01-02T04:00:00.000Z',
+        sequence: 2,
+      },
+      'at a moment': {
+        account_id: exampleIds.account,
+        account_number: exampleNumber,
+        balance: 100.5,
+        currency: 'USD',
+        at: '2026-01-02T00:00:00.000Z',
+        sequence: 1,
+      },
+    },
+  },
+  get_statement: {
+    route: 'GET /accounts/:account_id/statement',
+    summary: 'Get a statement of an account for a period',
+    scope: 'transactions:read',
+    query: z
+      .strictObject({
+        from: field.time.optional(),
+        to: field.time.optional(),
+        limit: field.page.limit,
+        cursor: field.page.cursor,
+      })
+      .check(field.inOrder),
+    description:
+      'Returns entries in posting order, one page at a time, from `from` (inclusive) to `to` (exclusive). Balances and totals cover the whole period and are the same on every page. A period may have at most 100,000 entries. With `Accept: text/html`, returns the whole period as one self-contained page made for paper, regardless of `limit`: at most 10,000 entries, in the language and time zone of the bank, with the account holder if the caller also has `clients:read`. A caller may request one such page at a time; a second gets a 429.',
+    shape: 'document',
+    printed: true,
+    answers: {
+      january: {
+        account_id: exampleIds.account,
+        account_number: exampleNumber,
+        currency: 'USD',
+        from: '2026-01-01T00:00:00.000Z',
+        to: '2026-02-01T00:00:00.000Z',
+        opening_balance: 100.5,
+        closing_balance: 125.5,
+        debit_total: 0,
+        credit_total: 25,
+        entry_count: 1,
+        entries: [line],
+      },
+    },
+  },
+} satisfies EndpointRows;
+
+export const statementMessages = {
+  list_entries: message.ledger.query({ account_id: message.id, ...message.page }, message.pageOf(entryLineSchema)),
+  get_account_balance: message.ledger.query({ account_id: message.id, at: message.time.optional() }, balanceAtSchema),
+  get_statement: message.ledger.query(
+    {
+      account_id: message.id,
+      from: message.time.optional(),
+      to: message.time.optional(),
+      limit: message.page.limit,
+      after: message.page.after,
+    },
+    z.object({ item: statementSchema, next: message.position.optional() }),
+  ),
+};
+
+export const statementMeanings = {
+  fields: {
+    balance_after: `The balance after this entry, ${inUnits}`,
+    operation_id: 'Everything posted together: the entries of one operation balance per currency',
+    entry_id: 'The entry, an opaque string',
+    sequence: 'Number of the entry within its account: 1, 2, 3, and so on, without gaps',
+    'BalanceAt.sequence': 'The sequence of the last entry before that time; 0 if there is none',
+    at: `The time, ${utc}`,
+    'get_account_balance.at':
+      'Return the balance after the last entry posted before this time: ISO 8601 date or time; default: now',
+    'Statement.from': `Posted at or after this time, ${utc}; null: since the account was opened`,
+    'Statement.to': `Posted before this time, ${utc}; null: until now`,
+    opening_balance: `The balance before the first entry of the period, ${inUnits}`,
+    closing_balance: `The balance after the last entry of the period, ${inUnits}`,
+    debit_total: `Total debits of the period, ${inUnits}`,
+    credit_total: `Total credits of the period, ${inUnits}`,
+    entry_count: 'Number of entries in the whole period',
+    entries: 'Entries in posting order; in a statement, those of this page',
+    'Entry.created_at': `When it was posted, ${utc}`,
+    'EntryLine.created_at': `When it was posted, ${utc}`,
+  },
+} satisfies Meanings;

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import * as field from './fields.ts';
+import { inUnits, type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+
+/** Operations and amounts per unit of time, and per currency. */
+
+export const statisticsUnit = z.enum(['minute', 'hour', 'day']);
+/** The maximum number of buckets in one response. It allows more than one day in minutes. */
+export const maxBuckets = 1500;
+
+/** Applied operations by time of acceptance, in UTC. Empty buckets are omitted. */
+export const postingStatisticsSchema = z.object({
+  currency: z.string(),
+  unit: statisticsUnit,
+  from: z.string(),
+  to: z.string(),
+  /** False if the period has more transactions than are scanned; then only those since `counted_from` are counted. */
+  complete: z.boolean(),
+  counted_from: z.string(),
+  /** A transfer or reversal counts as one operation with one amount. */
+  buckets: z.array(z.object({ start: z.string(), operations: z.number().int().min(0), amount: money })),
+});
+export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
+
+/** Totals of a period by currency, the currency with the most operations first. */
+const postingTotalsSchema = z.object({
+  from: z.string(),
+  to: z.string(),
+  /** As in the statistics. */
+  complete: z.boolean(),
+  counted_from: z.string(),
+  totals: z.array(
+    z.object({
+      currency: z.string(),
+      operations: z.number().int().min(0),
+      refused: z.number().int().min(0),
+      /** Cash deposited and withdrawn. Reversals count in the opposite direction. */
+      money_in: money,
+      money_out: money,
+      /** Transferred between customers. */
+      transferred: money,
+    }),
+  ),
+});
+export type PostingTotals = z.infer<typeof postingTotalsSchema>;
+
+const statisticsQuery = z.strictObject({
+  currency: field.currency,
+  unit: statisticsUnit.default('hour'),
+  from: field.time.optional(),
+  to: field.time.optional(),
+});
+const totalsQuery = z.strictObject({ from: field.time.optional(), to: field.time.optional() });
+
+export const statisticsEndpoints = {
+  get_posting_statistics: {
+    route: 'GET /admin/posting-statistics',
+    summary: 'Get operations and amounts per minute, hour, or day',
+    scope: 'books:read',
+    query: statisticsQuery,
+    description:
+      '`to` defaults to now; `from` defaults to an hour of minutes, a day of hours, or thirty days. At most 1,500 buckets. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
+    errors: ['unsupported_currency'],
+    answers: {
+      hour: {
+        currency: 'USD',
+        unit: 'hour',
+        from: '2026-01-01T03:00:00.000Z',
+        to: '2026-01-02T03:00:00.000Z',
+        complete: true,
+        counted_from: '2026-01-01T03:00:00.000Z',
+        buckets: [{ start: '2026-01-02T02:00:00.000Z', operations: 412, amount: 90_210.75 }],
+      },
+    },
+  },
+  get_posting_totals: {
+    route: 'GET /admin/posting-totals',
+    summary: 'Get operations and money in and out per currency',
+    scope: 'books:read',
+    query: totalsQuery,
+    description:
+      '`to` defaults to now; `from` defaults to one day before it. Counts the newest 200,000 transactions of the period; `complete` says whether these are all.',
+    answers: {
+      day: {
+        from: '2026-01-01T03:00:00.000Z',
+        to: '2026-01-02T03:00:00.000Z',
+        complete: true,
+        counted_from: '2026-01-01T03:00:00.000Z',
+        totals: [
+          {
+            currency: 'KES',
+            operations: 412,
+            refused: 3,
+            money_in: 90_210.75,
+            money_out: 12_000,
+            transferred: 48_120.5,
+          },
+        ],
+      },
+    },
+  },
+} satisfies EndpointRows;
+
+export const statisticsMessages = {
+  get_posting_statistics: message.ledger.query(statisticsQuery.shape, postingStatisticsSchema),
+  get_posting_totals: message.ledger.query(totalsQuery.shape, postingTotalsSchema),
+};
+
+export const statisticsMeanings = {
+  fields: {
+    totals: 'By currency, sorted by code',
+    refused: 'Postings that were refused',
+    money_in: `Cash deposited, minus reversals, ${inUnits}`,
+    money_out: `Cash withdrawn, minus reversals, ${inUnits}`,
+    transferred: `Transferred between customers, ${inUnits}`,
+    'PostingStatistics.from': `Accepted at or after this time, ${utc}`,
+    'PostingStatistics.to': `Accepted before this time, ${utc}`,
+    'get_posting_statistics.from':
+      'Accepted at or after this time: ISO 8601 date or time; default: a number of units before `to`',
+    'get_posting_statistics.to': 'Accepted before this time: ISO 8601 date or time; default: now',
+    unit: 'Length of a bucket: minute, hour or day, in UTC',
+    counted_from: `The start of the counted period, ${utc}; later than \`from\` if not complete`,
+    buckets: 'One per unit of time with postings, in order',
+    start: `Start of the unit of time, ${utc}`,
+    operations: 'Number of operations; a transfer counts once',
+    'buckets.amount': `Sum of the operations, ${inUnits}`,
+  },
+} satisfies Meanings;

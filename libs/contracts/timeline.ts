@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { tellerExample, vaultExample } from './books.ts';
+import type { EndpointRows } from './endpoint-row.ts';
+import { exampleActor, exampleIds, exampleNumber, exampleTime } from './examples.ts';
+import { type Meanings, utc } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { exampleEntry, ownEntry } from './statements.ts';
+import { entrySchema, exampleDeposit, transactionSchema } from './transactions.ts';
+
+/** The timeline of a transaction, from its request to its events. */
+
+/** Everything recorded about one transaction, from its request to its events. */
+export const timelineSchema = z.object({
+  transaction: transactionSchema,
+  request: z.object({
+    request_id: z.string(),
+    actor: z.string(),
+    idempotency_key: z.string().nullable(),
+    accepted_at: z.string(),
+  }),
+  /** The command that the ledger received: ce_id, topic without prefix, partition. */
+  command: z.object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int().min(0) }),
+  /** null if the transaction was refused and nothing was posted. */
+  booked_at: z.string().nullable(),
+  /** All entries of the operation, including those of the other party, Teller, and Vault. */
+  entries: z.array(entrySchema.extend({ account_number: z.string(), account_type: z.string() })),
+  /** `not_kept` if the outbox, which keeps published events for OUTBOX_RETENTION_HOURS, no longer has them. */
+  events: z.array(
+    z.object({
+      ce_id: z.string(),
+      type: z.string(),
+      topic: z.string(),
+      key: z.string().nullable(),
+      state: z.enum(['waiting', 'published', 'not_kept']),
+      recorded_at: z.string().nullable(),
+      published_at: z.string().nullable(),
+    }),
+  ),
+});
+export type Timeline = z.infer<typeof timelineSchema>;
+
+const onAccount = (account_number: string, account_type: string) => ({ account_number, account_type });
+
+const timeline = {
+  transaction: exampleDeposit,
+  request: {
+    request_id: exampleIds.request,
+    actor: exampleActor,
+    idempotency_key: 'deposit-1',
+    accepted_at: exampleTime,
+  },
+  command: { name: 'create_transaction', id: exampleIds.transaction, topic: 'ledger.commands', partition: 3 },
+  booked_at: ownEntry.created_at,
+  entries: [
+    { ...exampleEntry(vaultExample, 9, 'credit', 'DR', 9025), ...onAccount('VLT-USD/0', 'Vault') },
+    { ...exampleEntry(tellerExample, 17, 'credit', 'DR', 25), ...onAccount('TLR-USD/0', 'Teller') },
+    { ...exampleEntry(tellerExample, 18, 'debit', 'CR', 0), ...onAccount('TLR-USD/0', 'Teller') },
+    { ...ownEntry, ...onAccount(exampleNumber, 'Savings') },
+  ],
+  events: [
+    {
+      ce_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
+      type: 'corebanking.transaction.completed.v1',
+      topic: 'transactions',
+      key: exampleIds.account,
+      state: 'published',
+      recorded_at: '2026-01-02T03:04:05.692Z',
+      published_at: '2026-01-02T03:04:05.701Z',
+    },
+  ],
+};
+
+export const timelineEndpoints = {
+  get_timeline: {
+    route: 'GET /admin/transactions/:transaction_id/timeline',
+    summary: 'Get the timeline of a transaction: request, command, entries, events',
+    scope: 'audit:read',
+    alsoRequires: 'transactions:read',
+    description:
+      'Returns the entries of the whole operation, including those of Teller, Vault, and the other party. Events are included for as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after publication.',
+    answers: { deposit: timeline },
+  },
+} satisfies EndpointRows;
+
+export const timelineMessages = {
+  get_timeline: message.ledger.query({ transaction_id: message.id }, timelineSchema),
+};
+
+export const timelineMeanings = {
+  fields: {
+    'Timeline.entries': 'All entries of the operation, including those of the other party, Teller, and Vault',
+    'Timeline.transaction': 'The transaction of the timeline',
+    'command.name': 'The command that the ledger received',
+    'command.id': 'Its ce_id',
+    command: 'The command that the ledger received',
+    booked_at: `When it was posted, ${utc}; null: it was refused`,
+    events: 'The published events',
+    accepted_at: `When the gateway accepted it, ${utc}`,
+    'request.idempotency_key': 'Its Idempotency-Key; null: none',
+    ce_id: 'Id of the event, as in its header ce_id',
+    type: 'Type of the event, such as corebanking.transaction.completed.v1',
+    'events.state': 'waiting: not yet published; published; not_kept: too old, so that the bank no longer knows',
+    recorded_at: `When it was written to the database, ${utc}; null: unknown`,
+    published_at: `When it was published, ${utc}; null: not yet, or unknown`,
+  },
+} satisfies Meanings;

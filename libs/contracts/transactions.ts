@@ -1,0 +1,475 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import type { ErrorCode } from './errors.ts';
+import * as event from './event-fields.ts';
+import {
+  exampleAsked,
+  exampleBits,
+  exampleChangedAt,
+  exampleIds,
+  exampleOwnership,
+  exampleTime,
+  pick,
+} from './examples.ts';
+import * as field from './fields.ts';
+import { invalidExample, type Meanings, opaque, postingCurrency } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+import { externalId, givenNames, shownNames } from './names.ts';
+import { text } from './texts.ts';
+import { violation } from './violation.ts';
+
+/** Transactions (contract: transactions): deposits, withdrawals, and each account's side of transfers. */
+
+export const transactionType = z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']);
+export const transactionStatus = z.enum(['Pending', 'Completed', 'Failed']);
+const direction = z.enum(['debit', 'credit']);
+const side = z.enum(['DR', 'CR']);
+
+export type TransactionType = z.infer<typeof transactionType>;
+export type Direction = z.infer<typeof direction>;
+export type Side = z.infer<typeof side>;
+
+export const transactionSchema = z.object({
+  transaction_id: z.string(),
+  account_id: z.string(),
+  transaction_type: transactionType,
+  amount: money,
+  /** null only if the caller named none and the account's is not known: while Pending, or if there is no such account. */
+  currency: z.string().nullable(),
+  description: z.string().nullable(),
+  reference: z.string().nullable(),
+  status: transactionStatus,
+  created_at: z.string(),
+  direction,
+  transfer_id: z.string().optional(),
+  counterparty_account_id: z.string().optional(),
+  reverses_transaction_id: z.string().optional(),
+  reversed_by_transaction_id: z.string().optional(),
+  /** The hold that the transaction captured or was meant to capture. */
+  hold_id: z.string().optional(),
+  batch_id: z.string().optional(),
+  failure_code: z.string().optional(),
+  ...shownNames,
+});
+export type Transaction = z.infer<typeof transactionSchema>;
+
+export const entrySchema = z.object({
+  entry_id: z.string(),
+  operation_id: z.string(),
+  transaction_id: z.string(),
+  account_id: z.string(),
+  sequence: z.number().int().min(1),
+  direction,
+  side,
+  amount: money,
+  currency: z.string(),
+  balance_after: money,
+  created_at: z.string(),
+});
+export type Entry = z.infer<typeof entrySchema>;
+
+export const postingErrors: ErrorCode[] = [
+  ...field.moneyErrors,
+  'account_not_found',
+  'insufficient_funds',
+  'inactive_account',
+  'invalid_account_type',
+  'currency_mismatch',
+  'balance_limit_exceeded',
+];
+
+const transactionKind = z
+  .unknown()
+  .transform((value, ctx) => {
+    if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+    if (value !== 'Deposit' && value !== 'Withdrawal')
+      return violation(ctx, 'invalid_transaction_type', 'must be Deposit or Withdrawal');
+    return value as 'Deposit' | 'Withdrawal';
+  })
+  .meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
+
+export const newTransaction = z
+  .strictObject({
+    account_id: field.id,
+    transaction_type: transactionKind,
+    amount: field.amount(false),
+    currency: field.currency.nullish(),
+    description: field.description,
+    reference: field.reference,
+    ...givenNames,
+  })
+  .check(...field.amountFits('amount'));
+
+export const searched = (when: string) =>
+  `The list has no index ${when}. It then scans the newest 200,000 transactions per page; \`complete\` says whether these are all, and the Link continues from there. A caller may run two such lists at a time; a third returns 429.`;
+
+const listFilters = z.strictObject({
+  account_id: field.id.optional(),
+  transaction_type: transactionType.optional(),
+  status: transactionStatus.optional(),
+  currency: field.currency.optional(),
+  actor: z.string().max(1000).optional(),
+  reference: z
+    .string()
+    .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
+    .optional(),
+  transfer_id: field.id.optional(),
+  from: field.time.optional(),
+  to: field.time.optional(),
+  min_amount: field.decimalParameter.optional(),
+  max_amount: field.decimalParameter.optional(),
+  idempotency_key: z.string().max(255).optional(),
+  external_id: externalId.optional(),
+  ...field.page,
+});
+
+const depositExample = {
+  transaction_id: exampleIds.transaction,
+  account_id: exampleIds.account,
+  transaction_type: 'Deposit' as const,
+  amount: '25.00',
+  currency: 'USD',
+  description: 'Cash',
+  reference: 'R-1',
+  status: 'Completed' as const,
+  created_at: exampleTime,
+  direction: 'credit' as const,
+};
+
+export const exampleDeposit = { ...depositExample, amount: 25 };
+export const reversalExample = {
+  ...exampleDeposit,
+  transaction_id: `txn_${exampleBits(2)}`,
+  description: 'posted twice',
+  reference: null,
+  direction: 'debit',
+  reverses_transaction_id: exampleIds.transaction,
+};
+
+export const newDeposit = pick(exampleDeposit, 'account_id', 'transaction_type', 'amount', 'currency');
+
+export const transactionEndpoints = {
+  list_transactions: {
+    route: 'GET /transactions',
+    summary: 'List transactions',
+    scope: 'transactions:read',
+    query: listFilters,
+    description: `${searched('without `account_id` or `transfer_id`, by type, currency, amount, actor, or the status Completed')} \`actor\`: the caller, as in the audit log; not available to credentials bound to a client.`,
+    shape: 'page',
+    errors: ['invalid_amount', 'unsupported_currency'],
+    answers: { deposit: exampleDeposit },
+  },
+  get_transaction: {
+    route: 'GET /transactions/:transaction_id',
+    summary: 'Get a transaction',
+    scope: 'transactions:read',
+    errors: ['idempotency_key_reused'],
+    answers: { deposit: exampleDeposit },
+  },
+  create_transaction: {
+    route: 'POST /transactions',
+    summary: 'Deposit or withdraw',
+    scope: 'transactions:write',
+    body: newTransaction,
+    shape: 'bare',
+    success: 201,
+    pending: true,
+    errors: ['invalid_transaction_type', ...postingErrors],
+    requests: {
+      deposit: { ...newDeposit, ...pick(exampleDeposit, 'description', 'reference') },
+      withdrawal: { account_id: exampleIds.account, transaction_type: 'Withdrawal', amount: 10.75 },
+    },
+    answers: {
+      deposit: exampleDeposit,
+      withdrawal: {
+        ...exampleDeposit,
+        transaction_type: 'Withdrawal',
+        amount: 10.75,
+        description: null,
+        reference: null,
+        direction: 'debit',
+      },
+    },
+  },
+  reverse_transaction: {
+    route: 'POST /transactions/:transaction_id/reversal',
+    summary: 'Reverse a transaction',
+    scope: 'transactions:reverse',
+    body: z.strictObject({ reason: text(1, 255, { lines: true }), ...givenNames }),
+    success: 201,
+    errors: [
+      'not_reversible',
+      'already_reversed',
+      'insufficient_funds',
+      'inactive_account',
+      'balance_limit_exceeded',
+      'amount_exceeds_outstanding',
+    ],
+    requests: { reversal: { reason: 'posted twice' } },
+    answers: { reversal: reversalExample },
+  },
+} satisfies EndpointRows;
+
+export const transactionData = z.object({
+  transaction_id: message.id,
+  account_id: message.accountId,
+  transaction_type: z.enum(['Deposit', 'Withdrawal']),
+  amount: message.amount,
+  currency: message.currency.nullable(),
+  description: message.text,
+  reference: message.text,
+  ...givenNames,
+});
+
+export const transactionMessages = {
+  create_transaction: message.command('ledger.commands', transactionData, transactionSchema),
+  reverse_transaction: message.ledger.command(
+    { transaction_id: message.id, reverses_transaction_id: message.transactionId, reason: z.string(), ...givenNames },
+    transactionSchema,
+  ),
+  list_transactions: message.ledger.query(
+    // A canonical decimal may be longer than a parameter.
+    {
+      ...message.listOf(listFilters),
+      min_amount: message.amountOrZero.optional(),
+      max_amount: message.amountOrZero.optional(),
+    },
+    message.searchedPageOf(transactionSchema),
+  ),
+  /**
+   * The query for what a command creates may also be sent to the topic of the command, in its bucket, and is then
+   * answered after the preceding commands (`createdOn` in services/gateway/api/reads.ts).
+   */
+  get_transaction: message.ledger.query({ transaction_id: message.id }, transactionSchema),
+};
+
+const transactionIds = {
+  transaction_id: event.idField('transaction'),
+  account_id: event.idField('account'),
+  transfer_id: event.idField('transfer').optional(),
+  counterparty_account_id: event.idField('account').optional(),
+  reverses_transaction_id: event.idField('transaction').optional(),
+  hold_id: event.idField('hold').optional(),
+  batch_id: event.idField('batch').optional(),
+};
+
+/**
+ * transaction_type is open, so that fees or interest can be added. Account, direction, and amount describe the
+ * posting completely.
+ */
+const postedTransaction = transactionSchema.omit({ reversed_by_transaction_id: true, failure_code: true }).extend({
+  ...transactionIds,
+  created_at: event.moment,
+  transaction_type: event.openWord,
+  amount: event.positiveMoney,
+  currency: event.currencyCode,
+  status: z.literal('Completed'),
+});
+
+/** The currency is absent if the caller named none and the account was not read. */
+const refusedTransaction = postedTransaction.extend({
+  currency: event.currencyCode.nullable(),
+  status: z.literal('Failed'),
+  failure_code: event.openList(event.failureCodes),
+});
+
+/** The account at the other end, if it, and not the transaction's own account, is the reason for the failure. */
+export const failureAccount = { failure_account_id: event.idField('account').optional() };
+
+/**
+ * An entry without balance_after: the balance of the event's own account is a field of the event, and balances of other
+ * accounts must not be disclosed.
+ */
+const eventEntry = entrySchema.omit({ balance_after: true }).extend({
+  created_at: event.moment,
+  entry_id: event.entryId,
+  operation_id: event.idField('operation'),
+  transaction_id: event.idField('transaction'),
+  account_id: event.idField('account'),
+  sequence: event.count,
+  amount: event.positiveMoney,
+  currency: event.currencyCode,
+});
+
+const entry = (account: string, sequence: number, direction: 'debit' | 'credit', side: 'DR' | 'CR') => ({
+  entry_id: `ent_${account.slice(4)}-${sequence}`,
+  account_id: account,
+  sequence,
+  direction,
+  side,
+  operation_id: `opr_${exampleBits()}`,
+  transaction_id: exampleIds.transaction,
+  amount: '25.00',
+  currency: 'USD',
+  created_at: exampleChangedAt,
+});
+
+const [tellerId, vaultId] = [`acc_${exampleBits(3)}`, `acc_${exampleBits(2)}`];
+
+export const transactionEvents = {
+  'corebanking.transaction.completed.v1': event.ledgerRow('transactions', {
+    summary:
+      'A transaction was posted to an account. Contains every entry of its operation. There is one event per account, so a transfer has two',
+    fields: {
+      transaction: postedTransaction,
+      /** The sequence of this account's entry. Gap-free per account. */
+      sequence: event.count,
+      balance_after: money,
+      operation_id: event.idField('operation'),
+      /** All entries of the operation, including those of Teller and Vault. */
+      entries: z.array(eventEntry).min(2),
+      ...event.ownership,
+      ...event.asked,
+    },
+    example: {
+      transaction: depositExample,
+      sequence: 12,
+      balance_after: '125.50',
+      operation_id: `opr_${exampleBits()}`,
+      entries: [
+        entry(exampleIds.account, 12, 'credit', 'CR'),
+        entry(tellerId, 7, 'credit', 'DR'),
+        entry(tellerId, 8, 'debit', 'CR'),
+        entry(vaultId, 4, 'credit', 'DR'),
+      ],
+      ...exampleOwnership,
+      ...exampleAsked,
+    },
+  }),
+  'corebanking.transaction.failed.v1': event.ledgerRow('transactions', {
+    summary: 'A transaction was refused and stored as Failed; nothing was posted',
+    fields: {
+      transaction: refusedTransaction,
+      ...failureAccount,
+      ...event.ownership,
+      ...event.asked,
+    },
+    example: {
+      transaction: {
+        ...depositExample,
+        transaction_type: 'Withdrawal',
+        amount: '5000.00',
+        description: null,
+        reference: null,
+        status: 'Failed',
+        direction: 'debit',
+        failure_code: 'insufficient_funds',
+      },
+      ...exampleOwnership,
+      ...exampleAsked,
+    },
+  }),
+  /** As requested by the caller; the account was not found. */
+  'corebanking.transaction.account_not_found.v1': event.ledgerRow('transactions', {
+    summary:
+      'A posting named an account that does not exist, or that its caller must not know about. Nothing was posted, and the event is not part of any account. Use it to detect probing for accounts',
+    fields: {
+      transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+      ...failureAccount,
+      ...event.asked,
+    },
+    example: {
+      transaction: {
+        ...depositExample,
+        account_id: `acc_${exampleBits(1)}`,
+        currency: null,
+        status: 'Failed',
+        failure_code: 'account_not_found',
+      },
+      actor: 'key:key_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f',
+      request_channel: 'api_key',
+    },
+  }),
+};
+
+export const transactionMeanings = {
+  fields: {
+    transaction_id: `The transaction: \`txn_\` and 32 hexadecimal digits, ${opaque}`,
+    transaction_type: 'Deposit, Withdrawal, Transfer, or Loan Payment',
+    reference: "The caller's reference, at most 100 characters; searchable, not unique; null: none",
+    'Transaction.currency': postingCurrency,
+    'Transaction.status':
+      'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
+    'list_transactions.status': 'Only transactions with this status',
+    'list_transactions.account_id': 'Only transactions on this account',
+    'list_transactions.transaction_type': 'Only transactions of this type',
+    'list_transactions.currency': 'Only transactions in this currency, an ISO 4217 code in upper case',
+    'list_transactions.reference': 'Only transactions with this reference (exact match)',
+    'list_transactions.external_id': 'Only transactions with this external_id (exact match)',
+    'list_transactions.transfer_id': 'Only the two transactions of this transfer',
+    'list_transactions.actor':
+      'Only transactions of this caller: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
+    'list_transactions.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
+    'list_transactions.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
+    direction: 'credit: the balance of this account rises; debit: it falls',
+    side: 'The accounting side: DR or CR',
+    counterparty_account_id: 'The other account of a transfer',
+    counterparty_account_number: 'The number of the other account of a transfer',
+    reverses_transaction_id: 'The transaction that this one reverses',
+    reversed_by_transaction_id: 'The transaction that reversed this one',
+    'reverse_transaction.reason':
+      'The reason, 1 to 255 characters. It becomes the description of the reversal; bound callers never see it',
+    failure_code: 'If Failed: the error code of the refusal',
+    min_amount: 'Only transactions of at least this amount, in units of their currency',
+    max_amount: 'Only transactions of at most this amount, in units of their currency',
+  },
+  eventFields: {
+    balance_after: 'The balance of the account after this transaction; a decimal string',
+    counterparty_account_id: 'The other account of a transfer',
+    direction: 'credit: the balance of this account rises; debit: it falls',
+    entries: 'Every entry of the operation, including those of Teller and Vault; debits and credits (side) are equal',
+    entry_id: 'ent_, the digits of the account, and the sequence',
+    failure_account_id: 'The account at the other end, if it is the reason for the failure',
+    failure_code: 'The error code, if status is Failed',
+    reference: "The caller's own reference",
+    reversed_by_transaction_id: 'The reversal of this transaction',
+    reverses_transaction_id: 'The transaction that this one reverses',
+    side: 'Accounting side',
+    transaction: 'The transaction as in REST, with amounts as strings',
+    transaction_id: 'txn_ and 32 hex digits',
+    transaction_type:
+      'Deposit, Withdrawal, Transfer, or Loan Payment; more may be added, so rely on direction and amount. A reversal has the type of what it reverses',
+  },
+  errors: {
+    insufficient_funds: {
+      meaning: 'The available balance is too low.',
+      action: 'Tell the customer. A retry needs a new Idempotency-Key.',
+      example: [
+        `the available balance of account ${exampleIds.account} is too low for this withdrawal`,
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    currency_mismatch: {
+      meaning: 'An account has another currency; the bank does not exchange currencies.',
+      action: "Use the account's currency.",
+      example: [
+        `account ${exampleIds.account} has the currency USD, not KES`,
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    invalid_transaction_type: {
+      meaning: 'POST /transactions accepts only Deposit and Withdrawal.',
+      action: 'Use POST /transfers for transfers and loan payments.',
+      example: invalidExample('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
+    },
+    not_reversible: {
+      meaning: 'The transaction is Failed or Pending, or is itself a reversal.',
+      action: 'Post the opposite transaction instead.',
+      example: [`transaction ${exampleIds.transaction} is Failed`],
+    },
+    already_reversed: {
+      meaning: 'It has already been reversed; `details.reversal_transaction_id` is the reversal.',
+      action: 'Nothing.',
+      example: [
+        `transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`,
+        { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } },
+      ],
+    },
+    transaction_not_found: {
+      meaning: 'The transaction does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`transaction ${exampleIds.transaction} not found`],
+    },
+  },
+} satisfies Meanings;

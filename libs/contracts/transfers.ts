@@ -1,0 +1,252 @@
+import { z } from 'zod';
+import type { EndpointRows } from './endpoint-row.ts';
+import * as event from './event-fields.ts';
+import { exampleAsked, exampleBits, exampleIds, exampleTime, pick } from './examples.ts';
+import * as field from './fields.ts';
+import { type Meanings, opaque, postingCurrency } from './meanings.ts';
+import * as message from './message-fields.ts';
+import { money } from './money.ts';
+import { externalId, givenNames, shownNames } from './names.ts';
+import { failureAccount, postingErrors, searched, transactionStatus } from './transactions.ts';
+
+/** Transfers (contract: transactions): movements between two accounts. */
+
+export const transferSchema = z.object({
+  transfer_id: z.string(),
+  from_account_id: z.string(),
+  to_account_id: z.string(),
+  amount: money,
+  currency: z.string().nullable(),
+  description: z.string().nullable(),
+  status: transactionStatus,
+  created_at: z.string(),
+  reverses_transfer_id: z.string().optional(),
+  reversed_by_transfer_id: z.string().optional(),
+  hold_id: z.string().optional(),
+  batch_id: z.string().optional(),
+  failure_code: z.string().optional(),
+  ...shownNames,
+});
+export type Transfer = z.infer<typeof transferSchema>;
+
+export const newTransfer = z
+  .strictObject({
+    from_account_id: field.id,
+    to_account_id: field.id,
+    amount: field.amount(false),
+    currency: field.currency.nullish(),
+    description: field.description,
+    ...givenNames,
+  })
+  .check(...field.amountFits('amount'));
+
+const listFilters = z.strictObject({
+  account_id: field.id.optional(),
+  status: transactionStatus.optional(),
+  from: field.time.optional(),
+  to: field.time.optional(),
+  external_id: externalId.optional(),
+  ...field.page,
+});
+
+const transferExample = {
+  transfer_id: `trf_${exampleBits()}`,
+  from_account_id: exampleIds.account,
+  to_account_id: `acc_${exampleBits(1)}`,
+  amount: '10.00',
+  currency: 'USD',
+  description: 'Rent',
+  status: 'Completed' as const,
+  created_at: exampleTime,
+};
+
+export const exampleTransfer = { ...transferExample, amount: 10 };
+
+const undone = { ...exampleTransfer, reversed_by_transfer_id: `trf_${exampleBits(2)}` };
+const undoing = {
+  ...exampleTransfer,
+  transfer_id: `trf_${exampleBits(2)}`,
+  from_account_id: exampleIds.otherAccount,
+  to_account_id: exampleIds.account,
+  description: 'paid twice',
+  reverses_transfer_id: exampleIds.transfer,
+};
+
+export const newTransferExample = pick(exampleTransfer, 'from_account_id', 'to_account_id', 'amount');
+export const describedTransfer = { ...newTransferExample, ...pick(exampleTransfer, 'currency', 'description') };
+
+export const transferEndpoints = {
+  list_transfers: {
+    route: 'GET /transfers',
+    summary: 'List transfers',
+    scope: 'transactions:read',
+    query: listFilters,
+    description: searched('without `account_id` or `external_id`'),
+    shape: 'page',
+    answers: { transfer: exampleTransfer, reversed: undone, reversal: undoing },
+  },
+  get_transfer: {
+    route: 'GET /transfers/:transfer_id',
+    summary: 'Get a transfer',
+    scope: 'transactions:read',
+    errors: ['idempotency_key_reused'],
+    answers: { transfer: exampleTransfer, reversed: undone, reversal: undoing },
+  },
+  create_transfer: {
+    route: 'POST /transfers',
+    summary: 'Move funds between two accounts',
+    scope: 'transfers:write',
+    body: newTransfer,
+    success: 201,
+    pending: true,
+    errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
+    requests: {
+      transfer: describedTransfer,
+      names: { ...newTransferExample, external_id: 'order-1842', metadata: { channel: 'app' } },
+    },
+    answers: {
+      transfer: exampleTransfer,
+      names: { ...exampleTransfer, external_id: 'order-1842', metadata: { channel: 'app' } },
+    },
+  },
+} satisfies EndpointRows;
+
+export const transferData = z.object({
+  transfer_id: message.id,
+  from_account_id: message.accountId,
+  to_account_id: message.accountId,
+  amount: message.amount,
+  currency: message.currency.nullable(),
+  description: message.text,
+  ...givenNames,
+});
+
+export const transferMessages = {
+  create_transfer: message.command('ledger.commands', transferData, transferSchema),
+  list_transfers: message.ledger.query(message.listOf(listFilters), message.searchedPageOf(transferSchema)),
+  get_transfer: message.ledger.query({ transfer_id: message.id }, transferSchema),
+};
+
+const transferIds = {
+  transfer_id: event.idField('transfer'),
+  from_account_id: event.idField('account'),
+  to_account_id: event.idField('account'),
+  hold_id: event.idField('hold').optional(),
+  batch_id: event.idField('batch').optional(),
+};
+const completedTransfer = transferSchema
+  .omit({ reverses_transfer_id: true, reversed_by_transfer_id: true, failure_code: true })
+  .extend({
+    ...transferIds,
+    created_at: event.moment,
+    amount: event.positiveMoney,
+    currency: event.currencyCode,
+    status: z.literal('Completed'),
+  });
+
+export const transferEvents = {
+  'corebanking.transfer.completed.v1': event.ledgerRow('transfers', {
+    summary: 'A transfer was posted to both accounts',
+    fields: {
+      transfer: completedTransfer,
+      operation_id: event.idField('operation'),
+      ...event.asked,
+    },
+    example: { transfer: transferExample, operation_id: `opr_${exampleBits()}`, ...exampleAsked },
+  }),
+  'corebanking.transfer.failed.v1': event.ledgerRow('transfers', {
+    summary: 'A transfer was refused and stored as Failed; nothing was posted',
+    fields: {
+      transfer: completedTransfer.extend({
+        currency: event.currencyCode.nullable(),
+        status: z.literal('Failed'),
+        failure_code: event.openList(event.failureCodes),
+      }),
+      ...failureAccount,
+      ...event.asked,
+    },
+    example: {
+      transfer: { ...transferExample, status: 'Failed', failure_code: 'insufficient_funds' },
+      ...exampleAsked,
+    },
+  }),
+  /** The transfer that reverses another one. The key is the reversed transfer. */
+  'corebanking.transfer.reversed.v1': event.ledgerRow('transfers', {
+    summary:
+      'A transfer was reversed by a transfer back, which has its own transfer_id. The key is the reversed transfer',
+    fields: {
+      transfer: completedTransfer.extend({ reverses_transfer_id: event.idField('transfer') }),
+      operation_id: event.idField('operation'),
+      ...event.asked,
+    },
+    example: {
+      transfer: {
+        ...transferExample,
+        transfer_id: `trf_${exampleBits(1)}`,
+        from_account_id: transferExample.to_account_id,
+        to_account_id: transferExample.from_account_id,
+        description: 'paid twice',
+        reverses_transfer_id: transferExample.transfer_id,
+      },
+      operation_id: `opr_${exampleBits(1)}`,
+      ...exampleAsked,
+    },
+  }),
+};
+
+export const transferMeanings = {
+  fields: {
+    transfer_id: `The transfer: \`trf_\` and 32 hexadecimal digits, ${opaque}; in a transaction, the transfer to which it belongs`,
+    'Transfer.currency': postingCurrency,
+    'Transfer.status':
+      'Pending: not yet decided; Completed: posted; Failed: refused, and nothing was posted. Completed and Failed are final',
+    'list_transfers.account_id': 'Only transfers from or to this account',
+    'list_transfers.external_id': 'Only transfers with this external_id (exact match)',
+    'list_transfers.status': 'Only transfers with this status',
+    'list_transfers.from': 'Accepted at or after this time: ISO 8601 date or time; a date means midnight UTC',
+    'list_transfers.to': 'Accepted before this time: ISO 8601 date or time; a date means midnight UTC',
+    reverses_transfer_id: 'The transfer that this one reverses',
+    reversed_by_transfer_id: 'The transfer that reversed this one',
+    from_account_id: 'The account that is debited',
+    to_account_id: 'The account that is credited; a Loan is paid off',
+  },
+  eventFields: {
+    from_account_id: 'The source',
+    reverses_transfer_id: 'The transfer that this one reverses',
+    to_account_id: 'The destination',
+    transfer: 'The transfer as in REST, with its amount as a string',
+    transfer_id: 'trf_ and 32 hex digits',
+  },
+  errors: {
+    same_account: {
+      meaning: 'Source and destination of the transfer are the same account.',
+      action: 'Correct one of them.',
+      example: [
+        'to_account_id must differ from from_account_id',
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    destination_refused: {
+      meaning:
+        "The destination cannot accept this payment. Bound callers are not told the reason for other clients' accounts.",
+      action: 'Ask the recipient.',
+      example: [
+        'the destination account cannot take this payment',
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    amount_exceeds_outstanding: {
+      meaning: 'The payment exceeds the outstanding amount of the Loan.',
+      action: "Pay at most the Loan's balance.",
+      example: [
+        `the amount exceeds the outstanding principal of loan account ${exampleIds.account}`,
+        { details: { transaction_id: exampleIds.transaction } },
+      ],
+    },
+    transfer_not_found: {
+      meaning: 'The transfer does not exist, or is not visible to this caller.',
+      action: 'Correct the id.',
+      example: [`transfer ${exampleIds.transfer} not found`],
+    },
+  },
+} satisfies Meanings;
